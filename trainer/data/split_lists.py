@@ -111,6 +111,8 @@ def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str
 def stated_words(stated: StatedSplit, heldout: Part | None = None) -> str:
     """Return a sentence that names what states a split, and what is held out."""
     held = heldout or stated.heldout
+    if "train" not in stated.words:
+        return f"The folder {stated.words[held]!r} states what is held out; what lies in no part is trained on."
     named = f"{stated.words['train']!r} and {stated.words[held]!r}"
     if stated.level == "folders":
         return f"The folders {named} state the split: {stated.words[held]!r} is held out."

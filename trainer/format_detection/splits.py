@@ -36,7 +36,8 @@ class StatedSplit:
     Attributes:
         parts: Name -> its part; names that state none are missing.
         level: `folders` or `files`.
-        words: Part -> the name of a folder or the keyword in the names of files.
+        words: Part -> the name of a folder or the keyword in the names of files; without `train` where only what is
+            held out is stated, and the rest is trained on.
     """
 
     parts: dict[str, Part]
@@ -86,11 +87,13 @@ def stated_split(names: Sequence[str]) -> StatedSplit | None:
 
     Folders state it where most files lie in one of its parts, files where every one does: a word such as "test" in a
     few names of many says what a picture shows. Of folders within each other the outermost counts that gives a split.
+    Where folders state a part to validate on and none to train on, that is the rest, if it has at least as many.
 
     Args:
         names: Relative paths with forward slashes.
     """
     folders = {parent: parent.split("/") if parent else [] for parent in {_parent(name) for name in names}}
+    rest: StatedSplit | None = None
     for inwards in (True, False):
         chosen: dict[str, tuple[Part, str]] = {}
         for parent, above in folders.items():
@@ -100,6 +103,10 @@ def stated_split(names: Sequence[str]) -> StatedSplit | None:
         parts = {name: chosen[at][0] for name in names if (at := _parent(name)) in chosen}
         if is_split(set(parts.values())) and 2 * len(parts) > len(names):
             return StatedSplit(parts, "folders", _words(chosen.values()))
+        if parts and not rest and 2 * len(parts) <= len(names) and "train" not in parts.values():
+            rest = StatedSplit(dict.fromkeys(names, "train") | parts, "folders", _words(chosen.values()))
+    if rest:
+        return rest
     by_file = {name: part for name in names if (part := part_of(PurePosixPath(name).name))}
     if len(by_file) == len(names) and is_split(set(by_file.values())):
         words = ((part, _word(PurePosixPath(name).name)) for name, part in by_file.items())

@@ -21,7 +21,8 @@ from trainer.untrusted import files as untrusted_files
 TABLES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 IMAGES: Final = (
     *("filepath", "image", "image_path", "img", "path", "file", "file_name", "filename", "image_name", "image_file"),
-    *("image_filename", "img_path", "url"),
+    # img2dataset writes the pictures themselves by their ending, and their addresses.
+    *("image_filename", "img_path", "jpg", "jpeg", "png", "webp", "url"),
 )
 """Names of a column of images, the likeliest first."""
 CAPTIONS: Final = (

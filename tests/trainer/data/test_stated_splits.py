@@ -90,6 +90,16 @@ def test_a_few_names_are_no_split_and_are_told(tmp_path: Path) -> None:
     assert split_words(config.Folder(), found) == words
 
 
+def test_a_folder_to_validate_on_is_held_out_of_the_rest(tmp_path: Path) -> None:
+    pictures(tmp_path / "set", numbered("pictures", "more", "test"))
+    found = listed(propose(tmp_path / "set").data, tmp_path)
+    assert counts(found) == {"train": 8, "heldout": 4}
+    assert found.log.split == "The folder 'test' states what is held out; what lies in no part is trained on."
+    # Of more pictures than the rest, the name of a folder says too little.
+    pictures(tmp_path / "other", numbered("rest", "test", "test/more"))
+    assert counts(listed(propose(tmp_path / "other").data, tmp_path)) == {"train": 12}
+
+
 def test_a_split_that_is_stated_can_be_passed_over(tmp_path: Path) -> None:
     pictures(tmp_path / "set", numbered("train", "test"))
     data = propose(tmp_path / "set").data
@@ -220,6 +230,10 @@ def test_pictures_beside_a_list_of_addresses_are_read(tmp_path: Path) -> None:
     pictures(root, numbered("00000"))
     pq.write_table(pa.table({"url": ["http://example.invalid/0"], "caption": ["a"]}), root / "00000.parquet")
     assert propose(root).data == config.Folder(path=str(root))
+    # Or the pictures within it, in a column that is called as they end.
+    columns = {"url": ["http://example.invalid/0"], "jpg": [png(0)], "caption": ["a"]}
+    pq.write_table(pa.table(columns), tmp_path / "inside.parquet")
+    assert len(listed(propose(tmp_path / "inside.parquet").data, tmp_path).splits["train"]) == 1
 
 
 def test_parts_of_a_saved_data_set_are_those_of_its_list(tmp_path: Path) -> None:
