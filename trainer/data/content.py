@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import UInt8
 
+from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.data.lazy_images import StreamedImages
+from trainer.data.pairs import Pairs
 
 
 def pixel_digests(images: UInt8[np.ndarray, "n s s 3"] | StreamedImages) -> list[str]:
     """Return a hash of sixteen letters per image; streamed images use a stored one or none ("")."""
     if isinstance(images, StreamedImages):
         return [digest.hex()[:16] for digest in images.digests] or [""] * len(images)
-    return [hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=8).hexdigest() for image in images]
+    return [_digest(image) for image in images]
+
+
+def matching_of(pairs: Pairs, content: Sequence[str] | None = None) -> Matching:
+    """Return the right answers of a split: equal captions are one text, pictures of equal pixels are one.
+
+    Training masks these, evaluation counts these as right. Pictures of which no hash is stored are decoded.
+
+    Args:
+        pairs: The split.
+        content: Hashes of its pictures, where they are known.
+    """
+    pictures = list(pixel_digests(pairs.images) if content is None else content)
+    if pictures and not any(pictures):
+        pictures = [_digest(image) for image in pairs.images]
+    return matching(numbered(pairs.captions), numbered(pictures))
+
+
+def _digest(image: UInt8[np.ndarray, "s s 3"]) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=8).hexdigest()

@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float, Int
 
 from trainer.analysis.class_prompts import captioned
-from trainer.analysis.distinct import Matching, matching, numbered
-from trainer.analysis.retrieval import groups_of
+from trainer.analysis.distinct import Matching
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
-from trainer.data.content import pixel_digests
+from trainer.data.content import matching_of, pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.inference.batches import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
@@ -45,7 +44,6 @@ class HeldOut:
         pairs: The split.
         suite: Its zero-shot task; None without one.
         prefix: Of its logged numbers: `val`, or the split's name.
-        groups: Equal where captions are equal: these are right answers to each other.
         labels: Class of each pair, -1 where it has none of the suite's.
         classes: Names of the suite's classes; none without a suite.
     """
@@ -56,7 +54,6 @@ class HeldOut:
         self.pairs = pairs
         self.suite = suite
         self.prefix = prefix
-        self.groups: Int[np.ndarray, " n"] = groups_of(pairs.captions)
         self.labels: Int[np.ndarray, " n"] = _labels(pairs, suite)
         self.classes: tuple[str, ...] = tuple(suite.classes) if suite else ()
         self._tokens = tokenizer.encode(pairs.captions, context_length)
@@ -72,7 +69,7 @@ class HeldOut:
     @functools.cached_property
     def matching(self) -> Matching:
         """The matching of items: equal captions count as one text, equal pixels as one image."""
-        return matching(numbered(self.pairs.captions), numbered(self.content))
+        return matching_of(self.pairs, self.content)
 
     def items(self) -> Items:
         """Return what a snapshot stores of each pair besides its embeddings."""

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
@@ -125,8 +126,7 @@ def _text_gradient_share(
         for part in _batches(len(images), batch_size)[:GRADIENT_BATCHES]:
             image, text = (torch.from_numpy(rows[part].astype(np.float64)) for rows in (images, texts))
             image, text = image.to(where), text.to(where).requires_grad_()
-            groups = {"groups": torch.from_numpy(heldout.groups[part]).to(where)} if method.masks else {}
-            (gradient,) = torch.autograd.grad(method.loss(image, text, **groups), text)
+            (gradient,) = torch.autograd.grad(_masked_loss(method, image, text, heldout, part), text)
             text = text.detach()
             tangential = gradient - (gradient * text).sum(1, keepdim=True) * text
             shares.append(share_along_first(tangential.cpu().numpy(), images[part], MAIN_DIRECTIONS))
@@ -153,7 +153,15 @@ def _loss(
 ) -> float:
     where, parts = _device(method), _batches(len(images), batch_size)
     image, text = (torch.from_numpy(rows).to(where) for rows in (images, texts))
+    losses = [_masked_loss(method, image[part], text[part], heldout, part).item() for part in parts]
+    return float(np.mean(losses))
+
+
+def _masked_loss(
+    method: ImageText, image: Float[Tensor, "b d"], text: Float[Tensor, "b d"], heldout: HeldOut, part: slice
+) -> Float[Tensor, ""]:
+    """Return the loss of some rows of the split with the mask of the training: none, or right answers of others."""
     if not method.masks:
-        return float(np.mean([method.loss(image[part], text[part]).item() for part in parts]))
-    groups = torch.from_numpy(heldout.groups).to(where)
-    return float(np.mean([method.loss(image[part], text[part], groups=groups[part]).item() for part in parts]))
+        return method.loss(image, text)
+    rows = np.arange(part.start, part.stop)
+    return method.loss(image, text, answers=method.answers_among(heldout.matching, rows, image.device))

@@ -81,13 +81,14 @@ def robustness(n: int, suite: PromptSuite | None, details: Mapping[str, Any]) ->
     return replace(zero_shot(n, suite), task="robustness", protocol=protocol)
 
 
-def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by: By) -> dict[str, Question]:
+def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, by: By) -> dict[str, Question]:
     """Return task -> question of a held-out split measured during training.
 
     Args:
         heldout: The split.
         batch_size: Of the loss.
         both: Whether the run has both towers; else no pictures are compared with texts, and none need to be read.
+        masks: Whether the objective leaves right answers out of its negatives, in the loss and its gradient alike.
         by: How the run names classes.
     """
     pairs, suite = heldout.pairs, heldout.suite
@@ -99,10 +100,11 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, by: By) -> dic
         found["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
         size = min(batch_size, n)
         batches = f"in batches of {size:,}"
-        found["loss"] = Question("loss", n, protocol=batches)
+        masked = f"{batches}, right answers no negatives" if masks else batches
+        found["loss"] = Question("loss", n, protocol=masked)
         found["spectrum"] = Question("spectrum", n)
         found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
-        found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=batches)
+        found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=masked)
     if suite is not None and (known := int((heldout.labels >= 0).sum())):
         found["zero_shot"] = zero_shot(known, sparing(suite) if by == "captions" else suite, by=by)
     return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.hopfield_retrieval import hopfield_retrieval
 from trainer.losses.info_loob import info_loob
 from trainer.losses.info_loob_pair import info_loob_pair
 from trainer.losses.precision import full_precision
+from trainer.losses.right_answers import Answers
 
 
 def cloob(
@@ -20,7 +21,7 @@ def cloob(
     *,
     retrieval_share: float = 1.0,
     residual: bool = False,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return InfoLOOB over the retrieved images plus InfoLOOB over the retrieved texts, each times tau.
@@ -41,23 +42,24 @@ def cloob(
         beta: Inverse temperature of the retrieval.
         retrieval_share: s, from 0 (InfoLOOB without retrieval) to 1 (as published).
         residual: Compare unit rows of embedding plus retrieval in place of the retrieval.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
     if retrieval_share == 0:
-        return info_loob_pair(image, text, inv_tau, groups=groups, tile=tile)
+        return info_loob_pair(image, text, inv_tau, answers=answers, tile=tile)
+    of_texts = None if answers is None else answers.transposed
     images_by_image = _retrieved(image, image, beta, residual, tile)
     images_by_text = _retrieved(text, image, beta, residual, tile)
     texts_by_image = _retrieved(image, text, beta, residual, tile)
     texts_by_text = _retrieved(text, text, beta, residual, tile)
-    among_images = info_loob(images_by_image, images_by_text, inv_tau, groups=groups, tile=tile)
-    published = among_images + info_loob(texts_by_text, texts_by_image, inv_tau, groups=groups, tile=tile)
+    among_images = info_loob(images_by_image, images_by_text, inv_tau, answers=answers, tile=tile)
+    published = among_images + info_loob(texts_by_text, texts_by_image, inv_tau, answers=of_texts, tile=tile)
     if retrieval_share == 1:
         return published
-    direct = info_loob_pair(image, text, inv_tau, groups=groups, tile=tile)
+    direct = info_loob_pair(image, text, inv_tau, answers=answers, tile=tile)
     return retrieval_share * published + (1 - retrieval_share) * direct
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.right_answers import Answers
 from trainer.losses.tiles import both_logsumexps
 
 
@@ -16,7 +17,7 @@ def convirt(
     inv_tau: float | Float[Tensor, ""],
     image_weight: float,
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return `image_weight` times InfoNCE from images to texts plus the rest times InfoNCE from texts to images.
@@ -29,7 +30,7 @@ def convirt(
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature.
         image_weight: Share of the image-to-text direction, in [0, 1].
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
@@ -38,5 +39,5 @@ def convirt(
     if not 0 <= image_weight <= 1:
         raise ValueError(f"image_weight {image_weight} must lie between 0 and 1")
     matched = inv_tau * (image * text).sum(dim=1)
-    to_text, to_image = both_logsumexps(image, text, inv_tau, groups=groups, tile=tile)
+    to_text, to_image = both_logsumexps(image, text, inv_tau, answers=answers, tile=tile)
     return (image_weight * to_text + (1 - image_weight) * to_image - matched).mean()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import both_logsumexps, group_sizes
+from trainer.losses.right_answers import Answers
+from trainer.losses.tiles import above_match, both_logsumexps, negatives
 
 
 @full_precision
@@ -19,7 +21,7 @@ def dhn_nce(
     beta_text: float,
     *,
     detach_weights: bool = False,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the sum of both directions' batch means; the gradient on a matched logit is -2/n.
@@ -36,33 +38,31 @@ def dhn_nce(
         beta_image: Hardness of the image-to-text direction; 0 weighs all negatives alike.
         beta_text: Hardness of the text-to-image direction.
         detach_weights: Treat the weights as constants; then no easy negative is ever attracted.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
     needs_two(len(image), "dhn_nce")
-    if groups is not None and (groups == groups[0]).all():
-        return (image.sum() + text.sum()) * 0  # no pair has a negative, so there is nothing to learn
     matched = inv_tau * (image * text).sum(dim=1)
     hardness = (beta_image, beta_text)
-    left_out = {"leave_out_matched": True, "groups": groups, "tile": tile}
+    left_out = {"leave_out_matched": True, "answers": answers, "tile": tile}
     sharp = both_logsumexps(image, text, inv_tau, factors=(1 + beta_image, 1 + beta_text), **left_out)
     flat = both_logsumexps(image, text, inv_tau, factors=hardness, **left_out)
     to_text, to_image = (
         _negatives(*sums, beta, detach_weights) for *sums, beta in zip(sharp, flat, hardness, strict=True)
     )
     # The weights of an anchor's negatives sum to their number.
-    count = len(image) - group_sizes(groups, len(image))
-    return (to_text + to_image - 2 * matched + 2 * count.to(matched).log()).mean()
+    counts = negatives(answers, len(image)).to(matched).clamp(min=1).log()
+    return (above_match(to_text, matched) + above_match(to_image, matched) + counts.sum(0)).mean()
 
 
 def _negatives(
     sharp: Float[Tensor, " n"], flat: Float[Tensor, " n"], beta: float, detach_weights: bool
 ) -> Float[Tensor, " n"]:
-    """Return logsumexp of one direction's weighted negatives minus the logarithm of their number."""
+    """Return logsumexp of one direction's weighted negatives minus the logarithm of their number; -inf without any."""
     if detach_weights:
         # With constant weights the gradient is softmax((1 + beta) S) alone: that of `sharp` / (1 + beta).
         sharp, flat = sharp / (1 + beta) + (sharp * beta / (1 + beta)).detach(), flat.detach()
-    return sharp - flat
+    return torch.where(flat.isneginf(), flat, sharp - flat)

@@ -15,14 +15,14 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from trainer.losses.precision import operand, rounds_operands
+from trainer.losses.right_answers import Answers
 
-Groups = Int[Tensor, " n"] | None
 Gradients = tuple[Tensor | None, ...]
 
 _chosen: ContextVar[bool] = ContextVar("fused", default=False)
@@ -83,11 +83,11 @@ def row_logsumexp(
     columns: Float[Tensor, "m d"],
     scale: Float[Tensor, ""],
     leave_out: bool,
-    groups: Groups,
+    answers: Answers,
     blocks: Blocks = BLOCKS,
 ) -> Float[Tensor, " n"]:
     """Return what `tiles.row_logsumexp` does."""
-    return _LogSumExp.apply(rows, columns, scale, leave_out, groups, blocks)
+    return _LogSumExp.apply(rows, columns, scale, leave_out, answers, blocks)
 
 
 def both_logsumexps(
@@ -96,11 +96,11 @@ def both_logsumexps(
     scale: Float[Tensor, ""],
     factors: tuple[float, float],
     leave_out: bool,
-    groups: Groups,
+    answers: Answers,
     blocks: Blocks = BLOCKS,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Return what `tiles.both_logsumexps` does; both sums share one backward pass over the table."""
-    return _BothLogSumExps.apply(rows, columns, scale, factors, leave_out, groups, blocks)
+    return _BothLogSumExps.apply(rows, columns, scale, factors, leave_out, answers, blocks)
 
 
 def weighted_patterns(
@@ -118,12 +118,13 @@ class _Table:
     columns: Tensor
     scale: Tensor
     leave_out: bool
-    groups: Groups
+    answers: Answers
     blocks: Blocks
 
     @property
     def transposed(self) -> _Table:
-        return _Table(self.columns, self.rows, self.scale, self.leave_out, self.groups, self.blocks)
+        answers = None if self.answers is None else self.answers.transposed
+        return _Table(self.columns, self.rows, self.scale, self.leave_out, answers, self.blocks)
 
     def logsumexp(self, factor: float = 1.0) -> Float[Tensor, " n"]:
         """Return the log-sum-exp of every row of the table times a factor."""
@@ -136,7 +137,7 @@ class _Table:
             self.rows,
             self.columns,
             scale,
-            self._groups(),
+            *self._keys(),
             found,
             len(self.rows),
             len(self.columns),
@@ -161,7 +162,7 @@ class _Table:
         of = asked or _Asked(self.rows, self.columns, out, "row")
         width = min(self.blocks.width, _power(d))
         fused_kernels.weighted_sum[(_blocks(n, self.blocks.rows), _blocks(d, width))](
-            self.rows, self.columns, self.scale, self._groups(), values, out,
+            self.rows, self.columns, self.scale, *self._keys(), values, out,
             row.found, row.weight, column.found, column.weight, row.factor, column.factor,
             of.rows, of.columns, of.together, n, m,
             BY_ROW=by_row is not None, BY_COLUMN=by_column is not None, ASKED=asked.along if asked else "",
@@ -169,9 +170,11 @@ class _Table:
         )  # fmt: skip
         return out
 
-    def _groups(self) -> Tensor:
-        """Return the groups; without them any tensor, which the kernels do not read."""
-        return self.scale if self.groups is None else self.groups
+    def _keys(self) -> tuple[Tensor, Tensor, int]:
+        """Return the keys of rows and columns, and their number; without any, tensors that the kernels do not read."""
+        if self.answers is None:
+            return self.scale, self.scale, 0
+        return self.answers.rows.contiguous(), self.answers.columns.contiguous(), self.answers.rows.shape[1]
 
     def _constants(self) -> dict[str, Any]:
         d, blocks = self.rows.shape[1], self.blocks
@@ -179,7 +182,6 @@ class _Table:
         return {
             "D": d,
             "LEAVE_OUT": self.leave_out,
-            "GROUPED": self.groups is not None,
             "WIDEN": interpreted(),
             **sizes,
         }
@@ -207,21 +209,21 @@ class _Asked:
 class _LogSumExp(Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, blocks: Blocks
+        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: Blocks
     ) -> Float[Tensor, " n"]:
         rounded = rounds_operands()
-        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
         found = table.logsumexp()
         ctx.save_for_backward(rows, columns, scale, found)
-        ctx.rest = leave_out, groups, blocks, rounded
+        ctx.rest = leave_out, answers, blocks, rounded
         return found
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
         rows, columns, scale, found = ctx.saved_tensors
-        leave_out, groups, blocks, rounded = ctx.rest
-        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        leave_out, answers, blocks, rounded = ctx.rest
+        table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
         weights = _Weights(found, towards.contiguous())
         d_rows = table.weighted(table.columns, by_row=weights)
         d_columns = table.transposed.weighted(table.rows, by_column=weights)
@@ -237,22 +239,22 @@ class _BothLogSumExps(Function):
         scale: Tensor,
         factors: tuple[float, float],
         leave_out: bool,
-        groups: Groups,
+        answers: Answers,
         blocks: Blocks,
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
         rounded = rounds_operands()
-        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
         across, down = table.logsumexp(factors[0]), table.transposed.logsumexp(factors[1])
         ctx.save_for_backward(rows, columns, scale, across, down)
-        ctx.rest = factors, leave_out, groups, blocks, rounded
+        ctx.rest = factors, leave_out, answers, blocks, rounded
         return across, down
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards_across: Tensor, towards_down: Tensor) -> Gradients:
         rows, columns, scale, across, down = ctx.saved_tensors
-        factors, leave_out, groups, blocks, rounded = ctx.rest
-        table = _table(rows, columns, scale, leave_out, groups, blocks, rounded)
+        factors, leave_out, answers, blocks, rounded = ctx.rest
+        table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
         one = _Weights(across, factors[0] * towards_across.contiguous(), factors[0])
         other = _Weights(down, factors[1] * towards_down.contiguous(), factors[1])
         d_rows = table.weighted(table.columns, by_row=one, by_column=other)
@@ -289,10 +291,10 @@ class _Retrieval(Function):
 
 
 def _table(
-    rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, blocks: Blocks, rounded: bool
+    rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: Blocks, rounded: bool
 ) -> _Table:
     left, right = (operand(matrix, rounded).contiguous() for matrix in (rows, columns))
-    return _Table(left, right, scale.float(), leave_out, None if groups is None else groups.contiguous(), blocks)
+    return _Table(left, right, scale.float(), leave_out, answers, blocks)
 
 
 def _blocks(count: int, size: int) -> int:

@@ -12,8 +12,8 @@ import triton.language as tl
 
 @triton.jit
 def row_logsumexp(
-    rows, columns, scale, groups, found, n, m,
-    D: tl.constexpr, LEAVE_OUT: tl.constexpr, GROUPED: tl.constexpr,
+    rows, columns, scale, row_keys, column_keys, keys, found, n, m,
+    D: tl.constexpr, LEAVE_OUT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
     """Write to `found` the logsumexp over j of `scale rows_i . columns_j`, computed online over blocks of columns."""
@@ -24,7 +24,7 @@ def row_logsumexp(
     for start in range(0, m, COLUMNS):
         j = start + tl.arange(0, COLUMNS)
         table = factor * _cosines(rows, columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
-        table = tl.where(_kept(groups, i, j, n, m, LEAVE_OUT, GROUPED), table, -float("inf"))
+        table = tl.where(_kept(row_keys, column_keys, keys, i, j, n, m, LEAVE_OUT), table, -float("inf"))
         higher = tl.maximum(peak, tl.max(table, 1))
         # A row of which nothing is kept so far has the peak -inf, and -inf - -inf is not a number.
         level = tl.where(higher == -float("inf"), 0.0, higher)
@@ -35,10 +35,10 @@ def row_logsumexp(
 
 @triton.jit
 def weighted_sum(
-    rows, columns, scale, groups, values, out,
+    rows, columns, scale, row_keys, column_keys, keys, values, out,
     row_found, row_weight, column_found, column_weight, row_factor, column_factor,
     asked_rows, asked_columns, together, n, m,
-    D: tl.constexpr, LEAVE_OUT: tl.constexpr, GROUPED: tl.constexpr,
+    D: tl.constexpr, LEAVE_OUT: tl.constexpr,
     BY_ROW: tl.constexpr, BY_COLUMN: tl.constexpr, ASKED: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr, WIDTH: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
@@ -69,7 +69,7 @@ def weighted_sum(
         if ASKED == "column":
             asked = _cosines(asked_rows, asked_columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
             weight *= asked - tl.load(together + j, mask=j < m, other=0.0)[None, :]
-        weight = tl.where(_kept(groups, i, j, n, m, LEAVE_OUT, GROUPED), weight, 0.0)
+        weight = tl.where(_kept(row_keys, column_keys, keys, i, j, n, m, LEAVE_OUT), weight, 0.0)
         inside = (j[:, None] < m) & (e[None, :] < D)
         given_values = tl.load(values + j[:, None].to(tl.int64) * D + e[None, :], mask=inside, other=0.0)
         weight = _operand(weight.to(given_values.dtype), WIDEN)
@@ -109,12 +109,12 @@ def _operand(block, WIDEN: tl.constexpr):
 
 
 @triton.jit
-def _kept(groups, i, j, n, m, LEAVE_OUT: tl.constexpr, GROUPED: tl.constexpr):
-    """Return which cells count: those in the table, without others of i's group, and without i if `LEAVE_OUT`."""
+def _kept(row_keys, column_keys, keys, i, j, n, m, LEAVE_OUT: tl.constexpr):
+    """Return which cells count: those in the table, without other right answers, and without i if `LEAVE_OUT`."""
     kept = (i[:, None] < n) & (j[None, :] < m)
-    if GROUPED:
-        mine = tl.load(groups + i, mask=i < n, other=-1)
-        theirs = tl.load(groups + j, mask=j < m, other=-1)
+    for k in range(0, keys):
+        mine = tl.load(row_keys + i.to(tl.int64) * keys + k, mask=i < n, other=-1)
+        theirs = tl.load(column_keys + j.to(tl.int64) * keys + k, mask=j < m, other=-1)
         kept = kept & ((mine[:, None] != theirs[None, :]) | (i[:, None] == j[None, :]))
     if LEAVE_OUT:
         kept = kept & (i[:, None] != j[None, :])

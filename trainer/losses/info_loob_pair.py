@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import both_logsumexps
+from trainer.losses.right_answers import Answers
+from trainer.losses.tiles import above_match, both_logsumexps
 
 
 @full_precision
@@ -16,7 +17,7 @@ def info_loob_pair(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return InfoLOOB from images to texts plus InfoLOOB from texts to images, each times tau.
@@ -29,15 +30,13 @@ def info_loob_pair(
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 
     Raises:
         ValueError: A single pair.
     """
     needs_two(len(image), "info_loob_pair")
-    if groups is not None and (groups == groups[0]).all():
-        return (image.sum() + text.sum()) * 0  # no pair has a negative, so there is nothing to learn
     matched = inv_tau * (image * text).sum(dim=1)
-    to_text, to_image = both_logsumexps(image, text, inv_tau, leave_out_matched=True, groups=groups, tile=tile)
-    return (to_text + to_image - 2 * matched).mean() / inv_tau
+    to_text, to_image = both_logsumexps(image, text, inv_tau, leave_out_matched=True, answers=answers, tile=tile)
+    return (above_match(to_text, matched) + above_match(to_image, matched)).mean() / inv_tau

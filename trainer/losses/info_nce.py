@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.right_answers import Answers
 from trainer.losses.tiles import both_logsumexps, row_logsumexp
 
 
@@ -15,7 +16,7 @@ def info_nce(
     text: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the mean over both directions of the cross-entropy of finding the matched row in the batch.
@@ -27,11 +28,11 @@ def info_nce(
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
         inv_tau: Inverse temperature; factor on the cosines.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     matched = inv_tau * (image * text).sum(dim=1)
-    to_text, to_image = both_logsumexps(image, text, inv_tau, groups=groups, tile=tile)
+    to_text, to_image = both_logsumexps(image, text, inv_tau, answers=answers, tile=tile)
     return ((to_text + to_image) / 2 - matched).mean()
 
 
@@ -41,7 +42,7 @@ def info_nce_one_way(
     samples: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the mean over anchors of the cross-entropy of finding their match among the samples.
@@ -53,8 +54,8 @@ def info_nce_one_way(
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
         inv_tau: Inverse temperature.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which samples are right answers of which anchors, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     matched = inv_tau * (anchors * samples).sum(dim=1)
-    return (row_logsumexp(anchors, samples, inv_tau, groups=groups, tile=tile) - matched).mean()
+    return (row_logsumexp(anchors, samples, inv_tau, answers=answers, tile=tile) - matched).mean()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
+from trainer.losses.right_answers import Answers
 from trainer.losses.tiles import softplus_sum
 
 
@@ -16,7 +17,7 @@ def sigmoid(
     scale: float | Float[Tensor, ""],
     bias: float | Float[Tensor, ""],
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
     """Return the sum over all pairs of the logistic loss of matching, divided by the number of images.
@@ -29,9 +30,9 @@ def sigmoid(
         text: Unit-length text embeddings; row k describes image k, all others are negatives.
         scale: Positive factor on the cosine.
         bias: Added to every logit; about `-ln(n - 1) - scale * mean cosine` starts small batches well.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
     """
     # -ln sigmoid(-x) = softplus(x) for the negatives, and softplus(x) - x for the matches.
     matched = scale * (image * text).sum(dim=1) + bias
-    return (softplus_sum(image, text, scale, bias, groups=groups, tile=tile) - matched.sum()) / len(image)
+    return (softplus_sum(image, text, scale, bias, answers=answers, tile=tile) - matched.sum()) / len(image)

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from trainer.losses.precision import add_product, operand, product, rounds_operands
+from trainer.losses.right_answers import Answers
 
-Groups = Int[Tensor, " n"] | None
 Gradients = tuple[Tensor | None, ...]
 
 
@@ -28,17 +28,17 @@ class LogSumExp(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, groups: Groups, tile: int
+        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, tile: int
     ) -> Float[Tensor, " n"]:
         """Return the sum of every row."""
         rounded = rounds_operands()
         found, stored = rows.new_empty(len(rows)), operand(columns, rounded)
         for part in _parts(rows, tile):
             logits = product(operand(rows[part] * scale, rounded), stored.T)
-            mask(logits, part.start, leave_out, groups)
+            mask(logits, part.start, leave_out, answers)
             found[part] = torch.logsumexp(logits, dim=1)
         ctx.save_for_backward(rows, columns, scale, found)
-        ctx.rest = leave_out, groups, tile, rounded
+        ctx.rest = leave_out, answers, tile, rounded
         return found
 
     @staticmethod
@@ -46,12 +46,13 @@ class LogSumExp(Function):
     def backward(ctx: Any, towards: Tensor) -> Gradients:
         """Return the gradients by rows, columns and scale."""
         rows, columns, scale, found = ctx.saved_tensors
-        leave_out, groups, tile, rounded = ctx.rest
+        leave_out, answers, tile, rounded = ctx.rest
+        found = _finite(found)
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
         for part in _parts(rows, tile):
             scaled = operand(rows[part] * scale, rounded)
             share = product(scaled, stored.T)
-            mask(share, part.start, leave_out, groups)
+            mask(share, part.start, leave_out, answers)
             share = operand(share.sub_(found[part, None]).exp_().mul_(towards[part, None]), rounded)
             d_rows[part] = product(share, stored)
             add_product(d_columns, share.T, scaled)
@@ -69,7 +70,7 @@ class BothLogSumExps(Function):
         scale: Tensor,
         factors: tuple[float, float],
         leave_out: bool,
-        groups: Groups,
+        answers: Answers,
         tile: int,
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
         """Return the sums of the rows, and those of the columns."""
@@ -78,11 +79,11 @@ class BothLogSumExps(Function):
         stored = operand(columns, rounded)
         for part in _parts(rows, tile):
             logits = product(operand(rows[part] * scale, rounded), stored.T)
-            one, other = both_ways(logits, factors, part.start, leave_out, groups)
+            one, other = both_ways(logits, factors, part.start, leave_out, answers)
             across[part] = torch.logsumexp(one, dim=1)
             down = torch.logaddexp(down, torch.logsumexp(other, dim=0))
         ctx.save_for_backward(rows, columns, scale, across, down)
-        ctx.rest = factors, leave_out, groups, tile, rounded
+        ctx.rest = factors, leave_out, answers, tile, rounded
         return across, down
 
     @staticmethod
@@ -90,11 +91,12 @@ class BothLogSumExps(Function):
     def backward(ctx: Any, towards_across: Tensor, towards_down: Tensor) -> Gradients:
         """Return the gradients by rows, columns and scale."""
         rows, columns, scale, across, down = ctx.saved_tensors
-        factors, leave_out, groups, tile, rounded = ctx.rest
+        factors, leave_out, answers, tile, rounded = ctx.rest
+        across, down = _finite(across), _finite(down)
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
         for part in _parts(rows, tile):
             scaled = operand(rows[part] * scale, rounded)
-            one, other = both_ways(product(scaled, stored.T), factors, part.start, leave_out, groups)
+            one, other = both_ways(product(scaled, stored.T), factors, part.start, leave_out, answers)
             share = (one - across[part, None]).exp_().mul_(factors[0] * towards_across[part, None])
             share = operand(share.add_(other.sub_(down).exp_().mul_(factors[1] * towards_down)), rounded)
             d_rows[part] = product(share, stored)
@@ -142,17 +144,17 @@ class SoftplusSum(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, bias: Tensor, groups: Groups, tile: int
+        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, bias: Tensor, answers: Answers, tile: int
     ) -> Float[Tensor, ""]:
         """Return a single number for the whole table."""
         rounded = rounds_operands()
         total, stored = rows.new_zeros(()), operand(columns, rounded)
         for part in _parts(rows, tile):
             logits = product(operand(rows[part] * scale, rounded), stored.T).add_(bias)
-            mask(logits, part.start, False, groups)
+            mask(logits, part.start, False, answers)
             total += torch.nn.functional.softplus(logits).sum()
         ctx.save_for_backward(rows, columns, scale, bias)
-        ctx.rest = groups, tile, rounded
+        ctx.rest = answers, tile, rounded
         return total
 
     @staticmethod
@@ -160,13 +162,13 @@ class SoftplusSum(Function):
     def backward(ctx: Any, towards: Tensor) -> Gradients:
         """Return the gradients by rows, columns, scale and bias."""
         rows, columns, scale, bias = ctx.saved_tensors
-        groups, tile, rounded = ctx.rest
+        answers, tile, rounded = ctx.rest
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
         d_bias = torch.zeros_like(bias)
         for part in _parts(rows, tile):
             scaled = operand(rows[part] * scale, rounded)
             share = product(scaled, stored.T).add_(bias)
-            mask(share, part.start, False, groups)
+            mask(share, part.start, False, answers)
             share = share.sigmoid_().mul_(towards)
             d_bias += share.sum()
             share = operand(share, rounded)
@@ -176,35 +178,40 @@ class SoftplusSum(Function):
 
 
 def both_ways(
-    logits: Float[Tensor, "rows n"], factors: tuple[float, float], start: int, leave_out: bool, groups: Groups
+    logits: Float[Tensor, "rows n"], factors: tuple[float, float], start: int, leave_out: bool, answers: Answers
 ) -> tuple[Float[Tensor, "rows n"], Float[Tensor, "rows n"]]:
     """Return the table times each factor, masked, overwriting the logits; one tensor twice if the factors are equal."""
     others = None if factors[0] == factors[1] else logits * factors[1]
     one = logits if factors[0] == 1 else logits.mul_(factors[0])
-    mask(one, start, leave_out, groups)
+    mask(one, start, leave_out, answers)
     if others is None:
         return one, one
-    mask(others, start, leave_out, groups)
+    mask(others, start, leave_out, answers)
     return one, others
 
 
-def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, groups: Groups) -> None:
-    """Set entries of others in the same group, and optionally of the match, to minus infinity in place.
+def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, answers: Answers) -> None:
+    """Set right answers other than the match, and optionally the match, to minus infinity in place.
 
     Args:
         table: Rows from `start` on against all columns.
         start: Number of the first row.
         leave_out: Whether the match is left out, too.
-        groups: Of every row; None: every row is its own.
+        answers: Of all rows.
     """
     mine = torch.arange(len(table), device=table.device)
-    if groups is None:
+    if answers is None:
         if leave_out:
             table[mine, start + mine] = -torch.inf
         return
-    same = groups[start : start + len(table), None] == groups[None, :]
-    same[mine, start + mine] = leave_out
-    table.masked_fill_(same, -torch.inf)
+    right = answers.part(slice(start, start + len(table))).cells()
+    right[mine, start + mine] = leave_out
+    table.masked_fill_(right, -torch.inf)
+
+
+def _finite(sums: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Return the log-sum-exps, 0 for those of nothing: less it, a cell that is left out stays minus infinity."""
+    return sums.masked_fill(sums.isneginf(), 0.0)
 
 
 def _parts(rows: Tensor, tile: int) -> Iterator[slice]:

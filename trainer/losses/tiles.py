@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from trainer.losses import fused
+from trainer.losses.right_answers import Answers
 from trainer.losses.streams import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
 
 DENSE_CELLS: Final = 4096 * 4096
@@ -36,18 +37,21 @@ def row_logsumexp(
     scale: float | Float[Tensor, ""],
     *,
     leave_out_matched: bool = False,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, " n"]:
-    """Return logsumexp over j of `scale rows_i . columns_j`, without i if `leave_out_matched`, nor i's group."""
+    """Return logsumexp over j of `scale rows_i . columns_j`, without other right answers than i.
+
+    Nor i if `leave_out_matched`; then a row that has no negative has minus infinity, and no gradient.
+    """
     if fused.usable(rows):
-        return fused.row_logsumexp(rows, columns, _scalar(scale, rows), leave_out_matched, groups)
+        return fused.row_logsumexp(rows, columns, _scalar(scale, rows), leave_out_matched, answers)
     height = _height(rows, columns, tile)
     if height < len(rows):
-        return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, groups, height)
+        return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, answers, height)
     logits = (scale * rows) @ columns.T
-    mask(logits, 0, leave_out_matched, groups)
-    return torch.logsumexp(logits, dim=1)
+    mask(logits, 0, leave_out_matched, answers)
+    return _logsumexp(logits, 1, empty=leave_out_matched and answers is not None)
 
 
 def both_logsumexps(
@@ -57,7 +61,7 @@ def both_logsumexps(
     *,
     factors: tuple[float, float] = (1.0, 1.0),
     leave_out_matched: bool = False,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Return `row_logsumexp` at `factors[0] scale`, and that of the columns over the rows at `factors[1] scale`.
@@ -65,12 +69,13 @@ def both_logsumexps(
     From one table, so for half the operations that the two directions take one after the other.
     """
     if fused.usable(rows):
-        return fused.both_logsumexps(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups)
+        return fused.both_logsumexps(rows, columns, _scalar(scale, rows), factors, leave_out_matched, answers)
     height = _height(rows, columns, tile)
     if height < len(rows):
-        return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, groups, height)
-    across, down = both_ways((scale * rows) @ columns.T, factors, 0, leave_out_matched, groups)
-    return torch.logsumexp(across, dim=1), torch.logsumexp(down, dim=0)
+        return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, answers, height)
+    across, down = both_ways((scale * rows) @ columns.T, factors, 0, leave_out_matched, answers)
+    empty = leave_out_matched and answers is not None
+    return _logsumexp(across, 1, empty=empty), _logsumexp(down, 0, empty=empty)
 
 
 def weighted_patterns(
@@ -95,24 +100,38 @@ def softplus_sum(
     scale: float | Float[Tensor, ""],
     bias: float | Float[Tensor, ""],
     *,
-    groups: Int[Tensor, " n"] | None = None,
+    answers: Answers = None,
     tile: int | None = None,
 ) -> Float[Tensor, ""]:
-    """Return the sum over i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without others of i's group."""
+    """Return the sum over i and j of `ln(1 + exp(scale rows_i . columns_j + bias))`, without other right answers."""
     height = _height(rows, columns, tile)
     if height < len(rows):
-        return SoftplusSum.apply(rows, columns, _scalar(scale, rows), _scalar(bias, rows), groups, height)
+        return SoftplusSum.apply(rows, columns, _scalar(scale, rows), _scalar(bias, rows), answers, height)
     logits = ((scale * rows) @ columns.T).add_(bias)
-    mask(logits, 0, False, groups)
+    mask(logits, 0, False, answers)
     return F.softplus(logits).sum()
 
 
-def group_sizes(groups: Int[Tensor, " n"] | None, n: int) -> Int[Tensor, " n"]:
-    """Return the size of each row's group, including the row itself; all 1 without groups."""
-    if groups is None:
-        return torch.ones(n, dtype=torch.long)
-    _, place, counts = groups.unique(return_inverse=True, return_counts=True)
-    return counts[place]
+def above_match(sums: Float[Tensor, " n"], matched: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Return log-sum-exps over negatives less the match; 0, with no gradient, for a row without any negative."""
+    return torch.where(sums.isneginf(), matched, sums) - matched
+
+
+def negatives(answers: Answers, n: int) -> Int[Tensor, "2 n"]:
+    """Return how many negatives every image has among the texts, and every text among the images."""
+    return torch.full((2, n), n - 1) if answers is None else torch.stack(answers.negatives())
+
+
+def _logsumexp(table: Float[Tensor, "n m"], dim: int, *, empty: bool) -> Float[Tensor, " n"]:
+    """Return the log-sum-exps of a table, of which lines may be `empty`: all minus infinity.
+
+    Such a line has minus infinity and no gradient, where torch's own is not a number.
+    """
+    if not empty:
+        return torch.logsumexp(table, dim)
+    nothing = (table.detach() == -torch.inf).all(dim, keepdim=True)
+    sums = torch.logsumexp(table.masked_fill(nothing, 0.0), dim)
+    return sums.masked_fill(nothing.squeeze(dim), -torch.inf)
 
 
 def _height(rows: Tensor, columns: Tensor, tile: int | None) -> int:

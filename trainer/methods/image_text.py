@@ -12,14 +12,15 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.analysis.answer_keys import answer_keys
+from trainer.analysis.distinct import Matching
+from trainer.data.content import matching_of
 from trainer.data.views import JITTER, ViewStrength, augmented_view
 from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
+from trainer.losses.right_answers import Answers, RightAnswers
 from trainer.methods.batch import Batch
-from trainer.methods.duplicates import duplicate_groups
 from trainer.methods.method import Material, Method
 from trainer.models import TwoTowers
-
-Groups = Int[Tensor, " n"] | None
 
 
 class ImageText(Method):
@@ -27,7 +28,7 @@ class ImageText(Method):
 
     Attributes:
         choice: The configuration.
-        masks: Whether pairs with the same caption or image are no negatives of each other.
+        masks: Whether right answers other than a pair's own are no negatives of it.
         samples_sentences: Whether one sentence of each caption is drawn in an epoch.
     """
 
@@ -38,28 +39,43 @@ class ImageText(Method):
         self.choice = choice
         self.masks: bool = getattr(choice, "mask_duplicates", False)
         self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
-        self.groups = torch.from_numpy(duplicate_groups(material.pairs)) if self.masks and material else None
+        self.matching = matching_of(material.pairs) if self.masks and material else None
 
-    def groups_of(self, batch: Batch) -> Groups:
-        """Return integers that are equal where rows are not each other's negatives; None without groups."""
-        if self.groups is None or batch.rows is None:
+    def answers_of(self, batch: Batch) -> Answers:
+        """Return which texts of a batch are right answers of which images; None where that masks nothing."""
+        if self.matching is None or batch.rows is None:
             return None
-        return self.groups[batch.rows.cpu()].to(batch.rows.device)
+        return self.answers_among(self.matching, batch.rows.cpu().numpy(), batch.rows.device)
+
+    def answers_among(self, matching: Matching, rows: Int[np.ndarray, " n"], where: torch.device) -> Answers:
+        """Return which texts of some rows of a split are right answers of which images, as this method masks them.
+
+        Args:
+            matching: Of the split: the training's own, or a held-out one.
+            rows: Compared with each other.
+            where: The device of the loss.
+        """
+        if not self.masks:
+            return None
+        keys = answer_keys(matching, rows)
+        if not keys.pictures.shape[1]:
+            return None
+        return RightAnswers(torch.from_numpy(keys.pictures).to(where), torch.from_numpy(keys.captions).to(where))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
         """Return unit embeddings of the images and of the texts."""
         return towers.encode_image(batch.images), towers.encode_text(batch.tokens)
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
-        """Return the loss of unit embeddings; duplicates are masked if configured."""
-        groups = self.groups_of(batch)
-        return self.loss(*embedded) if groups is None else self.loss(*embedded, groups=groups)
+        """Return the loss of unit embeddings; right answers of others are masked if configured."""
+        answers = self.answers_of(batch)
+        return self.loss(*embedded) if answers is None else self.loss(*embedded, answers=answers)
 
     @abstractmethod
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
-        """Return the loss of unit embeddings with pair k in row k; rows of a group are not each other's negatives."""
+        """Return the loss of unit embeddings with pair k in row k; right answers are no negatives."""
 
     @property
     def inv_tau(self) -> float:
@@ -82,10 +98,10 @@ class ClipPairs(ImageText):
         self._log_most = math.log(choice.inv_tau_max)
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return symmetric InfoNCE at the current temperature."""
-        return info_nce(image, text, self.log_inv_tau.exp(), groups=groups)
+        return info_nce(image, text, self.log_inv_tau.exp(), answers=answers)
 
     @property
     def inv_tau(self) -> float:
@@ -109,32 +125,32 @@ class CloobPairs(ImageText):
     """CLOOB: Hopfield retrieval, then InfoLOOB, both at fixed temperatures; without parameters."""
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return two InfoLOOBs of four retrievals, plus two of the embeddings themselves if the share is below 1."""
         choice = self.choice
         mixed = {"retrieval_share": choice.retrieval_share, "residual": choice.residual}
-        return cloob(image, text, choice.inv_tau, choice.scale_hopfield, **mixed, groups=groups)
+        return cloob(image, text, choice.inv_tau, choice.scale_hopfield, **mixed, answers=answers)
 
 
 class HopfieldInfoNcePairs(ImageText):
     """InfoNCE among the results of Hopfield retrieval."""
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the loss of four retrievals and two InfoNCEs."""
-        return hopfield_info_nce(image, text, self.choice.inv_tau, self.choice.scale_hopfield, groups=groups)
+        return hopfield_info_nce(image, text, self.choice.inv_tau, self.choice.scale_hopfield, answers=answers)
 
 
 class InfoLoobPairs(ImageText):
     """InfoLOOB in both directions."""
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return two InfoLOOBs, without retrieval."""
-        return info_loob_pair(image, text, self.choice.inv_tau, groups=groups)
+        return info_loob_pair(image, text, self.choice.inv_tau, answers=answers)
 
 
 class ConVirtPairs(ImageText):
@@ -159,22 +175,22 @@ class ConVirtPairs(ImageText):
         return augmented_view(images, rows, self._look, seed=self._seed, epoch=epoch, view=view)
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the weighted sum of InfoNCE in both directions."""
-        return convirt(image, text, self.choice.inv_tau, self.choice.image_weight, groups=groups)
+        return convirt(image, text, self.choice.inv_tau, self.choice.image_weight, answers=answers)
 
 
 class DhnNcePairs(ImageText):
     """DHN-NCE in its closed form."""
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the sum of both directions, each with its own hardness."""
         choice = self.choice
         betas = (choice.beta_image, choice.beta_text)
-        return dhn_nce(image, text, choice.inv_tau, *betas, detach_weights=choice.detach_weights, groups=groups)
+        return dhn_nce(image, text, choice.inv_tau, *betas, detach_weights=choice.detach_weights, answers=answers)
 
 
 class SigLipPairs(ImageText):
@@ -190,10 +206,10 @@ class SigLipPairs(ImageText):
         self._log_most = math.log(choice.inv_tau_max)
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the sigmoid loss at the current scale and bias."""
-        return sigmoid(image, text, self.log_scale.exp(), self.bias, groups=groups)
+        return sigmoid(image, text, self.log_scale.exp(), self.bias, answers=answers)
 
     @property
     def inv_tau(self) -> float:

@@ -4,57 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from trainer import config
 from trainer.losses import hopfield_retrieval
+from trainer.losses.right_answers import Answers
 from trainer.losses.streams import mask
-from trainer.losses.tiles import both_logsumexps, group_sizes
+from trainer.losses.tiles import above_match, both_logsumexps, negatives
 from trainer.methods.image_text import ImageText, SigLipPairs
 
-Groups = Int[Tensor, " n"] | None
 Rows = Float[Tensor, " n"]
 
 
-def pair_losses(method: ImageText, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], groups: Groups) -> Rows:
+def pair_losses(method: ImageText, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], answers: Answers) -> Rows:
     """Return one number per pair, whose mean is `method.loss`: the loss of its image and its text.
 
     Args:
         method: At its present temperature.
         image: Unit rows.
         text: Unit rows; row k describes image k.
-        groups: Rows of one group are no negatives of each other; None: every row is its own group.
+        answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
     """
     choice, inv_tau = method.choice, method.inv_tau
     if isinstance(choice, config.Clip | config.ConVirt):
-        to_text, to_image = _surprise(image, text, inv_tau, groups)
+        to_text, to_image = _surprise(image, text, inv_tau, answers)
         share = 0.5 if isinstance(choice, config.Clip) else choice.image_weight
         return share * to_text + (1 - share) * to_image
     if isinstance(choice, config.InfoLoobPair):
-        to_text, to_image = _surprise(image, text, inv_tau, groups, leave_out=True)
+        to_text, to_image = _surprise(image, text, inv_tau, answers, leave_out=True)
         return (to_text + to_image) / inv_tau
     if isinstance(choice, config.HopfieldInfoNce):
         images, texts = _retrieved(image, text, choice.scale_hopfield)
-        return (_surprise(*images, inv_tau, groups)[0] + _surprise(*texts, inv_tau, groups)[0]) / 2
+        return (_surprise(*images, inv_tau, answers)[0] + _surprise(*texts, inv_tau, _of_texts(answers))[0]) / 2
     if isinstance(choice, config.Cloob):
-        return _cloob(choice, image, text, groups)
+        return _cloob(choice, image, text, answers)
     if isinstance(method, SigLipPairs):
         logits = inv_tau * image @ text.T + float(method.bias.detach())
         matched = logits.diagonal().clone()
-        mask(logits, 0, False, groups)
+        mask(logits, 0, False, answers)
         return F.softplus(logits).sum(dim=1) - matched
-    return _dhn_nce(choice, image, text, groups)
+    return _dhn_nce(choice, image, text, answers)
 
 
 def _surprise(
-    image: Tensor, text: Tensor, inv_tau: float, groups: Groups, *, leave_out: bool = False
+    image: Tensor, text: Tensor, inv_tau: float, answers: Answers, *, leave_out: bool = False
 ) -> tuple[Rows, Rows]:
     """Return logsumexp minus the matched logit of every row, in both directions."""
-    sums = both_logsumexps(image, text, inv_tau, leave_out_matched=leave_out, groups=groups)
+    sums = both_logsumexps(image, text, inv_tau, leave_out_matched=leave_out, answers=answers)
     matched = inv_tau * (image * text).sum(dim=1)
-    return sums[0] - matched, sums[1] - matched
+    return above_match(sums[0], matched), above_match(sums[1], matched)
+
+
+def _of_texts(answers: Answers) -> Answers:
+    return None if answers is None else answers.transposed
 
 
 def _retrieved(image: Tensor, text: Tensor, beta: float, *, residual: bool = False) -> list[tuple[Tensor, Tensor]]:
@@ -67,19 +72,23 @@ def _retrieved(image: Tensor, text: Tensor, beta: float, *, residual: bool = Fal
     return pairs
 
 
-def _cloob(choice: config.Cloob, image: Tensor, text: Tensor, groups: Groups) -> Rows:
+def _cloob(choice: config.Cloob, image: Tensor, text: Tensor, answers: Answers) -> Rows:
     share, pairs = choice.retrieval_share, _retrieved(image, text, choice.scale_hopfield, residual=choice.residual)
-    among = (_surprise(*pair, choice.inv_tau, groups, leave_out=True)[0] for pair in pairs)
-    to_text, to_image = _surprise(image, text, choice.inv_tau, groups, leave_out=True)
+    among = (
+        _surprise(*pair, choice.inv_tau, right, leave_out=True)[0]
+        for pair, right in zip(pairs, (answers, _of_texts(answers)), strict=True)
+    )
+    to_text, to_image = _surprise(image, text, choice.inv_tau, answers, leave_out=True)
     return (share * sum(among) + (1 - share) * (to_text + to_image)) / choice.inv_tau
 
 
-def _dhn_nce(choice: Any, image: Tensor, text: Tensor, groups: Groups) -> Rows:
+def _dhn_nce(choice: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows:
     hardness = choice.beta_image, choice.beta_text
     sharp, flat = (
-        both_logsumexps(image, text, choice.inv_tau, factors=factors, leave_out_matched=True, groups=groups)
+        both_logsumexps(image, text, choice.inv_tau, factors=factors, leave_out_matched=True, answers=answers)
         for factors in ((1 + hardness[0], 1 + hardness[1]), hardness)
     )
-    count = (len(image) - group_sizes(groups, len(image))).to(image)
+    counts = negatives(answers, len(image)).to(image).clamp(min=1).log()
     matched = choice.inv_tau * (image * text).sum(dim=1)
-    return sharp[0] - flat[0] + sharp[1] - flat[1] - 2 * matched + 2 * count.log()
+    ways = (torch.where(low.isneginf(), low, high - low) for high, low in zip(sharp, flat, strict=True))
+    return torch.stack([above_match(way, matched) for way in ways]).sum(0) + counts.sum(0)

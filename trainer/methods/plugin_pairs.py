@@ -8,7 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from trainer.errors import UserError
-from trainer.methods.image_text import Groups, ImageText
+from trainer.losses.right_answers import Answers
+from trainer.methods.image_text import ImageText
 from trainer.methods.method import Material
 
 
@@ -19,7 +20,7 @@ class PluginPairs(ImageText):
         super().__init__(choice, material)
 
     def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, groups: Groups = None
+        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the loss of the plug-in.
 

@@ -17,9 +17,10 @@ from torch import Tensor
 from trainer.losses import hopfield_retrieval
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
-from trainer.losses.tiles import row_logsumexp
+from trainer.losses.right_answers import Answers
+from trainer.losses.tiles import above_match, row_logsumexp
 from trainer.methods.batch import Batch
-from trainer.methods.image_text import ClipPairs, CloobPairs, Groups, ImageText, InfoLoobPairs
+from trainer.methods.image_text import ClipPairs, CloobPairs, ImageText, InfoLoobPairs
 from trainer.methods.method import Method
 from trainer.ranks import Ranks
 
@@ -57,8 +58,8 @@ def row_sharded(
     images.requires_grad_()
     texts.requires_grad_()
     n = len(images)
-    groups = method.groups_of(batch.all)
-    rolled = None if groups is None else groups.roll(-start)
+    answers = method.answers_of(batch.all)
+    rolled = None if answers is None else answers.rolled(-start)
     # A row's match comes first among the columns: then a table of some rows is cut like a whole one.
     near = Columns(images.roll(-start, 0), texts.roll(-start, 0), rolled)
     with torch.autocast(image.device.type, enabled=False), torch.enable_grad():
@@ -81,42 +82,38 @@ class Columns:
     Attributes:
         images: Of all ranks.
         texts: Of all ranks.
-        groups: As in the losses.
+        of_images: Which texts are right answers of which images; as in the losses.
+        of_texts: Which images are right answers of which texts.
     """
 
-    def __init__(self, images: Tensor, texts: Tensor, groups: Groups) -> None:
-        self.images, self.texts, self.groups = images, texts, groups
-
-    @property
-    def has_negatives(self) -> bool:
-        """Whether any row has a negative, when those of its group are none."""
-        return self.groups is None or not bool((self.groups == self.groups[0]).all())
+    def __init__(self, images: Tensor, texts: Tensor, answers: Answers) -> None:
+        self.images, self.texts = images, texts
+        self.of_images, self.of_texts = answers, None if answers is None else answers.transposed
 
 
 def _pair_loss(method: ImageText, image: Row, text: Row, near: Columns) -> Float[Tensor, ""]:
     """Return this rank's rows of a loss in both directions, summed; CLOOB's is that without retrieval."""
     if isinstance(method, ClipPairs):
         inv_tau = method.log_inv_tau.exp()
-        return _one_way(image, near.texts, inv_tau, near.groups, False) / 2 + (
-            _one_way(text, near.images, inv_tau, near.groups, False) / 2
+        return _one_way(image, near.texts, inv_tau, near.of_images, False) / 2 + (
+            _one_way(text, near.images, inv_tau, near.of_texts, False) / 2
         )
     needs_two(len(near.images), "info_loob_pair")
-    if not near.has_negatives:
-        return (image.sum() + text.sum()) * 0
     inv_tau = torch.as_tensor(method.choice.inv_tau, dtype=image.dtype, device=image.device)
-    both = _one_way(image, near.texts, inv_tau, near.groups, True) + _one_way(
-        text, near.images, inv_tau, near.groups, True
+    both = _one_way(image, near.texts, inv_tau, near.of_images, True) + _one_way(
+        text, near.images, inv_tau, near.of_texts, True
     )
     return both / inv_tau
 
 
 @full_precision
 def _one_way(
-    anchors: Row, columns: Tensor, inv_tau: Float[Tensor, ""], groups: Groups, leave_out: bool
+    anchors: Row, columns: Tensor, inv_tau: Float[Tensor, ""], answers: Answers, leave_out: bool
 ) -> Float[Tensor, ""]:
     """Return the sum over anchors of log-sum-exp less match; anchor k matches column k."""
     matched = inv_tau * (anchors * columns[: len(anchors)]).sum(dim=1)
-    return (row_logsumexp(anchors, columns, inv_tau, leave_out_matched=leave_out, groups=groups) - matched).sum()
+    sums = row_logsumexp(anchors, columns, inv_tau, leave_out_matched=leave_out, answers=answers)
+    return above_match(sums, matched).sum()
 
 
 def _cloob(
@@ -146,12 +143,9 @@ def _cloob(
     inv_tau = torch.as_tensor(choice.inv_tau, dtype=image.dtype, device=image.device)
     share, total = choice.retrieval_share, image.new_zeros(())
     from_anchors, from_samples = [], []
-    for own, everybody in zip(anchors, gathered, strict=True):
+    for own, everybody, answers in zip(anchors, gathered, (near.of_images, near.of_texts), strict=True):
         leaf, columns = own.detach().requires_grad_(), everybody.requires_grad_()
-        if near.has_negatives:
-            part = _one_way(leaf, columns.roll(-start, 0), inv_tau, near.groups, True) * share / (n * inv_tau)
-        else:
-            part = (leaf.sum() + columns.sum()) * 0
+        part = _one_way(leaf, columns.roll(-start, 0), inv_tau, answers, True) * share / (n * inv_tau)
         part.backward()
         assert columns.grad is not None
         total = total + part.detach()

@@ -357,7 +357,8 @@ class Recorder:
             if decoder is not None:
                 asked = {"decoder": decoder_question(len(heldout.pairs), decoder.size)}
             else:
-                asked = questions.of_training(heldout, batch_size=size, both=both, by=by)
+                masks = getattr(self._training.method, "masks", False)
+                asked = questions.of_training(heldout, batch_size=size, both=both, masks=masks, by=by)
             if retrieval := asked.get("retrieval"):
                 questions_asked[heldout.pairs.split] = {
                     way: retrieval.asked(way) for way in ("image_to_text", "text_to_image")

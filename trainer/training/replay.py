@@ -332,20 +332,20 @@ def _pulls(
     """Return the embeddings before the update, and each objective's effect on them; float64."""
     before = embedded(training, batch)
     own = pairs_method(copy.deepcopy(training.method))
-    groups = own.groups_of(batch)
+    answers = own.answers_of(batch)
     others = (pairs_method(methods.build(choice)) for choice in compared if choice != own.choice)
     reference: Tensor | None = None
     found = []
     for method in (own, *(other.to(training.device) for other in others)):
         leaves = [torch.from_numpy(rows.astype(np.float64)).to(training.device).requires_grad_() for rows in before]
-        loss = method.loss(*leaves, groups=groups)
+        loss = method.loss(*leaves, answers=answers)
         gradients = torch.autograd.grad(loss, leaves)
         units = [leaf.detach() for leaf in leaves]
         image, text = (g - (g * u).sum(1, keepdim=True) * u for g, u in zip(gradients, units, strict=True))
         whole = torch.cat([image, text]).flatten()
         reference = whole if reference is None else reference
         agreement = torch.nn.functional.cosine_similarity(whole, reference, dim=0)
-        losses = pair_losses(method, units[0], units[1], groups).cpu().numpy()
+        losses = pair_losses(method, units[0], units[1], answers).cpu().numpy()
         choice = method.choice
         towards = image.cpu().numpy(), text.cpu().numpy()
         found.append(Pull(choice.kind, choice.label, loss.item(), losses, *towards, agreement.item()))

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 from trainer import config
 from trainer.analysis import losses
@@ -14,7 +16,7 @@ from trainer.charts.matching import matching_of
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import Embedded, HeldOut, measure
-from trainer.evaluation.questions import sparing
+from trainer.evaluation.questions import of_training, sparing
 from trainer.evaluation.tasks import retrieval
 from trainer.methods import build
 from trainer.store import read_snapshot, write_snapshot
@@ -169,3 +171,39 @@ def test_a_decoder_is_asked_few_prompts_while_it_trains(classes: int, templates:
     suite = PromptSuite("s", tuple(map(str, range(classes))), tuple(f"{k} {{}}" for k in range(templates)), "", "")
     assert sparing(suite).templates == tuple(f"{k} {{}}" for k in kept)
     assert sparing(suite).classes == suite.classes
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_the_validation_loss_and_its_gradient_have_the_mask_of_the_training(masks):
+    """Pictures of two captions each, one caption on two pictures: by a double loop over all pairs of the split."""
+    picture = [0, 0, 1, 1, 2, 0, 2, 1]
+    caption = ["a ring", "a star", "a ring", "a moon", "a moon", "a sun", "a star", "a sea"]
+    images = np.zeros((8, 8, 8, 3), np.uint8) + np.array(picture, np.uint8)[:, None, None, None]
+    pairs = Pairs("toy", "held", images, caption, [""] * 8, caption, {}, "f")
+    held = HeldOut(pairs, prefix="val", suite=None, tokenizer=train_tokenizer(caption, 300), context_length=8)
+    draw = torch.Generator().manual_seed(0)
+    image, text = (F.normalize(rows, dim=1) for rows in torch.randn(2, 8, 5, generator=draw))
+    method = build(config.Clip(inv_tau=3.0, mask_duplicates=masks))
+    found = measure(held, Embedded(image.numpy(), text.numpy(), None), method, batch_size=4)
+    shown = set(zip(picture, caption, strict=True))
+    values, shares = [], []
+    for start in (0, 4):
+        x, y = image[start : start + 4].double(), text[start : start + 4].double().requires_grad_()
+        terms = []
+        for i in range(4):
+            sums = [[3 * x[i] @ y[i]], [3 * x[i] @ y[i]]]
+            for j in range(4):
+                for way, (a, b) in enumerate(((i, j), (j, i))):
+                    if a != b and not (masks and (picture[start + a], caption[start + b]) in shown):
+                        sums[way].append(3 * x[a] @ y[b])
+            terms += [torch.stack(one).logsumexp(0) - 3 * x[i] @ y[i] for one in sums]
+        loss = torch.stack(terms).mean()
+        values.append(loss.item())
+        (gradient,) = torch.autograd.grad(loss, y)
+        gradient = (gradient - (gradient * y).sum(1, keepdim=True) * y).detach().numpy()
+        main = np.linalg.svd(x.numpy() - x.numpy().mean(0))[2][:3]
+        shares.append(((gradient @ main.T) ** 2).sum() / (gradient**2).sum())
+    assert found["loss"] == pytest.approx(np.mean(values), rel=1e-5)
+    assert found["text_gradient_main3"] == pytest.approx(np.mean(shares), rel=1e-5)
+    asked = of_training(held, batch_size=4, both=True, masks=masks, by="captions")
+    assert ("right answers no negatives" in asked["loss"].protocol) == masks

@@ -9,9 +9,11 @@ import torch
 
 from tests.nightly import nightly_except
 from tests.trainer.losses.all_pairs import LOSSES, value_and_gradients
+from tests.trainer.losses.repeated_pairs import answers_of_batch
 from trainer.losses import fused, info_nce
 from trainer.losses.fused import Blocks, fused_losses
 from trainer.losses.precision import bfloat16_operands
+from trainer.losses.right_answers import RightAnswers
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,7 +56,7 @@ def test_float32_equals_float64(unit_rows, name, n, d):
 @pytest.mark.parametrize("n", nightly_except([13, 70], 13))
 def test_float32_equals_float64_with_duplicates(unit_rows, name, n):
     loss, scalars, options = LOSSES[name]
-    rows, options = (unit_rows(n, 6, 0), unit_rows(n, 6, 1)), {**options, "groups": torch.arange(n) % 5}
+    rows, options = (unit_rows(n, 6, 0), unit_rows(n, 6, 1)), {**options, "answers": answers_of_batch(n)}
     expected = value_and_gradients(loss, rows, scalars, options, torch.float64)
     with fused_losses():
         assert_close(value_and_gradients(loss, rows, scalars, options, torch.float32), expected, 1e-5)
@@ -82,9 +84,9 @@ def test_any_blocks_give_the_same(unit_rows, blocks):
 
 
 def test_rows_without_any_negative_are_minus_infinity(unit_rows):
-    """A group that fills more than the first block: nothing of a row is kept there."""
-    rows, groups = unit_rows(40, 6, 0).float(), torch.tensor([0] * 39 + [1])
-    found = fused.row_logsumexp(rows, rows, torch.tensor(8.0), True, groups, Blocks(16, 16, 16, 16))
+    """Right answers fill more than the first block: nothing of a row is kept there."""
+    rows, keys = unit_rows(40, 6, 0).float(), torch.tensor([0] * 39 + [1])[:, None]
+    found = fused.row_logsumexp(rows, rows, torch.tensor(8.0), True, RightAnswers(keys, keys), Blocks(16, 16, 16, 16))
     assert torch.allclose(found[:39], 8 * rows[:39] @ rows[39], atol=1e-5)
 
 

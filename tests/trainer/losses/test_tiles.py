@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.trainer.losses.all_pairs import LOSSES as ALL_PAIRS
 from tests.trainer.losses.all_pairs import value_and_gradients
+from tests.trainer.losses.repeated_pairs import answers_of_batch
 from trainer.losses import (
     cloob,
     dhn_nce,
@@ -40,9 +41,9 @@ def test_tiled_equals_dense(unit_rows, name, n, tile):
 @pytest.mark.parametrize("name", [name for name in LOSSES if "retrieval" not in name])
 def test_tiled_equals_dense_with_duplicates(unit_rows, name):
     loss, scalars, options = LOSSES[name]
-    rows, groups = (unit_rows(13, 6, 0), unit_rows(13, 6, 1)), torch.arange(13) % 5
-    dense = value_and_gradients(loss, rows, scalars, {**options, "groups": groups})
-    tiled = value_and_gradients(loss, rows, scalars, {**options, "groups": groups, "tile": 4})
+    rows, answers = (unit_rows(13, 6, 0), unit_rows(13, 6, 1)), answers_of_batch(13)
+    dense = value_and_gradients(loss, rows, scalars, {**options, "answers": answers})
+    tiled = value_and_gradients(loss, rows, scalars, {**options, "answers": answers, "tile": 4})
     for ours, theirs in zip(tiled, dense, strict=True):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.trainer.losses.repeated_pairs import all_right, answers_of_batch
 from trainer import config
 from trainer.methods import build
 from trainer.methods.pair_losses import pair_losses
@@ -31,12 +32,12 @@ def pairs():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda one: one.kind)
-@pytest.mark.parametrize("groups", [None, torch.arange(9) % 6])
-def test_the_mean_is_the_loss(pairs, objective, groups):
+@pytest.mark.parametrize("answers", [None, answers_of_batch(9), all_right(9)], ids=["", "masked", "all right"])
+def test_the_mean_is_the_loss(pairs, objective, answers):
     method = build(objective)
-    found = pair_losses(method, *pairs, groups)
+    found = pair_losses(method, *pairs, answers)
     assert found.shape == (9,)
-    assert found.mean().item() == pytest.approx(method.loss(*pairs, groups=groups).item(), abs=1e-7)
+    assert found.mean().item() == pytest.approx(method.loss(*pairs, answers=answers).item(), abs=1e-7)
 
 
 def test_every_objective_of_pairs_has_its_own():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
 
+from tests.trainer.losses.repeated_pairs import repeated_pairs
 from trainer import config
+from trainer.analysis.distinct import matching, numbered
 from trainer.methods import Batch, build
 from trainer.methods import row_sharded as module
 from trainer.methods.row_sharded import row_sharded, shards_rows
@@ -22,21 +25,23 @@ CASES = {
 }
 
 
-def rows_and_groups(masked: bool):
+def unit_pairs():
     generator = torch.Generator().manual_seed(0)
     image, text = (normalize(torch.randn(N, D, dtype=torch.float64, generator=generator), dim=1) for _ in range(2))
-    return image, text, torch.arange(N) % 10 if masked else None
+    return image, text
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_loss_and_gradients_are_those_of_the_dense_form(by_threads, name, ranks, masked):
-    image, text, groups = rows_and_groups(masked)
+    image, text = unit_pairs()
+    pictures, captions = repeated_pairs(N)
 
     def made():
         method = build(CASES[name]).double()
-        method.groups = groups
+        method.masks = masked
+        method.matching = matching(numbered(captions), np.array(pictures)) if masked else None
         return method
 
     dense, leaves = made(), (image.clone().requires_grad_(), text.clone().requires_grad_())
@@ -62,19 +67,19 @@ def test_loss_and_gradients_are_those_of_the_dense_form(by_threads, name, ranks,
         assert abs(sum(learned[number] for *_, learned in results) - parameter.grad) < 1e-12
 
 
-def test_pairs_of_one_group_have_nothing_to_learn(by_threads):
-    image, text, _ = rows_and_groups(False)
+def test_pairs_of_one_caption_have_nothing_to_learn(by_threads):
+    image, text = unit_pairs()
 
     def act(shared):
         own = shared.own(N)
         method = build(config.Cloob()).double()
-        method.groups = torch.zeros(N, dtype=torch.long)
+        method.masks, method.matching = True, matching(np.zeros(N, np.int64))
         part = Batch(None, None, torch.arange(N)[own], whole=Batch(None, None, torch.arange(N)), start=own.start)
         return row_sharded(method, (image[own], text[own]), part, shared)
 
     for loss, gradients in by_threads(2, act):
-        assert loss == 0
-        assert not any(gradient.any() for gradient in gradients)
+        assert abs(loss) < 1e-12
+        assert all(gradient.abs().max() < 1e-12 for gradient in gradients)
 
 
 def test_large_batches_of_three_objectives_are_sharded():

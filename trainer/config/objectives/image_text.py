@@ -21,7 +21,8 @@ def _mask_duplicates() -> Any:
     return option(
         False,
         "Mask duplicates",
-        "Pairs of the batch with the same caption or the same image are not negatives of each other.",
+        "A caption is no negative of an image that some pair shows with it: another caption of the same image, or the "
+        "same caption on another image. The validation loss leaves out the same.",
         advanced=True,
     )
 
