@@ -1,8 +1,8 @@
-"""Which captions of a batch are right answers of which of its pictures: the one mask of training and of every view.
+"""Right answers of a batch in the form that losses read: `Units.right` as a few keys of each pair.
 
-A cell (picture i, caption j) is a right answer exactly where `trainer.analysis.distinct` says so: some pair has that
-picture and that caption. Its transitive closure is another relation: through one generic caption ("a weapon") it
-links a sword with the caption of an axe.
+A cell (picture i, caption j) is a right answer exactly where some pair has that picture and that caption. The
+transitive closure is another relation: through one generic caption ("a weapon") it links a sword with the caption of
+an axe.
 """
 
 from __future__ import annotations
@@ -37,18 +37,13 @@ class AnswerKeys:
         return right
 
 
-def right_cells(matching: Matching, rows: Int[np.ndarray, " b"] | None = None) -> Bool[np.ndarray, "b b"]:
-    """Return which captions of a batch are right answers of which of its pictures, and so no negatives.
+def answer_keys(matching: Matching, rows: Int[np.ndarray, " b"]) -> AnswerKeys:
+    """Return the keys of the pairs of a batch; no columns where only the matches are right answers.
 
     Args:
-        matching: Of all pairs of the split: a pair outside the batch makes its caption right, too.
-        rows: Of the batch; None: all pairs.
+        matching: Of all pairs of the split: a pair outside of the batch makes its caption right, too.
+        rows: Of the batch.
     """
-    return answer_keys(matching, np.arange(len(matching.texts.place)) if rows is None else rows).cells()
-
-
-def answer_keys(matching: Matching, rows: Int[np.ndarray, " b"]) -> AnswerKeys:
-    """Return the keys of the pairs of a batch; no columns where only the matches are right answers."""
     texts = matching.texts
     picture, caption = texts.question[rows], texts.place[rows]
     pairs = [(key, key) for key in (picture, caption) if len(np.unique(key)) < len(key)]

@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.analysis.answer_keys import answer_keys, right_cells
-from trainer.analysis.distinct import matching, numbered
+from trainer.analysis.answer_keys import answer_keys
+from trainer.analysis.distinct import Matching, matching, numbered
+from trainer.analysis.units import units_of_numbers
 
 
 def edges_by_loops(pictures, captions, rows) -> np.ndarray:
     """Return whether some pair of all has picture i and caption j."""
     pairs = set(zip(pictures, captions, strict=True))
     return np.array([[(pictures[i], captions[j]) in pairs for j in rows] for i in rows])
+
+
+def right_cells(pairs: Matching, rows=None) -> np.ndarray:
+    rows = np.arange(len(pairs.texts.place)) if rows is None else rows
+    right = answer_keys(pairs, rows).cells()
+    assert (right == units_of_numbers(pairs.images.place, pairs.texts.place).right(rows, rows)).all()
+    return right
 
 
 def repeating(n_pictures: int, per_picture: int, generic: float, seed: int) -> tuple[list[int], list[str]]:
