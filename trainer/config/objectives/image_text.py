@@ -21,8 +21,8 @@ def _mask_duplicates() -> Any:
     return option(
         False,
         "Mask duplicates",
-        "A caption is no negative of an image that some pair shows with it: another caption of the same image, or the "
-        "same caption on another image. The validation loss leaves out the same.",
+        "Leaves right answers out of the negatives: other captions of the same image, and the same caption on another "
+        "image. The validation loss leaves out the same.",
         advanced=True,
     )
 
