@@ -258,7 +258,7 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         )
         embedded = heldout.embed(opened.model, opened.device)
         metrics = measure(heldout, embedded, kept.method, batch_size=run.optimizer.batch_size)
-        metrics |= reference.numbers(pairs, embedded, stored)
+        metrics |= reference.numbers(heldout, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
         classed = heldout.suite if (heldout.labels >= 0).any() else None
         counts = {"n": len(pairs.captions), "classes": len(classed.classes) if classed else 0}

@@ -18,7 +18,6 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import question_ranks
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
-from trainer.data.content import pixel_digests
 from trainer.data.pairs import DataError
 from trainer.data.tokenizer import Tokenizer
 from trainer.evaluation import questions, tasks
@@ -57,6 +56,9 @@ class Subject:
 class Evaluation:
     """One model on one data set; embeddings are shared by tasks.
 
+    Whatever asks for a class, or learns one, does so once for each distinct picture: its rows with other captions are
+    the same item.
+
     Attributes:
         of: What probes and neighbors read: `embeddings`, or `features` before the projection.
     """
@@ -78,10 +80,10 @@ class Evaluation:
         self._progress = progress or (lambda _share, _note: None)
         self._kept: dict[str, np.ndarray] = {}
         label = data.numbers_of(data.tried.labels)
-        self._known = np.flatnonzero(label >= 0)
+        self._known = data.tried.pictures(label >= 0)
         self._label = label[self._known]
         targets = data.numbers_of(data.train.labels)
-        self._train_rows = np.flatnonzero(targets >= 0)
+        self._train_rows = data.train.pictures(targets >= 0, without=data.tried if data.of_one_split else None)
         self._targets = targets[self._train_rows]
 
     def possible(self) -> dict[str, str]:
@@ -181,7 +183,8 @@ class Evaluation:
                 progress=lambda share, note: self._progress((number + share) / shares, note),
             )
 
-        found = tasks.fine_tuning(learn, self._targets, self._label, whole=self.data.train.whole)
+        whole = self.data.train.whole_pictures
+        found = tasks.fine_tuning(learn, self._targets, self._label, whole=whole)
         return self._record("fine_tune", found, suite=self.data.suite.name)
 
     def _knn(self) -> TaskRecord:
@@ -216,7 +219,7 @@ class Evaluation:
             details["shift"] = about | {"measure": moved[1]}
         rows = self._matching().texts.asking() if measure == "image_to_text_R@1" else self._known
         paths = [tried.paths[row] for row in rows.tolist()]
-        return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole)
+        return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole_pictures)
 
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
         """Return which images are classified or retrieved correctly, and by which measure."""
@@ -231,7 +234,7 @@ class Evaluation:
     def _record(self, task: str, found: tuple, **details: Any) -> TaskRecord:
         tried = self.data.tried
         paths = [tried.paths[row] for row in self._known.tolist()]
-        return tasks.record(task, found, paths=paths, whole=tried.whole, **details)
+        return tasks.record(task, found, paths=paths, whole=tried.whole_pictures, **details)
 
     def _about_classes(self) -> dict[str, Any]:
         return {"classes": list(self.data.suite.classes), "suite": self.data.suite.name}
@@ -239,7 +242,7 @@ class Evaluation:
     def _matching(self) -> Matching:
         """Return which captions and which images of the test pairs are identical."""
         tried = self.data.tried
-        return matching(numbered(tried.captions), numbered(tried.content or pixel_digests(tried.images)))
+        return matching(numbered(tried.captions), numbered(tried.content_of_pictures))
 
     # -- embeddings --------------------------------------------------------------------------------------------
 

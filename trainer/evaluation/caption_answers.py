@@ -58,10 +58,11 @@ def while_training(
     """Return how the method names classes, and its zero-shot accuracy where it needs no text tower for that."""
     if isinstance(method, BagOfWords):
         scores = word_logits(towers, method, heldout.pairs.images, where)
-        return "words", word_numbers(scores, method.words, heldout.classes, heldout.labels)
+        known = heldout.classified
+        return "words", word_numbers(scores[known], method.words, heldout.classes, heldout.labels[known])
     if not isinstance(method, CaptionPrediction):
         return "prompts", {}
-    known = np.flatnonzero(heldout.labels >= 0)
+    known = heldout.classified
     if heldout.suite is None or not len(known):
         return "captions", {}
     likely = prompt_likelihoods(towers, method, heldout.pairs.images[known], sparing(heldout.suite), where)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from trainer.analysis.class_prompts import captioned
-from trainer.analysis.distinct import Matching
+from trainer.analysis.distinct import Matching, in_order
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import matching_of, pixel_digests
@@ -70,6 +70,12 @@ class HeldOut:
     def matching(self) -> Matching:
         """The matching of items: equal captions count as one text, equal pixels as one image."""
         return matching_of(self.pairs, self.content)
+
+    @functools.cached_property
+    def classified(self) -> Int[np.ndarray, " k"]:
+        """The first row of each distinct picture that has one of the suite's classes: what zero-shot tries."""
+        known = np.flatnonzero(self.labels >= 0)
+        return known[in_order(self.matching.images.place[known])[1]]
 
     def items(self) -> Items:
         """Return what a snapshot stores of each pair besides its embeddings."""

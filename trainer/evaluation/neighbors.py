@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import in_order, numbered
 from trainer.analysis.neighbors import NEIGHBORS, accuracy, nearest
 from trainer.analysis.sampling import at_most
 from trainer.data import Pairs
+from trainer.data.content import pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.evaluation.heldout import Embedded
+from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive, embed_images, embed_tokens
 from trainer.models import TwoTowers
 
@@ -27,8 +30,10 @@ _MOST_VALUES: Final = 64
 class ReferencePairs:
     """Training pairs to compare held-out ones with, the same for every run on the same data.
 
+    Each distinct picture is stored once (each caption for a model of texts alone): a copy is no second neighbor.
+
     Attributes:
-        stored: How many they are.
+        drawn: How many they are, copies among them.
         whole: How many they were drawn from.
     """
 
@@ -43,7 +48,8 @@ class ReferencePairs:
         """
         self._rows = at_most(len(pairs), STORED)
         self._pairs = pairs
-        self.stored, self.whole = len(self._rows), whole or len(pairs)
+        self.drawn, self.whole = len(self._rows), whole or len(pairs)
+        self._distinct: Int[np.ndarray, " m"] | None = None
         self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
         columns = {"acc1": pairs.labels, **pairs.metadata}
         known = {name: [values[row] for row in self._rows] for name, values in columns.items()}
@@ -51,58 +57,79 @@ class ReferencePairs:
         self._words = [words_of(pairs.captions[row]) for row in self._rows]
 
     def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
-        """Return unit embeddings by the image tower, or of captions without one; calls `alive` in between."""
+        """Return unit embeddings by the image tower, or of captions without one; calls `alive` in between.
+
+        A row is a distinct picture or caption, the first of those drawn.
+        """
         training = towers.training
         towers.eval()
         try:
             if towers.visual is None:
-                return embed_tokens(towers, self._tokens, where, alive=alive)
-            parts = [
-                self._rows[start : start + _IMAGES_AT_ONCE] for start in range(0, len(self._rows), _IMAGES_AT_ONCE)
-            ]
-            return np.concatenate(
-                [embed_images(towers, self._pairs.images[part], where, alive=alive) for part in parts]
-            )
+                content = [self._pairs.captions[row] for row in self._rows]
+                rows = embed_tokens(towers, self._tokens, where, alive=alive)
+            else:
+                content, parts = [], []
+                for start in range(0, len(self._rows), _IMAGES_AT_ONCE):
+                    images = self._pairs.images[self._rows[start : start + _IMAGES_AT_ONCE]]
+                    content += pixel_digests(images) if self._distinct is None else []
+                    parts.append(embed_images(towers, images, where, alive=alive))
+                rows = np.concatenate(parts)
+            if self._distinct is None:
+                self._distinct = in_order(numbered(content))[1]
+            return rows[self._distinct]
         finally:
             towers.train(training)
 
-    def numbers(self, pairs: Pairs, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
+    @property
+    def stored(self) -> int:
+        """How many distinct ones there are, once they were embedded."""
+        return self.drawn if self._distinct is None else len(self._distinct)
+
+    def numbers(self, heldout: HeldOut, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
         """Return `knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
 
-        Captions are compared with other captions only. The last is the mean overlap (Jaccard) of a caption's words
-        with those of its nearest neighbor: it needs no labels.
+        Each distinct picture asks once. Captions are compared with other captions only. The last is the mean overlap
+        (Jaccard) of a caption's words with those of its nearest neighbor: it needs no labels.
 
         Args:
-            pairs: A held-out split.
+            heldout: A held-out split.
             embedded: Its embeddings.
             stored: The reference's, by the same model.
         """
-        if embedded.image is None:
-            query, kept = embedded.text, self._others(pairs)
-        else:
-            query, kept = embedded.image, np.arange(len(stored))
-        rows, cosines = nearest(query, stored[kept], NEIGHBORS)
-        rows = kept[rows]
-        asked = {"acc1": pairs.labels, **pairs.metadata}
+        pairs, images = heldout.pairs, embedded.image is not None
+        query = embedded.image if images else embedded.text
+        asking = asking_rows(heldout, images=images)
+        distinct = np.arange(self.drawn) if self._distinct is None else self._distinct
+        kept = np.arange(len(stored)) if images else self._others(pairs, distinct)
+        rows, cosines = nearest(query[asking], stored[kept], NEIGHBORS)
+        rows = distinct[kept[rows]]
+        columns = {"acc1": pairs.labels, **pairs.metadata}
         found = {
-            f"knn_{name}": accuracy(asked[name], known, rows, cosines)
-            for name, known in self._known.items()
-            if name in asked and any(asked[name])
+            f"knn_{name}": accuracy([columns[name][row] for row in asking], values, rows, cosines)
+            for name, values in self._known.items()
+            if name in columns and any(columns[name])
         }
-        return found | {"knn_words": self._overlap(pairs, rows[:, 0])}
+        return found | {"knn_words": self._overlap([pairs.captions[row] for row in asking], rows[:, 0])}
 
-    def _others(self, pairs: Pairs) -> Int[np.ndarray, " k"]:
+    def _others(self, pairs: Pairs, distinct: Int[np.ndarray, " m"]) -> Int[np.ndarray, " k"]:
         """Return the stored pairs whose captions do not occur in `pairs`, since equal captions prove nothing."""
         captions = set(pairs.captions)
-        others = [place for place, row in enumerate(self._rows) if self._pairs.captions[row] not in captions]
-        return np.array(others or range(len(self._rows)))
+        stored = [self._pairs.captions[row] for row in self._rows[distinct]]
+        others = [number for number, caption in enumerate(stored) if caption not in captions]
+        return np.array(others or range(len(stored)))
 
-    def _overlap(self, pairs: Pairs, neighbor: np.ndarray) -> float:
+    def _overlap(self, captions: Sequence[str], neighbor: Int[np.ndarray, " n"]) -> float:
         shared = [
             len(own & self._words[row]) / max(1, len(own | self._words[row]))
-            for own, row in zip(map(words_of, pairs.captions), neighbor, strict=True)
+            for own, row in zip(map(words_of, captions), neighbor, strict=True)
         ]
         return float(np.mean(shared))
+
+
+def asking_rows(heldout: HeldOut, *, images: bool) -> Int[np.ndarray, " q"]:
+    """Return the first row of each distinct picture of a split, or of each distinct caption."""
+    matching = heldout.matching
+    return matching.images.rows if images else matching.texts.rows
 
 
 def words_of(caption: str) -> frozenset[str]:

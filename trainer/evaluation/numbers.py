@@ -104,7 +104,7 @@ def _retrieval(
 def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
     if embedded.prompts is None:
         return {}
-    known = heldout.labels >= 0
+    known = heldout.classified
     places = class_ranks(embedded.image[known], class_weights(embedded.prompts), heldout.labels[known])
     return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
 

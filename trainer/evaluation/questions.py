@@ -8,9 +8,8 @@ from typing import Any, Final, Literal
 
 from trainer.analysis.neighbors import NEIGHBORS
 from trainer.catalog import PromptSuite
-from trainer.data import Pairs
 from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.neighbors import ReferencePairs
+from trainer.evaluation.neighbors import ReferencePairs, asking_rows
 from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
 from trainer.store.question import Question, hash_of, retrieval_question
 
@@ -105,14 +104,16 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, b
         found["spectrum"] = Question("spectrum", n)
         found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
         found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=masked)
-    if suite is not None and (known := int((heldout.labels >= 0).sum())):
+    if suite is not None and (known := len(heldout.classified)):
         found["zero_shot"] = zero_shot(known, sparing(suite) if by == "captions" else suite, by=by)
     return found
 
 
-def of_reference(reference: ReferencePairs, pairs: Pairs, *, images: bool) -> Question:
+def of_reference(reference: ReferencePairs, heldout: HeldOut, *, images: bool) -> Question:
     """Return the question about neighbors among the reference pairs, by class, attributes or words."""
-    drawn = "" if reference.stored == reference.whole else f" of {reference.whole:,}, drawn"
+    asking = asking_rows(heldout, images=images)
+    drawn = "" if reference.drawn == reference.whole else f" of {reference.whole:,}, drawn"
     what = "" if images else ", by their captions"
-    protocol = f"{NEIGHBORS} nearest among {reference.stored:,}{drawn} training pairs{what}"
-    return Question("knn", len(pairs), protocol=protocol)
+    each = "pairs" if reference.stored == reference.drawn else "pictures" if images else "captions"
+    protocol = f"{NEIGHBORS} nearest among {reference.stored:,}{drawn} training {each}{what}"
+    return Question("knn", len(asking), protocol=protocol)

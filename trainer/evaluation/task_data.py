@@ -7,17 +7,20 @@ import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import Bool, Int, UInt8
 
 from trainer import config
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
+from trainer.analysis.distinct import in_order, numbered
 from trainer.analysis.progress import Progress, between
 from trainer.catalog import PromptSuite, learned_suite, prompt_suites, published_suite
 from trainer.charts.matching import units_of
+from trainer.data.content import pixel_digests
 from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import digests_of, prepare
@@ -33,12 +36,13 @@ if TYPE_CHECKING:
 
 TRIED: Final = ("test", "val", "validation", "heldout", "renderings")
 """Splits that are tried where none is named, the first that there is."""
+OTHERS: Final = "others of the split"
 _PROBE_SHARE: Final = 0.3
 
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Decoded pairs of a split; row i of every member is pair i.
+    """Decoded pairs of a split; row i of every member is pair i. Pictures of equal pixels are one picture.
 
     Attributes:
         whole: Pairs of the split they were drawn from.
@@ -56,6 +60,24 @@ class TaskBatch:
 
     def __len__(self) -> int:
         return len(self.captions)
+
+    @cached_property
+    def content_of_pictures(self) -> list[str]:
+        """Of each pair a text that is equal exactly where the pixels are; "" where that is not known."""
+        return self.content if len(self.content) == len(self) else pixel_digests(self.images)
+
+    def pictures(self, rows: Bool[np.ndarray, " n"], *, without: TaskBatch | None = None) -> Int[np.ndarray, " k"]:
+        """Return the first of these rows of each distinct picture, ascending; none of a picture of `without`."""
+        content = self.content_of_pictures
+        others = set() if without is None else {*without.content_of_pictures} - {""}
+        chosen = [row for row in np.flatnonzero(rows).tolist() if content[row] not in others]
+        return np.array(chosen, np.int64)[in_order(numbered([content[row] for row in chosen]))[1]]
+
+    @property
+    def whole_pictures(self) -> int:
+        """How many distinct pictures the split has; of a split that was sampled, by the share in the sample."""
+        distinct = len(self.pictures(np.ones(len(self), bool)))
+        return round(self.whole * distinct / max(len(self), 1))
 
 
 @dataclass(frozen=True)
@@ -79,6 +101,11 @@ class TaskData:
     suite: PromptSuite | None
     trained_on: int = 0
     source: str = "training pairs"
+
+    @property
+    def of_one_split(self) -> bool:
+        """Whether the pairs to learn from are others of the split that is tried, not a training split of its own."""
+        return self.source.endswith(OTHERS)
 
     def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
         """Return the index of each label among the classes; -1 if missing."""
@@ -129,7 +156,7 @@ class ChosenPairs:
         """Return in words where the pairs come from that probes learn from, of which `learned` were read."""
         drawn = f" of {len(self.train):,}" if learned < len(self.train) else ""
         beside = self.split not in ("train", "sample") and "train" in self.listed.splits
-        return f"{drawn} {'training pairs' if beside else 'others of the split'}".strip()
+        return f"{drawn} {'training pairs' if beside else OTHERS}".strip()
 
 
 def load_task_data(
@@ -198,6 +225,7 @@ def load_task_data(
                 [str(source.path) for source in rows],
                 whole,
                 fingerprint(prepared.fingerprint, rows),
+                [digest.hex() for digest in digests_of(kept, **prepared_as)],
             )
         )
     if not len(parts[0]):
@@ -434,9 +462,11 @@ def snapshot_data(
     ]
     own = own or learned_suite(snapshot.dataset, items.caption, items.label)
     chosen = _chosen_suite(suite, Listed(snapshot.dataset, {}, own, None, chosen=True), rows)
-    held = np.array([_place(row) < _PROBE_SHARE for row in rows])
+    units = units_of(snapshot)
+    images = units.picture
+    # A picture is tried or learned from, whatever the names of its rows.
+    held = np.array([_place(row) < _PROBE_SHARE for row in rows], bool)[units.rows("picture")][images]
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
-    images = units_of(snapshot).picture
 
     def part(places: np.ndarray) -> TaskBatch:
         columns = ([column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path))
@@ -450,6 +480,5 @@ def snapshot_data(
     seen = len(rows) if snapshot.split == BATCH else 0
     whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen, seen)
     seen = len(tried) if seen else 0
-    others = "others of the split"
-    parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, seen, others)
+    parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, seen, OTHERS)
     return whole, parts, tried, train

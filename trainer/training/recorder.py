@@ -330,7 +330,7 @@ class Recorder:
         neighbors = alone or step == self._training.total_steps
         stored = None
         if neighbors and self._reference is not None:
-            alive = self._sign(f"embedding {self._reference.stored:,} training pairs to find neighbors among")
+            alive = self._sign(f"embedding {self._reference.drawn:,} training pairs to find neighbors among")
             stored = self._reference.embed(self._training.measured, self._training.device, alive=alive)
         keeps = step in self._snapshot_steps and self._run.watching.features
         for heldout in self._heldout:
@@ -345,7 +345,7 @@ class Recorder:
                 numbers |= decoder_numbers(heldout, embedded, decoder, alive=alive)
             by, named = while_training(self._training.method, self._training.measured, heldout, self._training.device)
             numbers |= named
-            near = {} if stored is None else self._reference.numbers(heldout.pairs, embedded, stored)
+            near = {} if stored is None else self._reference.numbers(heldout, embedded, stored)
             logged = numbers | near if alone else numbers
             logged |= self._plugin_numbers(embedded)
             self._measured[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
@@ -364,7 +364,7 @@ class Recorder:
                     way: retrieval.asked(way) for way in ("image_to_text", "text_to_image")
                 }
             if self._reference is not None:
-                asked["knn"] = questions.of_reference(self._reference, heldout.pairs, images=embedded.image is not None)
+                asked["knn"] = questions.of_reference(self._reference, heldout, images=embedded.image is not None)
             self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
             # The embeddings of a decoder are those of the run it decodes, which keeps them.
             if step in self._snapshot_steps and decoder is None:
