@@ -51,6 +51,7 @@ def data(times: int, source: str = "training pairs") -> TaskData:
 def test_a_picture_written_several_times_counts_once(subject, task, monkeypatch):
     monkeypatch.setattr("trainer.evaluation.tasks.SHOTS", (2,))
     monkeypatch.setattr("trainer.evaluation.tasks.DRAWS", 2)
+    monkeypatch.setattr("trainer.analysis.linear_probe._MOST", 20)
     if task == "fine_tune":  # a head alone: one epoch of a tower says no more about what is counted
         monkeypatch.setattr("trainer.evaluation.tasks.fine_tuning.__kwdefaults__", {"seed": 0, "shares": {0.5: 0}})
         monkeypatch.setattr("trainer.evaluation.benchmark.SHARES", {0.5: 0})
