@@ -15,7 +15,7 @@ from explorer.widgets.banner import Banner
 from trainer import config
 from trainer.messages import CheckData, WriteCleanedList
 from trainer.store import Workspace
-from trainer.store.quality_files import Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.quality_files import Judgment, Measured, QualityFinding, QualityReport, write_quality
 
 
 def finding(kind: str, row: int, split: str = "renderings", **more: object) -> QualityFinding:
@@ -34,7 +34,9 @@ def add_report(workspace: Workspace, runs: tuple[int, int]) -> None:
     counts = {"mispair": {"renderings": 2, "train": 1}, "leak": {"train": 1}, "outlier": {"renderings": 1}}
     counts["duplicate"] = {}
     sizes = {"train": 100, "renderings": 48}
-    report = QualityReport("scenes", 1.0, measured, sizes, sizes, counts, findings)
+    by = tuple((run, f"run {run}", 20) for run in runs)
+    judgments = (Judgment("renderings", by, False, 48, 2, 50, 49), Judgment("train", by, True, 100, 1, 50, 2))
+    report = QualityReport("scenes", 1.0, measured, sizes, sizes, counts, findings, judgments)
     write_quality(workspace.runs.get(runs[0]).folder, report)
 
 
@@ -55,6 +57,20 @@ def view(qtbot, empty: QualityView, two_runs: tuple[int, int]) -> QualityView:
     empty.refresh()
     qtbot.waitUntil(lambda: empty.loaded.report is not None)
     return empty
+
+
+def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: QualityView, two_runs):
+    measured = (Measured(two_runs[0], "one", 20, {}, {}, {}),)
+    titles = []
+    for detected in (2, 50):
+        judgment = Judgment("train", ((two_runs[0], "one", 20),), True, 100, 0, 50, detected)
+        counts = {kind: {} for kind in ("mispair", "duplicate", "leak", "outlier")}
+        report = QualityReport("scenes", 1.0 + detected, measured, {"train": 100}, {}, counts, (), (judgment,))
+        write_quality(empty.context.workspace.runs.get(two_runs[0]).folder, report)
+        empty.refresh()
+        qtbot.waitUntil(lambda told=report: empty.loaded.report == told)
+        titles.append(empty.areas["mispair"].page.title.text())
+    assert titles == ["No mispairs found, and this run cannot tell", "No mispairs found"]
 
 
 def states(workspace: Workspace) -> dict[str, str]:
@@ -89,7 +105,11 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
         "Ranks B": "30 / 3,100", "Split": "renderings", "State": "New",
     }  # fmt: skip
     assert "1 of 100 training pairs, 2 of 48 renderings pairs" in view.note.text()
-    assert "at most 0.7 % of clean pairs" in view.note.text()
+    assert "of 50 planted mispairs 49 detected (98 %, 90 to 100)" in view.note.text()
+    assert view.note.text().endswith(
+        "which learned them; of 50 planted mispairs 2 detected (4 %, 1 to 13): these runs "
+        "cannot tell which pairs are mispaired"
+    )
     assert [view.tabs.tabText(place) for place in range(4)] == [
         "Mispairs (3)", "Near-duplicates (0)", "Leaks (1)", "Outliers (1)",
     ]  # fmt: skip

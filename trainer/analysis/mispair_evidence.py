@@ -47,6 +47,8 @@ def mispair_evidence(
     text: Float[np.ndarray, "n d"],
     matching: Matching,
     progress: Progress | None = None,
+    *,
+    favor: Float[np.ndarray, " n"] | None = None,
 ) -> MispairEvidence:
     """Return the evidence of every pair, in two tiled passes.
 
@@ -58,9 +60,11 @@ def mispair_evidence(
         text: Unit embeddings; row i belongs to image i.
         matching: Which captions and which images are one, and which belong together.
         progress: Told after each block; raises to cancel.
+        favor: Added to the own cosine of each pair.
     """
     image, text = exact(image), exact(text)
     cosine = np.einsum("nd,nd->n", image, text, dtype=np.float64)
+    cosine = cosine if favor is None else cosine + favor
     captions = _one_way(image, text, matching.texts, cosine, part_of(progress, 0, 2))
     images = _one_way(text, image, matching.images, cosine, part_of(progress, 1, 2))
     count, total, squares = captions.count, captions.total, captions.squares

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
-from trainer.store.quality_files import FALSE_ALARMS, KINDS, QualityFinding, QualityReport
+from trainer.store.quality_files import KINDS, QualityFinding, QualityReport
 from trainer.untrusted import shell
 from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import spelled
@@ -162,7 +162,7 @@ def newest_report(workspace: Workspace, run: int) -> QualityReport:
 
 HEADER: Final = (
     "kind", "split", "row", "keys", "path", "caption", "label", "margins", "ranks", "other_path", "other_caption",
-    "other_split", "by", "distance",
+    "other_split", "by", "distance", "judge",
 )  # fmt: skip
 
 
@@ -184,7 +184,8 @@ def _print_report(report: QualityReport) -> None:
         where = ", ".join(f"{count:,} of {report.pairs[s]:,} in {s}" for s, count in report.counts[kind].items())
         print(f"\n{TITLES[kind]}: {report.count(kind):,}{f' ({where})' if where else ''}")
         if kind == "mispair":
-            print(f"  {FALSE_ALARMS}")
+            for judgment in report.judgments:
+                print(spelled(f"  {judgment.words}"))
         for one in found[:_LISTED]:
             print("  " + spelled(f"{one.keys[0]}  {cell(one.path)}  {_evidence(one)}"))
         if report.count(kind) > _LISTED:
@@ -195,7 +196,8 @@ def _evidence(one: QualityFinding) -> str:
     if one.kind == "mispair":
         sides = zip(one.margins, one.ranks, strict=True)
         evidence = "; ".join(f"margin {m:.2f}, caption rank {a:,}, image rank {b:,}" for m, (a, b) in sides)
-        return f"{one.caption!r}: {evidence}; better: {one.other_caption!r}"
+        judged = f"; judged by run {one.judge}" if one.judge else ""
+        return f"{one.caption!r}: {evidence}; better: {one.other_caption!r}{judged}"
     if one.kind == "outlier":
         return f"{one.caption!r}: mean distance {one.distance:.3f}"
     return f"= {one.other_path} ({one.other_split}), by {one.by}"

@@ -12,15 +12,36 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.image_neighbors import ImageNeighbors, image_neighbors, near_duplicates, outliers
-from trainer.analysis.mispair_evidence import MispairEvidence, mispair_evidence, suspected
+from trainer.analysis.mispair_evidence import mispair_evidence
+from trainer.analysis.planted_mispairs import training_advantage
 from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.sampling import at_most
+from trainer.analysis.units import Units, units_of_numbers
 from trainer.data import DataError, DataSplits, Pairs, load
 from trainer.data.duplicates import Group, groups_of
 from trainer.evaluation.heldout import Embedded, HeldOut
+from trainer.evaluation.mispair_judges import (
+    LEAST_JUDGED,
+    MispairJudge,
+    Run,
+    chosen_judges,
+    embedded_by,
+    judge,
+    not_learned,
+    other_runs,
+)
 from trainer.inference.model_cache import OpenModels
+from trainer.inference.open_model import OpenModel
 from trainer.store import RunRow
-from trainer.store.quality_files import KINDS, MOST_FINDINGS, Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.quality_files import (
+    KINDS,
+    MOST_FINDINGS,
+    Judgment,
+    Measured,
+    QualityFinding,
+    QualityReport,
+    write_quality,
+)
 from trainer.store.reviews import pair_keys
 
 MOST_PAIRS: Final = 20_000
@@ -49,9 +70,12 @@ def check_data(
 ) -> QualityReport:
     """Return the report on the data of the first run, and store it in that run's folder.
 
+    A run that learned a mispair by heart does not see it. So some mispairs are planted in memory and searched for, and
+    pairs are judged by the run that detects the most of those: the one named, or one that did not learn the pairs.
+
     Args:
         models: Of the workspace.
-        runs: One or two; a pair is suspected to be mispaired if each of them says so.
+        runs: One; or two: then a pair is suspected to be mispaired if each of them says so, and no other is asked.
         steps: Of their checkpoints; None is the newest.
         most: Pairs of a split that are compared.
         progress: Told the share done; may raise to cancel.
@@ -94,26 +118,77 @@ def check_data(
             alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.name}")
             embedded.append(heldout.embed(one.model, one.device, alive=alive))
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
-    report = _report(rows, [o.step for o in opened], splits, parts, between(progress, 0.6, 1.0))
+    named = [(row.id, row.name, one.step) for row, one in zip(rows, opened, strict=True)]
+    judges = {split: [one] for split, one in _own_judges(models, named, parts, between(progress, 0.6, 0.7)).items()}
+    if len(rows) == 1:
+        _ask_others(models, rows[0], opened[0], parts, judges, between(progress, 0.7, 0.8))
+    report = _report(named, splits, parts, judges, between(progress, 0.8, 1.0))
     write_quality(rows[0].folder, report)
     return report
 
 
+def _own_judges(
+    models: OpenModels, named: list[Run], parts: dict[str, _Part], progress: Progress
+) -> dict[str, MispairJudge]:
+    """Return what the named runs say of each split; held-out ones first, which tell what training gives a pair."""
+    learns = [models.workspace.runs.config_of(run).optimizer.epochs > 0 for run, _, _ in named]
+    judges: dict[str, MispairJudge] = {}
+    for number, (split, part) in enumerate(sorted(parts.items(), key=lambda one: one[0] == "train")):
+        trained = split == "train" and any(learns)
+        embedded = [_both(one) for one in part.embedded]
+        advantages = [0.0] * len(named)
+        if trained:
+            matching = part.heldout.matching
+            for at, learned in enumerate(learns):
+                if learned:
+                    own = mispair_evidence(*embedded[at], matching)
+                    advantages[at] = training_advantage(own, [one.evidence[at] for one in judges.values()])
+        of_split = between(progress, number / len(parts), (number + 1) / len(parts))
+        judges[split] = judge(named, embedded, _units(part), advantages=advantages, trained=trained, progress=of_split)
+    return {split: judges[split] for split in parts}
+
+
+def _ask_others(
+    models: OpenModels,
+    own: RunRow,
+    opened: OpenModel,
+    parts: dict[str, _Part],
+    judges: dict[str, list[MispairJudge]],
+    progress: Progress,
+) -> None:
+    """Add what other runs say of pairs that the own run learned, and they did not."""
+    for row, other in other_runs(models, own):
+        if (other.image_size, other.preprocessing) != (opened.image_size, opened.preprocessing):
+            continue
+        for split, part in parts.items():
+            if not judges[split][0].trained:
+                continue
+            rows = np.flatnonzero(not_learned(models, row, part.pairs, other))
+            if len(rows) >= LEAST_JUDGED:
+                note = f"embedding {len(part.pairs):,} pairs of {split} with {row.name}, which did not learn them"
+                embedded = embedded_by(part.pairs, other, progress, note)
+                runs = [(row.id, row.name, other.step)]
+                one = judge(
+                    runs, [embedded], _units(part), rows=rows, advantages=[0.0], trained=False, progress=progress
+                )
+                judges[split].append(one)
+
+
 def _report(
-    rows: list[RunRow], steps: list[int], splits: DataSplits, parts: dict[str, _Part], progress: Progress
+    named: list[Run],
+    splits: DataSplits,
+    parts: dict[str, _Part],
+    judges: dict[str, list[MispairJudge]],
+    progress: Progress,
 ) -> QualityReport:
-    evidence: dict[str, list[MispairEvidence]] = {}
-    for place, (split, part) in enumerate(parts.items()):
-        of_split = between(progress, 0.5 * place / len(parts), 0.5 * (place + 1) / len(parts))
-        matching = part.heldout.matching
-        evidence[split] = [mispair_evidence(*_both(e), matching, of_split) for e in part.embedded]
-    limits: dict[str, list[float]] = {}
     findings: list[QualityFinding] = []
+    judgments: list[Judgment] = []
     for split, part in parts.items():
-        found, limits[split] = _mispairs(split, part, evidence[split])
+        found, made = _mispairs(split, part, judges[split])
         findings += found
-    progress(0.5, "perceptual hashes")
-    same, far = _pictures(splits, parts, between(progress, 0.7, 1.0))
+        judgments += made
+    progress(0.0, "perceptual hashes")
+    same, far = _pictures(splits, parts, between(progress, 0.4, 1.0))
     findings += [*same, *far]
     counts: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
     for one in findings:
@@ -121,39 +196,48 @@ def _report(
     kept = [one for kind in KINDS for one in [f for f in findings if f.kind == kind][:MOST_FINDINGS]]
     measured = tuple(
         Measured(
-            row.id,
-            row.name,
-            step,
-            {split: found[at].mean for split, found in evidence.items()},
-            {split: found[at].deviation for split, found in evidence.items()},
-            {split: found[at] for split, found in limits.items()},
+            *run,
+            {split: own.evidence[at].mean for split, (own, *_) in judges.items()},
+            {split: own.evidence[at].deviation for split, (own, *_) in judges.items()},
+            {split: own.limits[at] for split, (own, *_) in judges.items()},
         )
-        for at, (row, step) in enumerate(zip(rows, steps, strict=True))
+        for at, run in enumerate(named)
     )
     compared, whole = {s: len(p.pairs) for s, p in parts.items()}, {s: p.whole for s, p in parts.items()}
     name = splits.train.name
-    return QualityReport(name, time.time(), measured, compared, whole, counts, tuple(kept))
+    return QualityReport(name, time.time(), measured, compared, whole, counts, tuple(kept), tuple(judgments))
 
 
-def _mispairs(split: str, part: _Part, evidence: list[MispairEvidence]) -> tuple[list[QualityFinding], list[float]]:
-    judged = [suspected(e.margin, e.caption_rank, e.image_rank) for e in evidence]
-    wrong = np.logical_and.reduce([one for one, _ in judged])
-    # The least suspicious run decides the order: what both find far too far comes first.
-    worst = np.max([e.margin for e in evidence], axis=0)
-    first, pairs = evidence[0], part.pairs
-    found = []
-    for row in np.flatnonzero(wrong)[np.argsort(worst[wrong], kind="stable")].tolist():
-        caption, image = int(first.best_caption[row]), int(first.best_image[row])
-        found.append(
-            replace(
-                _finding("mispair", part, split, row),
-                margins=tuple(float(e.margin[row]) for e in evidence),
-                ranks=tuple((int(e.caption_rank[row]), int(e.image_rank[row])) for e in evidence),
-                other_path=pairs.paths[image] if image >= 0 else "",
-                other_caption=pairs.captions[caption] if caption >= 0 else "",
+def _mispairs(split: str, part: _Part, judges: list[MispairJudge]) -> tuple[list[QualityFinding], list[Judgment]]:
+    """Return the suspected pairs of a split, each by the run that detects the most planted ones, and who judged."""
+    chosen, pairs = chosen_judges(judges, len(part.pairs)), part.pairs
+    found, judgments = [], []
+    for number, one in enumerate(judges):
+        assigned = np.flatnonzero(chosen == number)
+        if not len(assigned):
+            continue
+        judgments.append(one.judgment(split, assigned))
+        evidence, first = one.evidence, one.evidence[0]
+        # The least suspicious run decides the order: what both find far too far comes first.
+        worst = np.max([e.margin for e in evidence], axis=0)
+        for at in np.flatnonzero(one.wrong & np.isin(one.rows, assigned)).tolist():
+            caption, image = int(first.best_caption[at]), int(first.best_image[at])
+            finding = replace(
+                _finding("mispair", part, split, int(one.rows[at])),
+                margins=tuple(float(e.margin[at]) for e in evidence),
+                ranks=tuple((int(e.caption_rank[at]), int(e.image_rank[at])) for e in evidence),
+                other_path=pairs.paths[one.rows[image]] if image >= 0 else "",
+                other_caption=pairs.captions[one.rows[caption]] if caption >= 0 else "",
+                judge=one.runs[0][0] if number else 0,
             )
-        )
-    return found, [limit for _, limit in judged]
+            found.append((float(worst[at]), finding))
+    found.sort(key=lambda one: one[0])
+    return [finding for _, finding in found], judgments
+
+
+def _units(part: _Part) -> Units:
+    matching = part.heldout.matching
+    return units_of_numbers(matching.images.place, matching.texts.place)
 
 
 def _pictures(

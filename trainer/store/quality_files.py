@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.analysis.intervals import wilson
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -17,8 +18,8 @@ KINDS: Final = ("mispair", "duplicate", "leak", "outlier")
 """What may be wrong with a pair: its caption, a picture that is there twice, in both splits, or like no other."""
 MOST_FINDINGS: Final = 5_000
 """Of each kind; the worst are kept, and the counts tell of all."""
-FALSE_ALARMS: Final = "measured on Scenes: at most 0.7 % of clean pairs are suspected, 94 % or more of planted ones"
-"""What is known of the default threshold; the figures are in the trainer's README."""
+TELLS: Final = 0.5
+"""A run can tell where the 95 % interval of the share of planted mispairs that it detects lies above this."""
 _FOLDER: Final = "quality"
 _MOST: Final = 32
 """Reports of a run that are read, the newest: of one run they have a name a step."""
@@ -48,6 +49,55 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Judgment:
+    """Who judged pairs of a split, and how many planted mispairs were detected among them in the same way.
+
+    Attributes:
+        split: Of the pairs.
+        runs: Number, name and step of each run; with two, both had to suspect a pair.
+        trained: Whether a run was trained on these pairs.
+        pairs: How many were judged.
+        suspected: How many of them are suspected.
+        planted: How many captions were exchanged in memory; 0 where nothing was planted.
+        detected: How many of those are suspected.
+    """
+
+    split: str
+    runs: tuple[tuple[int, str, int], ...]
+    trained: bool
+    pairs: int
+    suspected: int
+    planted: int
+    detected: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share of planted mispairs that is detected (Wilson); NaN where none was planted."""
+        return wilson(self.detected / self.planted if self.planted else math.nan, self.planted)
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether more than half of the planted mispairs are surely detected."""
+        return self.planted > 0 and self.interval[0] > TELLS
+
+    @property
+    def words(self) -> str:
+        """What was judged, by whom, and what that is worth, in one line."""
+        split = {"train": "training", "heldout": "held-out"}.get(self.split, self.split)
+        by = " and ".join(f"{name} (step {step:,})" for _, name, step in self.runs)
+        which = "which learned them" if self.trained else "which did not learn them"
+        line = f"{self.suspected:,} of {self.pairs:,} {split} pairs suspected by {by}, {which}"
+        if self.planted:
+            low, high = (100 * share for share in self.interval)
+            share = f"{100 * self.detected / self.planted:.0f} %, {low:.0f} to {high:.0f}"
+            line += f"; of {self.planted:,} planted mispairs {self.detected:,} detected ({share})"
+        else:
+            line += f"; too few pairs{' are held out' * self.trained} to plant mispairs"
+        each = "these runs" if len(self.runs) > 1 else "this run"
+        return line if self.can_tell else f"{line}: {each} cannot tell which pairs are mispaired"
+
+
+@dataclass(frozen=True)
 class QualityFinding:
     """A pair, or a picture, that may be wrong.
 
@@ -66,6 +116,7 @@ class QualityFinding:
         other_split: Of the near duplicate.
         by: How a near duplicate was found: `hash`, `embedding` or both, with a comma.
         distance: 1 - cosine to the near duplicate, or an outlier's mean distance to its neighbors; NaN if unknown.
+        judge: Of a mispair, the run that judged it where that is not the report's own; else 0.
     """
 
     kind: str
@@ -82,6 +133,7 @@ class QualityFinding:
     other_split: str = ""
     by: str = ""
     distance: float = math.nan
+    judge: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +148,7 @@ class QualityReport:
         whole: Split -> pairs it has; more where they were drawn at random.
         counts: Kind -> split -> findings, also those beyond `MOST_FINDINGS`.
         findings: The worst first, within each kind.
+        judgments: Who judged which pairs, and what planted mispairs say of that; none in reports of older versions.
     """
 
     dataset: str
@@ -105,6 +158,7 @@ class QualityReport:
     whole: dict[str, int]
     counts: dict[str, dict[str, int]]
     findings: tuple[QualityFinding, ...]
+    judgments: tuple[Judgment, ...] = ()
 
     def of_kind(self, kind: str) -> list[QualityFinding]:
         """Return the findings of one kind, worst first."""
@@ -174,7 +228,17 @@ def _report(plain: Any) -> QualityReport:
     findings = tuple(_finding(one, len(runs)) for one in plain["findings"][: len(KINDS) * MOST_FINDINGS])
     counts = {kind: {str(s): int(n) for s, n in plain["counts"].get(kind, {}).items()} for kind in KINDS}
     pairs, whole = ({str(s): int(n) for s, n in plain[name].items()} for name in ("pairs", "whole"))
-    return QualityReport(str(plain["dataset"]), float(plain["created_at"]), runs, pairs, whole, counts, findings)
+    judgments = tuple(_judgment(one) for one in plain.get("judgments", [])[:_MOST])
+    name, created_at = str(plain["dataset"]), float(plain["created_at"])
+    return QualityReport(name, created_at, runs, pairs, whole, counts, findings, judgments)
+
+
+def _judgment(plain: Any) -> Judgment:
+    runs = tuple((int(number), str(name), int(step)) for number, name, step in plain["runs"])
+    pairs, suspected, planted, detected = (int(plain[name]) for name in ("pairs", "suspected", "planted", "detected"))
+    if not (0 <= detected <= planted and 0 <= suspected <= pairs):
+        raise ValueError("a judgment counts more than there is")
+    return Judgment(str(plain["split"]), runs, bool(plain["trained"]), pairs, suspected, planted, detected)
 
 
 def _finding(plain: Any, runs: int) -> QualityFinding:
@@ -193,6 +257,7 @@ def _finding(plain: Any, runs: int) -> QualityFinding:
         margins=margins,
         ranks=ranks,
         distance=_number(plain["distance"]),
+        judge=int(plain.get("judge", 0)),
         **texts,
     )
 

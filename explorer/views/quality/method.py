@@ -7,9 +7,14 @@ from typing import Final
 METHOD: Final = """\
 Mispairs: the margin of a pair is its cosine minus the mean unmatched cosine of the run, in standard deviations of \
 the run's unmatched cosines. A pair is suspected where its margin is below median − 7 (median − lower quartile) of \
-the run's own margins, and neither its caption nor its image ranks first; with two runs, where both say so. On 8 \
-runs of Scenes at most 0.7 % of clean pairs are suspected, and 94 to 100 % of planted captions of other pairs are \
-found. Captions that are nearly right are harder to find, and real data were not measured.
+the run's own margins, and neither its caption nor its image ranks first; with two runs, where both say so. A run \
+that learned its pairs by heart sees none of their mistakes, so each check plants mispairs in memory: captions of 3 % \
+of the pairs (50 at least, a tenth at most) are exchanged and searched for by the same rule. A learned pair's planted \
+caption is raised by what training gave the pairs: the median margin of training pairs less that of held-out ones. \
+Where the 95 % interval of the detected share does not lie above 50 %, the run cannot tell, and finding nothing says \
+nothing. Training pairs are judged by the run that detects the most planted ones: run A, or one of the three newest \
+others of the same picture size that did not learn them. Captions that are nearly right are harder to find than \
+planted ones.
 
 Near-duplicates and leaks: pictures whose perceptual hashes differ in at most 4 of 64 signs and whose small \
 versions are close, or whose embeddings by run A are nearer than 5 % of the typical distance to the nearest \

@@ -31,7 +31,7 @@ from explorer.widgets.progress_row import Working
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, Failure, WriteCleanedList
-from trainer.store.quality_files import FALSE_ALARMS, QualityFinding
+from trainer.store.quality_files import QualityFinding
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
@@ -41,6 +41,8 @@ NONE_FOUND: Final = {
     "leak": "No picture is both in the training pairs and in the held-out pairs.",
     "outlier": "No pair is far from all others.",
 }
+CANNOT_TELL: Final = "No mispairs found, and this run cannot tell"
+PLANTED: Final = "It detects too few of the wrong captions that the check planted: the lines above say how many."
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -219,7 +221,11 @@ class QualityView(View):
                     "Choose All states above to see the others.",
                 )
             else:
-                self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
+                blind = kind == "mispair" and report is not None and not all(one.can_tell for one in report.judgments)
+                icon, title = (
+                    ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
+                )
+                self.areas[kind].empty(icon, title, PLANTED if blind else NONE_FOUND[kind])
         self._show_counts()
         self._mark()
 
@@ -235,12 +241,12 @@ class QualityView(View):
             name = {"train": "training", "heldout": "held-out"}.get(split, split)
             parts.append(f"{report.counts[kind].get(split, 0):,} of {n:,} {name} pairs{drawn}")
         words = [", ".join(parts)]
-        words += [FALSE_ALARMS] if kind == "mispair" else []
         states = [*self.states.values()]
         counts = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
         by = " and ".join(f"{one.name}, step {one.step:,}" for one in report.runs)
         words += [f"checked with {by}", *([counts] if counts else [])]
-        self.note.setText(" · ".join(words))
+        judged = [one.words for one in report.judgments] if kind == "mispair" else []
+        self.note.setText("\n".join([" · ".join(words), *judged]))
         flagged = "flagged" in states
         self.train.setEnabled(flagged)
         self.export_list.setEnabled(flagged)

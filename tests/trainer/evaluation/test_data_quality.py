@@ -7,13 +7,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.analysis.progress import silent
+from trainer.analysis.units import units_of_numbers
+from trainer.evaluation.mispair_judges import chosen_judges, judge
 from trainer.store import Workspace
-from trainer.store.quality_files import Measured, QualityFinding, QualityReport, read_quality, write_quality
+from trainer.store.quality_files import Judgment, Measured, QualityFinding, QualityReport, read_quality, write_quality
 from trainer.store.reviews import pair_keys
 
 
@@ -52,6 +56,8 @@ def test_the_commands_check_review_and_clean(checked: Workspace, tmp_path: Path,
     assert main(["data", "quality", "1", "2", "--out", str(tmp_path / "found.csv"), *space]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [one["run"] for one in report["runs"]] == [1, 2]
+    assert {one["split"] for one in report["judgments"]} == set(report["pairs"])
+    assert all(one["planted"] <= one["pairs"] // 10 for one in report["judgments"])
     found = read_quality(checked.runs.get(1).folder, [(1, None), (2, None)])
     assert found is not None
     assert found.pairs["train"] == report["pairs"]["train"]
@@ -89,3 +95,50 @@ def _with_a_finding(workspace: Workspace, report: QualityReport) -> QualityRepor
     key = pair_keys(train.paths[:1], train.captions[:1], workspace.folder)
     first = QualityFinding("outlier", "train", 0, tuple(key), train.paths[0], train.captions[0])
     return replace(report, findings=(*report.findings, first))
+
+
+def test_who_cannot_tell_says_so_and_damaged_counts_are_refused(tmp_path: Path):
+    """The rule: the 95 % interval of the detected share lies above one half (Wilson, by hand for 14 of 20)."""
+    run = ((1, "one", 8),)
+    sure = Judgment("train", run, True, 900, 4, 20, 15)
+    assert sure.interval == pytest.approx((0.531, 0.888), abs=1e-3)
+    assert sure.can_tell
+    assert "cannot tell" not in sure.words
+    assert "of 20 planted mispairs 15 detected (75 %, 53 to 89)" in sure.words
+    for detected, planted in ((14, 20), (1, 55), (0, 0)):
+        unsure = Judgment("train", run, True, 900, 4, planted, detected)
+        assert not unsure.can_tell
+        assert unsure.words.endswith("this run cannot tell which pairs are mispaired")
+    measured = Measured(1, "one", 8, {}, {}, {})
+    folder = tmp_path / "runs" / "0001-one"
+    folder.mkdir(parents=True)
+    file = write_quality(folder, QualityReport("d", 5.0, (measured,), {}, {}, {}, (), (sure,)))
+    assert read_quality(folder, [(1, None)]).judgments == (sure,)
+    plain = json.loads(file.read_text())
+    plain["judgments"][0]["detected"] = 21
+    file.write_text(json.dumps(plain))
+    assert read_quality(folder, [(1, None)]) is None
+    del plain["judgments"]
+    file.write_text(json.dumps(plain))
+    assert read_quality(folder, [(1, None)]).judgments == (), "of an older version"
+
+
+def test_pairs_are_judged_by_the_run_that_detects_the_most_planted_ones():
+    units = units_of_numbers(np.arange(400), np.arange(400))
+    draw = np.random.default_rng(0)
+    image, noise = (draw.standard_normal((400, 16)).astype(np.float32) for _ in range(2))
+    text = image + 0.2 * noise
+    text[[3, 350]] = text[[350, 3]]
+    image, text = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (image, text))
+    by_heart = judge([(1, "own", 8)], [(image, image)], units, advantages=[8.0], trained=True, progress=silent)
+    half = np.arange(200)
+    apart = judge(
+        [(2, "other", 8)], [(image, text)], units, rows=half, advantages=[0.0], trained=False, progress=silent
+    )
+    assert (by_heart.share, apart.share) == (0.0, 1.0)
+    assert not by_heart.wrong.any()
+    assert apart.rows[apart.wrong].tolist() == [3]
+    chosen = chosen_judges([by_heart, apart], 400)
+    assert chosen.tolist() == [1] * 200 + [0] * 200
+    judgment = apart.judgment("train", half)
+    assert (judgment.pairs, judgment.suspected, judgment.trained) == (200, 1, False)
