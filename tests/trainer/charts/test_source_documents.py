@@ -155,7 +155,7 @@ def test_runs_that_share_the_line_have_no_effective_robustness(tmp_path):
             log.status("finished")
     workspace.runs.create(config.Run(name="lacks both"))
     chart = registry.load("effective-robustness")
-    with pytest.raises(ChartError, match="None of these runs has logged both"):
+    with pytest.raises(ChartError, match="None of these runs has both"):
         chart.result(workspace, Request((Target("r0"),)), chart.settings(own="val/loss"), lambda share, note: None)
     settings = chart.settings()
     request = Request((*(Target(f"r{k}") for k in range(5)), Target("lacks both")))

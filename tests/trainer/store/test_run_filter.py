@@ -159,7 +159,7 @@ def test_the_list_has_columns_of_ones_own_and_groups(three, capsys):
     assert "Image to text R@1" in said[0]
     assert [line for line in said if line.startswith("Objective: ")] == [
         "Objective: clip (1 run)",
-        "Objective: cloob (2 runs)",
+        "Objective: cloob (2 runs, 1 counted)",
     ]
     assert "clip one" in said[2]
     found = json.loads(ask("--group-by", "beta", "--json"))
