@@ -16,7 +16,7 @@ QUICK = ("npy", "npz", "packed npz", "pt", "safetensors")
 
 
 def told(outcome: fuzzing.Outcome) -> str:
-    took = f"{outcome.wall_s:.1f} s, {outcome.grown:,} bytes"
+    took = f"{outcome.cpu_s:.1f} s, {outcome.grown:,} bytes"
     return f"{outcome.kind} {outcome.seed}: {outcome.end}, {took}: {outcome.words[-900:]}"
 
 
