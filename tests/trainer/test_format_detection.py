@@ -759,6 +759,13 @@ def test_one_class_is_a_question_with_its_answers(tmp_path: Path, capsys: pytest
     assert "a single class" in capsys.readouterr().err
 
 
+def test_labels_of_fiftyone_are_named_and_not_passed_over(tmp_path: Path) -> None:
+    root = tmp_path / "export"
+    pictures(root, [f"data/{number}.png" for number in range(4)])
+    (root / "labels.json").write_text('{"classes": ["cat", "dog"], "labels": {"0": 0, "1": 1, "2": 0, "3": 1}}')
+    assert "labels.json next to a folder data is how FiftyOne exports" in propose(root).question
+
+
 @pytest.mark.parametrize("kinds", [("images", "sprites", "thumbnails"), ("train", "jpg"), ("data", "Thumbs", "cats")])
 def test_folders_that_are_no_classes_are_a_question(kinds: Sequence[str], tmp_path: Path) -> None:
     root = tmp_path / "monsters"

@@ -69,6 +69,11 @@ _LIKELY: Final = (
     r"[^.].*\.(csv|tsv|jsonl|ndjson|json)",
 )
 """Files of captions, the likeliest first."""
+_FIFTYONE: Final = "data"
+_OF_FIFTYONE: Final = (
+    "labels.json next to a folder data is how FiftyOne exports labels, which are not read, and data names no class. "
+    "Export the data set as ImageClassificationDirectoryTree, which is read."
+)
 NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
 """A file name of a class and a number."""
 
@@ -236,6 +241,8 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
             inner = _folder(entries[look.folders[0]], depth + 1)
             if not _is_flat(inner):
                 return inner
+        if "labels.json" in entries and _FIFTYONE in look.folders:
+            return replace(pictures, question=_OF_FIFTYONE)
         return _with_unclear_table(pictures, place, entries)
     return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
 
