@@ -69,10 +69,21 @@ def patient_qt() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give the tests, and the processes they start, a user's configuration of their own."""
+    """Give the tests, and the processes they start, a user's configuration of their own.
+
+    All processes of the tests have one key: a workspace that one of them fills once is everybody's own.
+    """
     from trainer import catalog
+    from trainer.store import owner_key
 
     patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("configuration") / "contrastive-explorer"
+    folder.mkdir(mode=0o700)
+    with FileLock(_whole(tmp_path_factory) / "key.lock"):
+        key = _whole(tmp_path_factory) / "key"
+        if not key.exists():
+            key.write_bytes(os.urandom(owner_key.LENGTH))
+            key.chmod(0o600)
+        shutil.copy(key, folder / owner_key.NAME)
     patch.setenv("XDG_CONFIG_HOME", str(folder.parent))
     patch.setattr(catalog, "user_folder", lambda: folder)
     yield
@@ -87,6 +98,12 @@ def keep_pace() -> Iterator[None]:
         patch.setattr(os, "nice", lambda more: nice(0 if os.getpid() == here else more))
     yield
     patch.undo()
+
+
+def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder of all processes of the tests."""
+    here = tmp_path_factory.getbasetemp()
+    return here.parent if os.environ.get("PYTEST_XDIST_WORKER") else here
 
 
 def _patient(wait: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,8 +128,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
     """Return what has a folder filled by the first process that asks for it; nobody changes it afterwards."""
-    here = tmp_path_factory.getbasetemp()
-    whole = here.parent if os.environ.get("PYTEST_XDIST_WORKER") else here
+    whole = _whole(tmp_path_factory)
 
     def made(name: str, fill: Callable[[Path], object]) -> Path:
         folder, filled = whole / "made-once" / name, whole / "made-once" / f"{name}.filled"

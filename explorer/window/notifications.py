@@ -142,12 +142,14 @@ class Notifications(QObject):
             self._show_look_only()
 
     def _show_look_only(self) -> None:
-        jobs = self._rooms.jobs
+        jobs, workspace = self._rooms.jobs, self._rooms.context.workspace
+        adoptable = workspace.may_be_adopted
+        trust = "Make it yours if you trust its author." if adoptable else workspace.next_step
         self._banner.show_message(
             f"This workspace is look only: {jobs.look_only}.",
-            "Training, queueing, downloads and deletion are disabled. Make it yours if you trust its author.",
+            f"Training, queueing, downloads and deletion are disabled. {trust}",
             tone="warn",
-            action=("Make it mine", jobs.adopt),
+            action=("Make it mine", jobs.adopt) if adoptable else None,
         )
 
     def _show_adopted(self, waiting: int) -> None:

@@ -107,7 +107,7 @@ class Status(QStatusBar):
     def show_look_only(self, why: str) -> None:
         """Show that this workspace is read-only; an empty `why` hides the note."""
         self._look_only.setVisible(bool(why))
-        self._look_only.setToolTip(f"This workspace is look only: {why}; click to make it yours")
+        self._look_only.setToolTip(f"This workspace is look only: {why}; click to see what you can do")
 
     def show_install(self, words: str) -> None:
         """Show that torch is missing or being installed; an empty text hides it."""

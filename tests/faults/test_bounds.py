@@ -23,7 +23,7 @@ import pytest
 from trainer.data import csv_reader
 from trainer.projection import ProjectError
 from trainer.projection.coordinates import read_coordinates
-from trainer.store import Items, StoreError, manifests, read_snapshot, snapshot_files, write_snapshot
+from trainer.store import Items, StoreError, manifests, owner_key, read_snapshot, snapshot_files, write_snapshot
 from trainer.store.evaluation_files import read_records
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
@@ -126,7 +126,7 @@ def test_what_a_stranger_wrote_is_read_once_in_a_helper(
     own = read_snapshot(snapshot).items
     monkeypatch.setattr(snapshot_files, "_VERIFIED", {})
     if stranger == "of another user":
-        monkeypatch.setattr("trainer.store.ownership._user", lambda: "somebody else")
+        monkeypatch.setattr(owner_key, "_READ", {owner_key.path(): b"somebody else's key, of 32 bytes"})
     else:
         (snapshot / manifests.NAME).unlink()
         if stranger != "without a manifest":

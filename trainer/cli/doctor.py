@@ -193,17 +193,19 @@ def _devices() -> Iterator[Finding]:
 
 
 def _workspace(workspace: Workspace) -> Iterator[Finding]:
-    from trainer.store import StoreError
+    from trainer.store import StoreError, owner_key
 
     group = "Workspace"
     folder = workspace.folder
     yield Finding(group, "folder", str(folder))
-    if not _writable(folder):
+    if not folder.is_dir() and not _writable(folder):
         yield Finding(group, "writable", "no", "broken", "Allow writing there, or choose another with --workspace.")
         return
-    yield Finding(group, "writable", "yes")
+    yield Finding(group, "writable", "yes" if _writable(folder) else "no")
+    trouble = owner_key.trouble()
+    yield Finding(group, "your key", str(owner_key.path()), "broken" if trouble else "ok", trouble)
     if why := workspace.look_only:
-        hint = "Nothing trains, is queued, downloaded or deleted in it. Make it yours: trainer doctor --adopt."
+        hint = "" if trouble else f"Nothing trains, is queued, downloaded or deleted in it. {workspace.next_step}"
         yield Finding(group, "look only", why, "note", hint)
     free_gib = shutil.disk_usage(_existing(folder)).free / 2**30
     low = free_gib < _LOW_DISK_GIB

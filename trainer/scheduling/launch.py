@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from trainer.distribution import training_part
 from trainer.errors import UserError
-from trainer.store import DatabaseBusy, RunRow, Workspace, reserve, stop_flag
+from trainer.store import DatabaseBusy, DatabaseGone, RunRow, Workspace, reserve, stop_flag
 from trainer.store.elsewhere import elsewhere
 from trainer.store.process_lock import Identity, identity
 from trainer.untrusted import confined, safe_subprocess
@@ -75,7 +75,8 @@ def start_detached(
     started = identity(process.pid)
     # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
     ticks = started.start_ticks if started else -1
-    workspace.runs.change(run, launched_pid=process.pid, launched_ticks=ticks)
+    with contextlib.suppress(DatabaseGone):  # moved meanwhile, as the trainer will say itself
+        workspace.runs.change(run, launched_pid=process.pid, launched_ticks=ticks)
     return process.pid
 
 

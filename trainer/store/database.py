@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +15,12 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from trainer.store import disk, guard
-from trainer.store.rows import DatabaseBusy, StoreError, TooLong, ValueRefused
-from trainer.store.upgrade import prepare
+from trainer.store.database_access import Access, address
+from trainer.store.rows import DatabaseBusy, DatabaseGone, StoreError, TooLong, ValueRefused
+from trainer.store.upgrade import checked_version, prepare
 
 BUSY_MS: Final = 10_000
 _A_CHANGE: Final = 2**18
@@ -36,31 +38,63 @@ for _kind in {np.dtype(code).type for code in "?bBhHiIlLqQefd"}:
 class Database:
     """An open database of the newest schema; safe to use from several threads and processes at once.
 
+    Should the file be replaced (rebuilt, restored from a backup), the new one is used from then on.
+
     Raises:
         StoreError: The file is damaged, newer than this program, or cannot be written.
 
     Args:
         path: The file; it is made when there is none.
         wait_ms: How long writers wait for each other.
+        access: How it is opened where it cannot be written; then it must be of the newest schema.
 
     Attributes:
         wait_ms: The same; it may be changed.
     """
 
-    def __init__(self, path: Path, *, wait_ms: int = BUSY_MS) -> None:
+    def __init__(self, path: Path, *, wait_ms: int = BUSY_MS, access: Access = "write") -> None:
         self.path = path
         self.wait_ms = wait_ms
+        self._access = access
         with sentences(path):
-            prepare(path)
-        self._engine = _engine(path, lambda: self.wait_ms)
+            (prepare if access == "write" else checked_version)(path)
+            self._number = _number_of(path)
+        self._engine = _engine(address(path, access), lambda: self.wait_ms)
         self._watching: sqlite3.Connection | None = None
         self._watch_lock = threading.Lock()
+
+    def _check_same(self) -> None:
+        """Use the file that has the database's name now: what is written to a removed one, nobody finds.
+
+        Raises:
+            DatabaseGone: There is none.
+        """
+        number = _number_of(self.path)
+        if number == self._number:
+            return
+        if number is None:
+            if not self.path.parent.is_dir():
+                raise DatabaseGone(
+                    f"{self.path.parent} was moved, renamed or removed while it was in use. Open it where it lies now: "
+                    "--workspace DIR."
+                )
+            raise DatabaseGone(
+                f"{self.path} was removed while it was in use. Put it back, or make a new one from the run "
+                "folders: trainer doctor --rebuild."
+            )
+        with self._watch_lock:
+            (prepare if self._access == "write" else checked_version)(self.path)
+            self._engine.dispose()
+            self._stop_watching()
+            self._number = number
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a read transaction, which sees a consistent state and takes no write lock."""
-        with sentences(self.path), self._engine.connect() as connection:
-            yield connection
+        with sentences(self.path):
+            self._check_same()
+            with self._engine.connect() as connection:
+                yield connection
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Connection]:
@@ -72,20 +106,26 @@ class Database:
         Raises:
             DatabaseBusy: Other writers held the database longer than this one waits.
         """
-        with sentences(self.path), self._engine.connect() as connection:
-            # IMMEDIATE: a deferred transaction that reads first fails at once when another writer came between.
-            connection.execution_options(store_begin="BEGIN IMMEDIATE", store_sync="FULL" if durable else "NORMAL")
-            with connection.begin():
-                yield connection
+        with sentences(self.path):
+            self._check_same()
+            with self._engine.connect() as connection:
+                # IMMEDIATE: a deferred transaction that reads first fails at once when another writer came between.
+                connection.execution_options(store_begin="BEGIN IMMEDIATE", store_sync="FULL" if durable else "NORMAL")
+                with connection.begin():
+                    yield connection
 
     def changes(self) -> int:
         """Return a number that changes with every commit by any process; costs microseconds."""
-        with self._watch_lock, sentences(self.path):
-            if self._watching is None:
-                # data_version tells of *other* connections' commits: this one is kept apart and never writes.
-                self._watching = sqlite3.connect(self.path, check_same_thread=False, timeout=BUSY_MS / 1000)
-                guard.distrust(self._watching)
-            return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+        with sentences(self.path):
+            self._check_same()
+            with self._watch_lock:
+                if self._watching is None:
+                    # data_version tells of *other* connections' commits: this one is kept apart and never writes.
+                    uri = address(self.path, self._access)
+                    self._watching = sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=BUSY_MS / 1000)
+                    guard.distrust(self._watching)
+                # Another file, and one that is opened anew, count from the beginning: their number tells them apart.
+                return hash((self._number, int(self._watching.execute("PRAGMA data_version").fetchone()[0])))
 
     def quick_check(self) -> str:
         """Return `ok`, or what SQLite finds wrong with the file."""
@@ -97,13 +137,28 @@ class Database:
         """Close every connection that is not in use."""
         self._engine.dispose()
         with self._watch_lock:
-            if self._watching is not None:
-                self._watching.close()
-                self._watching = None
+            self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        if self._watching is not None:
+            self._watching.close()
+            self._watching = None
 
 
-def _engine(path: Path, wait_ms: Callable[[], int]) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": False})
+def _number_of(path: Path) -> tuple[int, int] | None:
+    """Return the number of a file in its file system; None if there is none."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _engine(uri: str, wait_ms: Callable[[], int]) -> Engine:
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool)
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:

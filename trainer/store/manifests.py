@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.store import ownership
+from trainer.store.owner_key import NoKey
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.headers import check_filled
@@ -26,11 +27,13 @@ def write_manifest(draft: Path, facts: Mapping[str, Any], *, sealed: bool = Fals
     Args:
         draft: Where they are: a folder that `write_atomically` puts into its place.
         facts: Plain values.
-        sealed: Say that this computer and user wrote them, in words that no other can make (see `ownership.seal`).
+        sealed: Say that this user wrote them, in words that no other can make (see `ownership.seal`).
     """
     files = {path.name: _described(path) for path in sorted(draft.iterdir())}
     document = {"format": _FORMAT, **facts, "files": files}
-    document |= {_SEAL: _seal(files)} if sealed else {}
+    if sealed:
+        with contextlib.suppress(NoKey):  # then they are read as a stranger's are
+            document |= {_SEAL: ownership.seal(_sealed_words(files))}
     document |= {_OWN: digest_of(document)}
     (draft / NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
@@ -68,13 +71,12 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def is_sealed(manifest: Mapping[str, Any]) -> bool:
-    """Return whether this computer and user wrote the files of a verified manifest."""
-    seal = manifest.get(_SEAL)
-    return isinstance(seal, str) and seal.isascii() and hmac.compare_digest(seal, _seal(manifest["files"]))
+    """Return whether this user wrote the files of a verified manifest."""
+    return ownership.is_seal(manifest.get(_SEAL), _sealed_words(manifest["files"]))
 
 
-def _seal(files: Mapping[str, Any]) -> str:
-    return ownership.seal(json.dumps(files, sort_keys=True))
+def _sealed_words(files: Mapping[str, Any]) -> str:
+    return json.dumps(files, sort_keys=True)
 
 
 def sha256_in(folder: Path, name: str) -> str:

@@ -1,53 +1,58 @@
-"""Ownership of a workspace: `workspace.json` records which computer and user created it, and where.
+"""Ownership of a workspace: `workspace.json` records which user made it, and where.
 
-A workspace of another computer or user, or a copy, is *look only* until it is made one's own: rows that a stranger
-has written must not train, download or delete anything here, and a copy must not train twice what its original does.
+A workspace of another user, or a copy, is *look only* until it is made one's own: rows that a stranger has written must
+not train, download or delete anything here, and a copy must not train twice what its original does. So is one that
+cannot be written, and one whose files belong to another user of the system, whatever its words say.
 
-The file names nobody: it holds codes that only this computer and user can compute (HMAC-SHA-256, keyed by the
-computer's number and the user's), so one who was given a workspace learns no path from it and can make none that
-looks like ours. A workspace that was renamed keeps its folder's number in the file system, a copy does not; one that
-was put back at its old place (from a backup) is known by its path.
+The file names nobody: it holds codes that only this user can compute (HMAC-SHA-256 with `owner_key`), so one who was
+given a workspace learns no path from it and can make none that looks like ours. A workspace that was renamed keeps its
+folder's number in the file system, a copy does not; one that was put back at its old place (from a backup) is known by
+its path.
 
 Workspaces from before this file existed cannot tell whose they are: such a one is look only as soon as it holds a run.
 """
 
 from __future__ import annotations
 
-import functools
-import getpass
 import hashlib
 import hmac
 import json
 import os
-import platform
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from trainer.store import owner_key
+from trainer.store.database_access import access_of, address, has_files_of_another, is_writable
 from trainer.store.files import write_text
-from trainer.untrusted import safe_subprocess
+from trainer.untrusted import shell
 from trainer.untrusted.files import read_text
 
 NAME: Final = "workspace.json"
 _MOST: Final = 1 << 16
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _MOST_PLACES: Final = 64
 """Codes of former places that are kept."""
 
-State = Literal["new", "mine", "moved", "copy", "other user", "other computer", "unknown", "unreadable"]
+State = Literal[
+    "new", "mine", "moved", "copy", "other user", "other key", "earlier version", "no key", "read only", "unknown",
+    "unreadable",
+]  # fmt: skip
 
 _WHY: Final[dict[State, str]] = {
     "copy": "it is a copy of another workspace",
-    "other user": "another user of this computer made it",
-    "other computer": "it was made on another computer",
-    "unknown": "it does not say which computer made it",
+    "other user": "its files belong to another user of this computer",
+    "other key": "it was made on another computer, by another user, or before your own key was lost",
+    "earlier version": "an earlier version made it, whose mark other users of this computer could forge",
+    "no key": "your own key cannot be used",
+    "read only": "it cannot be written",
+    "unknown": "it does not say who made it",
     "unreadable": f"its {NAME} cannot be read",
 }
+_ADOPT: Final = "trainer doctor --adopt --workspace"
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,14 @@ class Maker:
     """The contents of `workspace.json`.
 
     Attributes:
-        computer: Code of the computer that made the workspace.
-        user: Code of its user there.
+        owner: Code of the user who made the workspace.
         made_at: When, in seconds since 1970.
         path: Code of where it lies.
         folder: Code of its folder's number in the file system.
         former: Codes of where it lay before, oldest first.
     """
 
-    computer: str
-    user: str
+    owner: str
     made_at: float
     path: str
     folder: str
@@ -72,31 +75,45 @@ class Maker:
 
 
 def state_of(folder: Path, database: Path) -> State:
-    """Return the workspace's ownership relative to this computer and user, without writing anything.
+    """Return the workspace's ownership relative to this user, without writing anything.
 
     `new`: there is no run and no word of whose it is. `moved`: it is mine and was renamed since.
     """
     state = _look(folder, database)
     # It is signed before its first run is made: another thread or process may have done both between two looks.
-    return _look(folder, database) if state == "unknown" else state
+    state = _look(folder, database) if state == "unknown" else state
+    return "read only" if state != "other user" and not is_writable(database) else state
 
 
 def _look(folder: Path, database: Path) -> State:
     file = folder / NAME
+    if has_files_of_another(database) or any(_is_of_another(folder / name) for name in (NAME, "runs")):
+        return "other user"
     try:
-        known = _read(folder)
-        here = _maker(folder)
+        key = owner_key.existing_key()
+        document = _document(folder)
+        if document.get("format") == 1:
+            return "earlier version"
+        known = _parsed(document)
     except FileNotFoundError:
         return "unknown" if os.path.lexists(file) or _holds_runs(folder, database) else "new"
+    except owner_key.NoKey:
+        return "no key"
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return "unreadable"
-    if known.computer != here.computer:
-        return "other computer"
-    if known.user != here.user:
-        return "other user"
+    if key is None or not _is_code(known.owner, key, "owner"):
+        return "other key"
+    here = _maker(folder, key)
     if known.path == here.path:
         return "mine"
     return "moved" if known.folder == here.folder else "copy"
+
+
+def _is_of_another(path: Path) -> bool:
+    try:
+        return owner_key.is_of_another(path.lstat())
+    except OSError:
+        return False
 
 
 def why_look_only(state: State) -> str:
@@ -104,9 +121,23 @@ def why_look_only(state: State) -> str:
     return _WHY.get(state, "")
 
 
+def next_step(state: State, folder: Path) -> str:
+    """Return what makes a look-only workspace in this state one's own, as a sentence."""
+    quoted = shell.quote(str(folder))
+    if state in ("other user", "read only"):
+        return f"Copy it to a folder of your own, then make the copy yours: {_ADOPT} COPY."
+    if state == "no key":
+        return owner_key.trouble()
+    return f"Make it yours first: {_ADOPT} {quoted}"
+
+
 def sign(folder: Path) -> None:
-    """Record this computer and user as the workspace's owner; the folder must exist."""
-    maker = _maker(folder)
+    """Record this user as the workspace's owner; the folder must exist.
+
+    Raises:
+        NoKey: This user's key cannot be kept or used.
+    """
+    maker = _maker(folder, owner_key.owner_key())
     known = _own(folder)
     if known is not None:
         places = dict.fromkeys((*known.former, known.path))
@@ -118,35 +149,36 @@ def sign(folder: Path) -> None:
 def was_at(folder: Path, place: Path) -> bool:
     """Return whether the workspace, or the one that it is a copy of, lay at `place` when this user had signed it."""
     known = _own(folder)
-    if known is None:
-        return False
-    return _code(_key(), f"path {place}") in (*known.former, known.path)
+    return known is not None and _code(owner_key.owner_key(), f"path {place}") in (*known.former, known.path)
 
 
 def _own(folder: Path) -> Maker | None:
-    """Return what this user has recorded of the workspace on this computer; None if it is somebody else's."""
+    """Return what this user has recorded of the workspace; None if it is somebody else's."""
     try:
-        known = _read(folder)
-        here = _maker(folder)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        known, key = _parsed(_document(folder)), owner_key.existing_key()
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, owner_key.NoKey):
         return None
-    return known if (known.computer, known.user) == (here.computer, here.user) else None
+    return known if key is not None and _is_code(known.owner, key, "owner") else None
 
 
-def _read(folder: Path) -> Maker:
+def _document(folder: Path) -> dict[str, Any]:
     document = json.loads(read_text(folder / NAME, _MOST))
+    if not isinstance(document, dict):
+        raise ValueError(f"{NAME} holds no object")
+    return document
+
+
+def _parsed(document: dict[str, Any]) -> Maker:
     values = {name: document[name] for name in Maker.__dataclass_fields__ if name != "former"}
     former = document.get("former", [])
     return Maker(**values, former=tuple(str(code) for code in former) if isinstance(former, list) else ())
 
 
-def _maker(folder: Path) -> Maker:
-    key = _key()
+def _maker(folder: Path, key: bytes) -> Maker:
     place = folder.resolve()
     there = place.stat()
     return Maker(
-        computer=_code(_computer().encode(), "computer"),
-        user=_code(key, "user"),
+        owner=_code(key, "owner"),
         made_at=time.time(),
         path=_code(key, f"path {place}"),
         folder=_code(key, f"folder {there.st_dev} {there.st_ino}"),
@@ -154,55 +186,30 @@ def _maker(folder: Path) -> Maker:
 
 
 def seal(words: str) -> str:
-    """Return a code of the words that only this computer and user can compute, to recognize own files."""
-    return _code(_key(), f"seal {words}")
+    """Return a code of the words that only this user can compute, to recognize own files.
+
+    Raises:
+        NoKey: This user's key cannot be kept or used.
+    """
+    return _code(owner_key.owner_key(), f"seal {words}")
 
 
-def _key() -> bytes:
-    return f"{_computer()}\0{_user()}".encode()
+def is_seal(code: object, words: str) -> bool:
+    """Return whether `seal` made this code of the words; anybody may have written it."""
+    try:
+        key = owner_key.existing_key()
+    except owner_key.NoKey:
+        return False
+    return key is not None and _is_code(code, key, f"seal {words}")
+
+
+def _is_code(code: object, key: bytes, words: str) -> bool:
+    return isinstance(code, str) and code.isascii() and hmac.compare_digest(code, _code(key, words))
 
 
 def _code(key: bytes, words: str) -> str:
     message = f"contrastive-explorer {words}".encode("utf-8", "surrogateescape")
     return hmac.new(key, message, hashlib.sha256).hexdigest()
-
-
-def _user() -> str:
-    if hasattr(os, "getuid"):
-        return str(os.getuid())
-    try:
-        return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # nobody here is called so
-        return ""
-
-
-@functools.cache
-def _computer() -> str:
-    """Return an id unique to this computer; its host name if the system has none."""
-    return _number_of_the_system() or platform.node()
-
-
-def _number_of_the_system() -> str:
-    try:
-        if sys.platform == "win32":
-            import winreg
-
-            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SOFTWARE\Microsoft\Cryptography") as key:
-                return str(winreg.QueryValueEx(key, "MachineGuid")[0])
-        if sys.platform == "darwin":
-            command = ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"]
-            output = safe_subprocess.run(command, timeout=5).stdout.decode("utf-8", "replace")
-            return next((line.split('"')[3] for line in output.splitlines() if "IOPlatformUUID" in line), "")
-    except (OSError, IndexError, subprocess.SubprocessError):
-        return ""
-    for file in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
-        try:
-            number = file.read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            continue
-        if number and number != "uninitialized":
-            return number
-    return ""
 
 
 def _holds_runs(folder: Path, database: Path) -> bool:
@@ -215,7 +222,11 @@ def _holds_runs(folder: Path, database: Path) -> bool:
     try:
         if not database.exists() or database.stat().st_size == 0:
             return False
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as connection:
+        access = access_of(database)
+        if access == "copy":
+            return True
+        uri = address(database, "live" if access == "write" else access)
+        with closing(sqlite3.connect(uri, uri=True, timeout=10.0)) as connection:
             # A view called `run` might never end.
             kinds = dict(connection.execute("SELECT name, type FROM sqlite_master WHERE name = 'run'"))
             if not kinds:

@@ -6,7 +6,6 @@ folder keeps another one out.
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
 import re
@@ -23,7 +22,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.store import cells, disk, earlier_names, picture_paths, schema
+from trainer.store import cells, disk, earlier_names, ownership, picture_paths, schema
 from trainer.store.database import Database, fetch
 from trainer.store.experiments import put_back
 from trainer.store.files import remove, write_atomically, write_text
@@ -34,7 +33,7 @@ from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import (
     EXPERIMENT_SEAL,
     SKIPPED_OF_RUN,
-    experiment_seal,
+    experiment_words,
     folder_name,
     folder_number,
     write_run_file,
@@ -295,8 +294,7 @@ def _leave_experiment(one: RunFolderFacts) -> None:
     named, arm = (str(one.values.get(name, "")) for name in ("experiment", "arm"))
     if not named and not arm:
         return
-    own = experiment_seal(one.folder.name, named, arm, one.definition)
-    if isinstance(one.seal, str) and one.seal.isascii() and hmac.compare_digest(one.seal, own):
+    if ownership.is_seal(one.seal, experiment_words(one.folder.name, named, arm, one.definition)):
         return
     one.values |= {"experiment": "", "arm": ""}
     one.remarks.append(

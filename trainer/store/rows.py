@@ -58,6 +58,10 @@ class DatabaseBusy(StoreError):
     """Another process held the database longer than the caller could wait; a retry may help."""
 
 
+class DatabaseGone(StoreError):
+    """The database was removed while it was in use; it may come back."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRow:
     """One run in the table of runs.

@@ -89,19 +89,20 @@ def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
     if row["experiment"]:
         definition = definition_of(connection, row["experiment"])
         document["experiment_definition"] = definition
-        document[EXPERIMENT_SEAL] = experiment_seal(row["folder"], row["experiment"], row["arm"], definition)
+        words = experiment_words(row["folder"], row["experiment"], row["arm"], definition)
+        document[EXPERIMENT_SEAL] = ownership.seal(words)
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
         rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
         document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
     return document
 
 
-def experiment_seal(folder: str, experiment: str, arm: str, definition: object) -> str:
-    """Return a code that only this computer and user can compute: the run of this folder is one of the experiment.
+def experiment_words(folder: str, experiment: str, arm: str, definition: object) -> str:
+    """Return the words whose seal says that the run of this folder is one of the experiment.
 
     Without it a folder that somebody made, or a copy of a run, would count in a verdict once the database is rebuilt.
     """
-    return ownership.seal(json.dumps(["experiment", folder, experiment, arm, definition]))
+    return json.dumps(["experiment", folder, experiment, arm, definition])
 
 
 @functools.cache

@@ -10,10 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, create_engine, event, inspect
+from sqlalchemy import URL, Connection, create_engine, event, inspect
 from sqlalchemy.pool import NullPool
 
 from trainer.store import guard
+from trainer.store.database_access import access_of, address
 from trainer.store.files import make_folders, sync_folder
 from trainer.store.rows import StoreError
 from trainer.store.schema import SCHEMA_VERSION, metadata
@@ -32,19 +33,9 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
             (then it is as before, and the message names the backup).
     """
     make_folders(path.parent)
-    for ending in ("", "-wal", "-shm", "-journal"):
-        try:
-            confined.inside(path.parent, path.name + ending)
-        except confined.NotConfined as error:
-            raise StoreError(f"The database is not opened: of {error.filename}, {error.strerror}.") from error
-    version = version_of(path, tables_of=newest)
+    version = checked_version(path, migrations=migrations, newest=newest)
     if version == newest:
         return
-    if version is not None and version not in known_versions(migrations):
-        raise StoreError(
-            f"{path} was made by a newer version of Contrastive Explorer (schema {version}, this one knows {newest}). "
-            "Nothing was changed. Update the application, or choose another --workspace."
-        )
     if version is not None:
         _check_tables(path)
     backup = None if version is None else back_up(path, version)
@@ -62,6 +53,26 @@ def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_V
         raise StoreError(
             f"{path} could not be brought to schema {newest} ({error}). It was not changed; a copy is at {backup}."
         ) from error
+
+
+def checked_version(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_VERSION) -> str | None:
+    """Return the schema version of a database that may be opened; None if it is missing or empty. Changes nothing.
+
+    Raises:
+        StoreError: It is newer than this program, leads elsewhere, or holds what this program does not make.
+    """
+    for ending in ("", "-wal", "-shm", "-journal"):
+        try:
+            confined.inside(path.parent, path.name + ending)
+        except confined.NotConfined as error:
+            raise StoreError(f"The database is not opened: of {error.filename}, {error.strerror}.") from error
+    version = version_of(path, tables_of=newest)
+    if version not in (None, newest) and version not in known_versions(migrations):
+        raise StoreError(
+            f"{path} was made by a newer version of Contrastive Explorer (schema {version}, this one knows {newest}). "
+            "Nothing was changed. Update the application, or choose another --workspace."
+        )
+    return version
 
 
 def version_of(path: Path, *, tables_of: str = "") -> str | None:
@@ -110,7 +121,9 @@ def _check_tables(path: Path) -> None:
 
 @contextmanager
 def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
+    access = access_of(path)
+    uri = address(path, "live" if access == "write" else access)
+    with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as connection:
         connection.text_factory = lambda content: content.decode("utf-8", "replace")
         guard.distrust(connection)
         yield connection
@@ -146,7 +159,11 @@ def copy_verified(path: Path, target: Path) -> None:
     confined.open_file(draft.parent, draft.name, "wb").close()
     try:
         # A plain copy of a live WAL database is often damaged; the backup API's never is.
-        with closing(sqlite3.connect(path, timeout=_BUSY_S)) as source, closing(sqlite3.connect(draft)) as copy:
+        uri = address(path, access_of(path))
+        with (
+            closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as source,
+            closing(sqlite3.connect(draft)) as copy,
+        ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
             whole = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
@@ -210,7 +227,8 @@ def _migrate(path: Path, migrations: Path) -> None:
 @contextmanager
 def _transaction(path: Path) -> Iterator[Connection]:
     """Yield a connection in one IMMEDIATE transaction: two openers take turns, and a fault leaves no half schema."""
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_S})
+    url = URL.create("sqlite", database=str(path))  # its name may hold signs of an address
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _BUSY_S})
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: sqlite3.Connection, _record: object) -> None:

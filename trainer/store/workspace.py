@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.catalog import DATABASE
-from trainer.store import ownership
+from trainer.store import database_access, owner_key, ownership
 from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held
 from trainer.store.rows import LookOnly, RunRow, StoreError
-from trainer.untrusted import confined, shell
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
     from trainer.store.backups import Backup
     from trainer.store.database import Database
+    from trainer.store.database_access import Access
     from trainer.store.experiments import Experiments
     from trainer.store.journal import Entry
     from trainer.store.results_table import ResultsTable
@@ -52,6 +53,7 @@ class Workspace:
         self._tables: tuple[Database, RunTable, ResultsTable] | None = None
         self._is_mine = False
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._stamp: tuple[object, ...] = ()
 
     @property
     def runs_folder(self) -> Path:
@@ -81,8 +83,18 @@ class Workspace:
             return ""
         return (
             f"The workspace {self.folder} is look only, because {why}: nothing trains, is queued, downloaded or "
-            f"deleted there. Make it yours first: trainer doctor --adopt --workspace {shell.quote(str(self.folder))}"
+            f"deleted there. {self.next_step}"
         )
+
+    @property
+    def next_step(self) -> str:
+        """What makes a look-only workspace, or what of it may be, this user's own; a sentence."""
+        return ownership.next_step(ownership.state_of(self.folder, self.database_file), self.folder)
+
+    @property
+    def may_be_adopted(self) -> bool:
+        """Whether `adopt` makes a look-only workspace this user's own: its files are, and can be written."""
+        return ownership.state_of(self.folder, self.database_file) not in ("other user", "read only", "no key")
 
     def check_mine(self) -> None:
         """Raise `LookOnly` unless runs may train and change here.
@@ -120,7 +132,14 @@ class Workspace:
         """Make a read-only workspace this user's own; return how many runs wait in its queue, which is then held.
 
         Its experiments are stopped, since they would add runs.
+
+        Raises:
+            LookOnly: Its files belong to another user, or cannot be written.
+            NoKey: This user's key cannot be kept or used.
         """
+        owner_key.owner_key()
+        if not self.may_be_adopted:
+            raise LookOnly(self.refusal)
         waiting = sum(run.status == "queued" for run in self.runs.all())
         if self.look_only and self.experiments.going():
             self._bring_up_to_date()
@@ -298,10 +317,13 @@ class Workspace:
 
         Raises:
             StoreError: The database is damaged and a run is being trained.
+            LookOnly: It belongs to another user, or cannot be written.
         """
         from trainer.store.rebuild import rebuild
         from trainer.store.repair import set_aside_if_damaged
 
+        if not self.may_be_adopted:
+            raise LookOnly(self.refusal)
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
@@ -386,6 +408,7 @@ class Workspace:
             if self._copy is not None:
                 self._copy.cleanup()
                 self._copy = None
+            self._stamp = ()
 
     def _refuse_alive(self, run: int, what: str) -> RunRow:
         row = self.runs.get(run)
@@ -395,6 +418,8 @@ class Workspace:
 
     def _opened(self) -> tuple[Database, RunTable, ResultsTable]:
         with self._lock:
+            if self._stamp and self._stamp != database_access.stamp(self.database_file):
+                self.close()  # it cannot be written here, and was changed elsewhere since it was opened
             if self._tables is None:
                 # Here and not above: SQLAlchemy takes longer to import than the window may take to appear.
                 from trainer.store.database import Database
@@ -407,7 +432,8 @@ class Workspace:
                 if not is_there:
                     # Before there is a database: one without a word is of somebody else.
                     self._sign(state)
-                database = Database(self._readable(), wait_ms=self._wait_ms)
+                path, access = self._readable()
+                database = Database(path, wait_ms=self._wait_ms, access=access)
                 if is_there:
                     self._sign(state)
                 # Moved while it is open, it is not made anew at its old place.
@@ -417,24 +443,36 @@ class Workspace:
                 self._tables = database, runs, results
             return self._tables
 
-    def _readable(self) -> Path:
-        """Return the database, or a copy if it is of an older version and the workspace is read-only."""
+    def _readable(self) -> tuple[Path, Access]:
+        """Return what to open, and how: the database; or a copy, if it is read-only and is of an older version.
+
+        Nor is a database made in a folder that cannot become this user's: an empty one lies elsewhere.
+        """
         from trainer.store import upgrade
         from trainer.store.database import sentences
         from trainer.store.schema import SCHEMA_VERSION
 
-        with sentences(self.database_file):
-            version = upgrade.version_of(self.database_file) if self.look_only else None
-            if version in (None, SCHEMA_VERSION) or version not in upgrade.known_versions():
-                return self.database_file
+        path = self.database_file
+        with sentences(path):
+            if not self.look_only:
+                return path, "write"
+            access = database_access.access_of(path)
+            self._stamp = () if access == "write" else database_access.stamp(path)
+            version = None if access == "copy" else upgrade.version_of(path)
+            older = version != SCHEMA_VERSION and version in upgrade.known_versions()
+            if (version is not None and not older) or (access != "copy" and version is None and self.may_be_adopted):
+                return path, access
             self._copy = tempfile.TemporaryDirectory(prefix="look-only-", ignore_cleanup_errors=True)
-            copy = Path(self._copy.name) / self.database_file.name
-            upgrade.copy_verified(self.database_file, copy)
-        return copy
+            copy = Path(self._copy.name) / path.name
+            if access == "copy":
+                database_access.copy_with_log(path, copy)
+            elif older:
+                upgrade.copy_verified(path, copy)
+        return copy, "write"
 
     def _check_kept(self) -> None:
-        """Raise an error if results would be lost with the copy of a database."""
-        if self._tables is not None and self._copy is not None:
+        """Raise an error if results would be lost with the copy of a database, or cannot be written."""
+        if self._tables is not None and (self._copy is not None or self._stamp):
             self.check_mine()
 
     def _sign(self, state: ownership.State) -> None:

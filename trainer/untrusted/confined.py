@@ -145,6 +145,22 @@ def replace(root: Path, source: str | PurePath, target: str | PurePath) -> None:
     os.replace(inside(root, source), inside(root, target))
 
 
+def give_name(root: Path, source: str | PurePath, target: str | PurePath) -> None:
+    """Move a file within `root` to a name that no file has, at once; one that has the name stays as it is.
+
+    Raises:
+        OSError: As `inside`, or it cannot be moved.
+    """
+    draft, path = inside(root, source), inside(root, target)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except (OSError, AttributeError, NotImplementedError):  # a file system or system without second names
+        if not os.path.lexists(path):
+            os.replace(draft, path)
+
+
 def cut(file: IO[bytes], size: int) -> None:
     """Cut an open file to `size` bytes.
 

@@ -1,5 +1,7 @@
-"""A workspace not created by this computer and user is read-only until it is adopted."""
+"""A workspace not created by this user is read-only until it is adopted."""
 
+import json
+import os
 import shutil
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
-from trainer.store import LookOnly, RunLog, Workspace, ownership
+from trainer.store import LookOnly, RunLog, Workspace, owner_key, ownership
 from trainer.store.branch import branch
 from trainer.store.ownership import NAME, state_of
 
@@ -49,7 +51,7 @@ def test_a_new_workspace_is_its_makers_before_it_has_a_database(tmp_path: Path):
     assert state(workspace) == "mine"
     words = (workspace.folder / NAME).read_text()
     assert str(tmp_path) not in words
-    assert ownership._computer() not in words
+    assert owner_key.owner_key().hex() not in words
     workspace.close()
 
 
@@ -72,14 +74,32 @@ def test_a_workspace_put_back_at_its_place_is_mine(filled, tmp_path):
     assert Workspace(filled.folder).look_only == ""
 
 
-def test_another_computer_or_user_is_told(filled, monkeypatch):
+def test_another_key_or_user_and_a_disk_that_takes_nothing_are_told(filled, monkeypatch):
     filled.close()
-    monkeypatch.setattr(ownership, "_computer", lambda: "another")
-    assert Workspace(filled.folder).look_only == "it was made on another computer"
+    monkeypatch.setattr(owner_key, "_READ", {owner_key.path(): b"another user's key, of 32 bytes."})
+    assert Workspace(filled.folder).look_only.startswith("it was made on another computer, by another user, or before")
     monkeypatch.undo()
-    monkeypatch.setattr(ownership, "_user", lambda: "another")
-    assert Workspace(filled.folder).look_only == "another user of this computer made it"
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert Workspace(filled.folder).look_only == "its files belong to another user of this computer"
+    with pytest.raises(LookOnly, match="Copy it to a folder of your own"):
+        Workspace(filled.folder).adopt()
     monkeypatch.undo()
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: real(path, mode) and not mode & os.W_OK)
+    assert Workspace(filled.folder).look_only == "it cannot be written"
+    with pytest.raises(LookOnly, match="Copy it to a folder of your own"):
+        Workspace(filled.folder).adopt()
+    monkeypatch.undo()
+    assert Workspace(filled.folder).look_only == ""
+
+
+def test_one_of_an_earlier_version_is_told_and_adopted(filled):
+    """Its mark was made with what every user of the computer can read."""
+    filled.close()
+    document = {"format": 1, "computer": "0" * 64, "user": "0" * 64, "made_at": 1.0, "path": "", "folder": ""}
+    (filled.folder / NAME).write_text(json.dumps(document))
+    assert Workspace(filled.folder).look_only.startswith("an earlier version made it")
+    assert Workspace(filled.folder).adopt() == 1
     assert Workspace(filled.folder).look_only == ""
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trainer import config
-from trainer.store import Items, Workspace, ownership, picture_paths, read_snapshot, write_snapshot
+from trainer.store import Items, Workspace, owner_key, ownership, picture_paths, read_snapshot, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
 from trainer.store.replay_files import ReplayRecord, read_replay, write_replay
 from trainer.store.snapshot_files import StoreError
@@ -175,5 +175,5 @@ def test_former_places_are_codes_and_belong_to_this_user(made, tmp_path, monkeyp
     words = (there.folder / ownership.NAME).read_text()
     assert str(tmp_path) not in words
     assert len(json.loads(words)["former"]) == 1
-    monkeypatch.setattr(ownership, "_user", lambda: "another")
+    monkeypatch.setattr(owner_key, "_READ", {owner_key.path(): b"another user's key, of 32 bytes."})
     assert not ownership.was_at(there.folder, old)
