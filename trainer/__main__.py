@@ -35,14 +35,15 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import trainer.cli
 from trainer.distribution import training_part
 from trainer.distribution.version_option import VersionOption
 from trainer.errors import UserError
-from trainer.untrusted.files import guard_downloads, spelled
+from trainer.untrusted.files import guard_downloads
 from trainer.untrusted.local_settings import load_elsewhere
+from trainer.untrusted.terminal import say, say_traceback
 
 GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 """Headings of the help, in the order a person meets them."""
@@ -61,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         args = _parser(modules, words).parse_args(words)
     except UserError as problem:
-        print(spelled(f"trainer {' '.join(words[:2])}: {problem}", keep="\n"), file=sys.stderr)
+        say(f"trainer {' '.join(words[:2])}: {problem}", error=True)
         return 2
     from trainer.catalog import default_workspace
     from trainer.store import Workspace
@@ -72,12 +73,12 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _chosen(modules, args, words).run(args)
     except UserError as problem:
-        print(spelled(f"trainer {args.command}: {problem}", keep="\n"), file=sys.stderr)
+        say(f"trainer {args.command}: {problem}", error=True)
         return 2
     except ModuleNotFoundError as error:
         if not training_part.is_of_it(error):
             raise
-        print(f"trainer {args.command}: {training_part.TrainingPartMissing('This command')}", file=sys.stderr)
+        say(f"trainer {args.command}: {training_part.TrainingPartMissing('This command')}", error=True)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -103,7 +104,7 @@ def _with_plugins(words: list[str]) -> list[str]:
             rest.append(word)
     plugins.name_files([file for file in files if file])
     for sentence in plugins.load_all().failures:
-        print(spelled(f"trainer: {sentence}"), file=sys.stderr)
+        say(f"trainer: {sentence}", error=True)
     return rest
 
 
@@ -164,7 +165,7 @@ def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, words: Seq
 
 
 def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="trainer",
         usage="trainer COMMAND ... [--workspace DIR] [--json]",
         description="Train contrastive models and analyze what they learn, without a window.",
@@ -186,6 +187,14 @@ def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.Ar
     return parser
 
 
+class _Parser(argparse.ArgumentParser):
+    """Prints help and complaints through the door: they repeat words, and names that a workspace has."""
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        if message:
+            say(message, error=file is not sys.stdout, end="")
+
+
 def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
     module.add_arguments(parser)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
@@ -204,4 +213,5 @@ def _listing(modules: dict[str, ModuleType]) -> str:
 
 
 if __name__ == "__main__":
+    sys.excepthook = say_traceback
     sys.exit(main())

@@ -83,7 +83,6 @@ WITHOUT = {
     "trainer/render_mpl/report.py": OWN,
     "trainer/training/provenance.py": OWN,
     "trainer/store/process_lock.py": OWN,
-    "trainer/store/ownership.py": OWN,
     "explorer/event_loop/process_age.py": OWN,
     "explorer/theme/icons.py": OWN,
     "explorer/theme/marks.py": OWN,

@@ -13,6 +13,7 @@ from trainer.store.quality_files import KINDS, QualityFinding, QualityReport
 from trainer.untrusted import shell
 from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import spelled
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -70,7 +71,7 @@ def quality(args: argparse.Namespace, progress: Callable[[float, str], None]) ->
     if args.out:
         write_table(args.out.expanduser(), HEADER, [_record(one) for one in report.findings])
     if args.json:
-        print(json_text(dataclasses.asdict(report)))
+        say_json(json_text(dataclasses.asdict(report)))
     else:
         _print_report(report)
     return 0
@@ -106,9 +107,9 @@ def review(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
     states = [one.state for one in args.workspace.reviews.all(report.dataset)]
     counts = {state: states.count(state) for state in wanted}
     if args.json:
-        print(json_text({"dataset": report.dataset} | counts))
+        say_json(json_text({"dataset": report.dataset} | counts))
     else:
-        print(f"{report.dataset}: " + ", ".join(f"{count:,} {state}" for state, count in counts.items()))
+        say(f"{report.dataset}: " + ", ".join(f"{count:,} {state}" for state, count in counts.items()))
     return 0
 
 
@@ -120,14 +121,14 @@ def cleaned(args: argparse.Namespace, progress: Callable[[float, str], None]) ->
     file = args.out.expanduser() if args.out else None
     written = write_cleaned_list(args.workspace, args.run, file, progress)
     if args.json:
-        print(json_text(dataclasses.asdict(written)))
+        say_json(json_text(dataclasses.asdict(written)))
         return 0
     row = args.workspace.runs.get(args.run)
     words = ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--name", f"{row.name}-cleaned"]
     for change in ("data=table", f"data.path={written.file}", f"data.heldout_path={written.heldout}"):
         words += ["--set", change]
-    print(f"{written.kept:,} pairs in {spelled(written.file)}; {written.left_out:,} flagged ones are left out.")
-    print(f"Train on it: {shell.join(words)}")
+    say(f"{written.kept:,} pairs in {spelled(written.file)}; {written.left_out:,} flagged ones are left out.")
+    say(f"Train on it: {shell.join(words)}")
     return 0
 
 
@@ -138,9 +139,9 @@ def helped(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
 
     found = retrained(args.workspace, args.old, args.new)
     if args.json:
-        print(json_text(dataclasses.asdict(found) | {"correction": CORRECTION}))
+        say_json(json_text(dataclasses.asdict(found) | {"correction": CORRECTION}))
     else:
-        print("\n".join(retrained_lines(found)))
+        say("\n".join(retrained_lines(found)))
     return 0
 
 
@@ -178,18 +179,18 @@ def _print_report(report: QualityReport) -> None:
     for split, n in report.pairs.items():
         whole = report.whole.get(split, n)
         drawn = f" of {whole:,}, drawn at random" if n < whole else ""
-        print(f"{split:<14}{n:>9,} pairs{drawn}")
+        say(f"{split:<14}{n:>9,} pairs{drawn}")
     for kind in KINDS:
         found = report.of_kind(kind)
         where = ", ".join(f"{count:,} of {report.pairs[s]:,} in {s}" for s, count in report.counts[kind].items())
-        print(f"\n{TITLES[kind]}: {report.count(kind):,}{f' ({where})' if where else ''}")
+        say(f"\n{TITLES[kind]}: {report.count(kind):,}{f' ({where})' if where else ''}")
         if kind == "mispair":
             for judgment in report.judgments:
-                print(spelled(f"  {judgment.words}"))
+                say(spelled(f"  {judgment.words}"))
         for one in found[:_LISTED]:
-            print("  " + spelled(f"{one.keys[0]}  {cell(one.path)}  {_evidence(one)}"))
+            say("  " + spelled(f"{one.keys[0]}  {cell(one.path)}  {_evidence(one)}"))
         if report.count(kind) > _LISTED:
-            print(f"  and {report.count(kind) - _LISTED:,} more; --json lists them.")
+            say(f"  and {report.count(kind) - _LISTED:,} more; --json lists them.")
 
 
 def _evidence(one: QualityFinding) -> str:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 
 from trainer.cli.export import report
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Maintain"
 HELP = "measure a GPU: losses, steps next to open_clip's loop, resume, memory; on a CPU in a small form"
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         plain = dataclasses.asdict(found)
         plain["steps"] = [dataclasses.asdict(one) | {"ratio": one.ratio} for one in found.steps]
-        print(json_text(plain, indent=1))
+        say_json(json_text(plain, indent=1))
     else:
-        print(gpu_bench.as_text(found))
+        say(gpu_bench.as_text(found))
     return 0 if found.resume_equal else 1

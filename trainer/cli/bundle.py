@@ -32,6 +32,7 @@ from trainer.store.run_files import run_document
 from trainer.untrusted import confined, shell
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import spelled
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.store import RunRow, Workspace
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     values = write_bundle(
         args.workspace, args.runs, args.out, args.run_command, figures=figures, live=args.live, progress=_report
     )
-    print(json.dumps(values, indent=1) if args.json else args.out)
+    say_json(json.dumps(values, indent=1)) if args.json else say(args.out)
     return 0
 
 
@@ -301,4 +302,4 @@ def _write_json(file: Path, values: Any) -> None:
 
 def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the user and the window."""
-    print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
+    say(f"{share:4.0%} {note}", error=True)

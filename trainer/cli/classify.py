@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.cli.export import add_step_argument, step_words
 from trainer.errors import UserError
 from trainer.untrusted import shell
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         _write(shown, args)
     if args.json:
-        print(json.dumps(_document(shown), indent=1))
+        say_json(json.dumps(_document(shown), indent=1))
     else:
-        print(as_text(shown))
+        say(as_text(shown))
     return 0 if shown.images else 1
 
 

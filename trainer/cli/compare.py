@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.spec import Chart
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     chart, settings, data, values = _compared(args)
     if args.out:
         write_table(args.out, chart, data, settings)
-    print(json_text(values) if args.json else as_text(chart.panel(data, settings)))
+    say_json(json_text(values)) if args.json else say(as_text(chart.panel(data, settings)))
     return 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from trainer.format_detection import open_question, other_ways, propose
 from trainer.untrusted import shell
 from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import expanded, spelled
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.data.duplicates import Group
@@ -103,7 +103,7 @@ def _write_scenes(args: argparse.Namespace) -> int:
     else:
         args.workspace.check_mine()
         folder = scenes_folder(chosen, args.workspace.folder, print_progress())
-    print(json.dumps({"folder": str(folder)}) if args.json else folder)
+    say_json(json.dumps({"folder": str(folder)})) if args.json else say(folder)
     return 0
 
 
@@ -128,12 +128,14 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         problems = [{"path": path, "reason": reason} for path, reason in found.problems]
         remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
-        print(json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2))
+        say_json(
+            json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2)
+        )
     else:
         _print_survey(found)
         if found.opened and not found.trouble:
             kept = f"The prepared images are in {args.workspace.folder / 'cache'} until 30 days after their last use"
-            print(spelled(f"{kept}; --quick opens and keeps none."))
+            say(spelled(f"{kept}; --quick opens and keeps none."))
     if found.trouble:
         offered = other_ways(proposal) if proposal and proposal.data == data else ""
         raise DataError(f"{found.trouble} {offered}".strip())
@@ -163,7 +165,7 @@ def _duplicates(args: argparse.Namespace) -> int:
         for each, rows in zip(files, tables, strict=True):
             write_table(each, PAIR, rows)
     if args.json:
-        print(json.dumps({"groups": [dataclasses.asdict(group) for group in groups], "files": [*map(str, files)]}))
+        say_json(json.dumps({"groups": [dataclasses.asdict(group) for group in groups], "files": [*map(str, files)]}))
     else:
         _print_duplicates(groups, files)
     return int(any(group.leaks for group in groups))
@@ -183,19 +185,19 @@ def _check_kept(file: Path, tables: Iterable[Sequence[tuple[str, ...]]]) -> None
 
 def _print_duplicates(groups: Sequence[Group], files: Sequence[Path]) -> None:
     leaks = sum(len(group.heldout) for group in groups if group.leaks)
-    print(
+    say(
         f"{len(groups):,} group{'s' * (len(groups) != 1)} of near-duplicate images; held-out images that are also "
         f"training images: {leaks:,}."
     )
     for group in groups[:_PROBLEMS]:
-        print("  " + spelled("  =  ".join([*group.train, *(f"{path} (held out)" for path in group.heldout)])))
+        say("  " + spelled("  =  ".join([*group.train, *(f"{path} (held out)" for path in group.heldout)])))
     if len(groups) > _PROBLEMS:
-        print(f"  and {len(groups) - _PROBLEMS:,} more; --json lists them all.")
+        say(f"  and {len(groups) - _PROBLEMS:,} more; --json lists them all.")
     if files:
         gone = sum(len(group.dropped) for group in groups)
         words = ["trainer", "fit", "--data", str(files[0]), "--set", f"data.heldout_path={files[1].absolute()}"]
-        print(f"Left out of {spelled(str(files[0]))}: {gone:,} picture{'s' * (gone != 1)}.")
-        print(f"Train on it: {shell.join(words)}")
+        say(f"Left out of {spelled(str(files[0]))}: {gone:,} picture{'s' * (gone != 1)}.")
+        say(f"Train on it: {shell.join(words)}")
 
 
 def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
@@ -226,33 +228,33 @@ def _named(args: argparse.Namespace) -> config.Data:
 
 
 def _print_survey(found: Survey) -> None:
-    print(f"{found.data.label}: {found.name}")
+    say(f"{found.data.label}: {found.name}")
     for split, pairs in found.pairs.items():
-        print(f"{split:<14}{pairs:>9,} pairs")
+        say(f"{split:<14}{pairs:>9,} pairs")
     if found.split:
-        print(spelled(found.split))
+        say(spelled(found.split))
     if found.classes:
-        print(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
+        say(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
     if found.columns:
-        print(f"Columns: {spelled(', '.join(found.columns))}")
+        say(f"Columns: {spelled(', '.join(found.columns))}")
     if found.examples:
-        print(f"\n{len(found.examples)} training pairs, spread evenly:")
+        say(f"\n{len(found.examples)} training pairs, spread evenly:")
     for example in found.examples:
-        print(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
+        say(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
     listed = "used" if found.opened else "listed (their images were not decoded)"
     rest = "not"
     if found.pairs.get("train") == 0:
         listed, rest = "held out, none to train on", "not used"
     pairs = "pair" if found.found == 1 else "pairs"
-    print(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {len(found.problems):,} {rest}.")
+    say(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {len(found.problems):,} {rest}.")
     if found.bytes_needed:
         needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
-        print(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
+        say(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
     if found.passed_over:
         named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
-        print(f"Skipped, neither image nor text: {named}.")
+        say(f"Skipped, neither image nor text: {named}.")
     for sentence in found.notes:
-        print(spelled(sentence))
+        say(spelled(sentence))
     _print_some("Not used", found.problems)
     _print_some("Used with a warning", found.remarks)
 
@@ -260,11 +262,11 @@ def _print_survey(found: Survey) -> None:
 def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
     if not lines:
         return
-    print(f"{title}:")
+    say(f"{title}:")
     for path, words in lines[:_PROBLEMS]:
-        print(f"  {spelled(path)}: {spelled(words)}")
+        say(f"  {spelled(path)}: {spelled(words)}")
     if len(lines) > _PROBLEMS:
-        print(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
+        say(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
 
 
 def print_progress() -> Callable[[float, str], None]:
@@ -275,6 +277,6 @@ def print_progress() -> Callable[[float, str], None]:
         nonlocal last
         if time.monotonic() - last >= 1:
             last = time.monotonic()
-            print(f"{share:4.0%}  {note}", file=sys.stderr, flush=True)
+            say(f"{share:4.0%}  {note}", error=True)
 
     return progress

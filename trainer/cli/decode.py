@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainer.cli.export import add_step_argument, step_words
 from trainer.errors import UserError
 from trainer.untrusted import shell
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.decode import DecodedChart
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             command=line,
             title="Decoded",
         )
-    print(json_text(document(chart), indent=1) if args.json else as_text(chart))
+    say_json(json_text(document(chart), indent=1)) if args.json else say(as_text(chart))
     return 0
 
 
@@ -125,7 +126,7 @@ def _measure(args: argparse.Namespace) -> int:
     _remember(args.workspace, decode_measures.facts_of(found))
     if args.out:
         _write_recovery(args, decode_measures.recovery(found))
-    print(json_text(decode_measures.document(found), indent=1) if args.json else decode_measures.as_text(found))
+    say_json(json_text(decode_measures.document(found), indent=1)) if args.json else say(decode_measures.as_text(found))
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainer.cli.report import write_report
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer import config
@@ -45,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         runs = [_train(args.workspace, name, run) for name, run in configured.items()]
     folder = args.out or args.workspace.folder / "reports" / ("demo-" + "-".join(map(str, runs)))
-    print("Drawing the report ...", file=sys.stderr, flush=True)
+    say("Drawing the report ...", error=True)
     values = write_report(args.workspace, runs, folder, title="CLIP, CLOOB and InfoLOOB on Scenes")
     if args.json:
-        print(json_text(values))
+        say_json(json_text(values))
     else:
         drawn = COMPARISON.panel(comparison(args.workspace, runs), COMPARISON.settings())
-        print(f"{as_text(drawn)}\n\nReport: {values['report']}")
+        say(f"{as_text(drawn)}\n\nReport: {values['report']}")
     return 0
 
 
@@ -80,7 +81,7 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
 
     number = workspace.runs.create(run, preset=preset)
     row = workspace.runs.get(number)
-    print(f"Training {row.name} ...", flush=True)
+    say(f"Training {row.name} ...", flush=True)
     fit(workspace, number)
     row = workspace.runs.get(number)
     if row.status != "finished":
@@ -88,5 +89,5 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
             f"{': ' + row.reason if row.reason else '.'} Continue with: trainer resume {number}"
         )
-    print(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
+    say(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
     return number

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from trainer.distribution import training_part
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -85,7 +86,7 @@ def _licenses(args: argparse.Namespace) -> int:
 
     found = installed_packages()
     text = "\n".join(f"{one.name} {one.version}: {one.license}" for one in found)
-    print(json.dumps([dataclasses.asdict(one) for one in found]) if args.json else text)
+    say_json(json.dumps([dataclasses.asdict(one) for one in found])) if args.json else say(text)
     return 0
 
 
@@ -124,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
         findings += [Finding("Workspace", "run folder", words, "note") for words in lines]
     if args.json:
-        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+        say_json(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
         _print(findings)
     return 1 if any(finding.state == "broken" for finding in findings) else 0
@@ -298,9 +299,9 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         if finding.group != group:
             group = finding.group
-            print(f"{group}:")
-        print(f" {signs[finding.state]} {finding.name:<20} {finding.value}")
+            say(f"{group}:")
+        say(f" {signs[finding.state]} {finding.name:<20} {finding.value}")
         if finding.next:
-            print(textwrap.fill(finding.next, 110, initial_indent=" " * 24, subsequent_indent=" " * 24))
+            say(textwrap.fill(finding.next, 110, initial_indent=" " * 24, subsequent_indent=" " * 24))
     broken = sum(finding.state == "broken" for finding in findings)
-    print("No problems found." if not broken else f"{broken} broken: see the lines marked with !.")
+    say("No problems found." if not broken else f"{broken} broken: see the lines marked with !.")

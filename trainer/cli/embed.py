@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from trainer.cli.export import report
 from trainer.errors import UserError
 from trainer.untrusted import shell
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"
 HELP = "embed images, texts, or a data set of any size with a run's model, here or at a place"
@@ -63,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
         raise EmbedError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")
     files = _write(args.out, vectors, column, items)
     for path, why in unreadable.items():
-        print(f"{path}: {why}", file=sys.stderr)
+        say(f"{path}: {why}", error=True)
     if args.json:
-        print(json.dumps({"files": files, "n": len(items), "step": model.step, "unreadable": unreadable}))
+        say_json(json.dumps({"files": files, "n": len(items), "step": model.step, "unreadable": unreadable}))
     else:
-        print(f"{len(items):,} x {vectors.shape[1]} at step {model.step:,}\n" + "\n".join(files))
+        say(f"{len(items):,} x {vectors.shape[1]} at step {model.step:,}\n" + "\n".join(files))
     return 1 if unreadable else 0
 
 
@@ -90,16 +90,16 @@ def _embed_set(args: argparse.Namespace) -> int:
         embed_set(job, args.out, model=model, run=run, workspace=args.workspace.folder, progress=report)
     summary = summary_of(args.out)
     if args.json:
-        print(json.dumps(summary | {"folder": str(args.out)}))
+        say_json(json.dumps(summary | {"folder": str(args.out)}))
         return 1 if summary["left_out"] else 0
     for name, why in summary["unreadable"].items():
-        print(f"{name}: {why}", file=sys.stderr)
+        say(f"{name}: {why}", error=True)
     kept = f", {summary['kept']:,} of them kept" if summary["kept"] else ""
-    print(
+    say(
         f"{summary['n']:,} pairs of {summary['dataset']} at step {step:,} in {summary['shards']:,} shards{kept}: "
         f"{args.out}"
     )
-    print(f"Open them: trainer open vectors --image {shell.join([str(args.out)])}")
+    say(f"Open them: trainer open vectors --image {shell.join([str(args.out)])}")
     return 1 if summary["left_out"] else 0
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.cli.export import report
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,9 +95,9 @@ def run(args: argparse.Namespace) -> int:
         results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
         printed.append(results if args.json else as_text(row, results))
     if args.json:
-        print(json.dumps([result for results in printed for result in results], indent=1))
+        say_json(json.dumps([result for results in printed for result in results], indent=1))
     else:
-        print("\n\n".join(printed))
+        say("\n\n".join(printed))
     return 0
 
 
@@ -122,9 +123,9 @@ def _run_tasks(args: argparse.Namespace) -> int:
     def print_one(one: Evaluated) -> None:
         if args.json_lines:
             for entry in clip_benchmark(one):
-                print(json_text(entry), flush=True)
+                say_json(json_text(entry), flush=True)
         elif not args.json:
-            print(_task_text(one), flush=True)
+            say(_task_text(one), flush=True)
 
     report, models = ProgressLine(), OpenModels(args.workspace)
     if args.on:
@@ -132,11 +133,9 @@ def _run_tasks(args: argparse.Namespace) -> int:
     else:
         done, left_out = evaluate_runs(models, args.runs, wanted, report, measured=print_one)
     if args.json and not args.json_lines:
-        print(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
+        say_json(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
     for what, why in left_out.items():
-        print(
-            f"{what.replace('_', ' ')}: not measured. {why}", file=sys.stderr if args.json or args.json_lines else None
-        )
+        say(f"{what.replace('_', ' ')}: not measured. {why}", error=args.json or args.json_lines)
     # Of "all" it is asked only what is possible; what was named and left out is a failure in part.
     asked = bool(left_out) and "all" not in args.task and bool(args.task)
     return NOTHING_MEASURED if not done else PARTLY_MEASURED if asked else 0
@@ -328,4 +327,4 @@ class ProgressLine:
             report(share, note)
         elif time.monotonic() - self._told >= SILENT_S:
             self._told = time.monotonic()
-            print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
+            say(f"{share:4.0%} {note}", error=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.experiments.definition import Experiment, Outcome
@@ -78,12 +78,12 @@ def _list(args: argparse.Namespace) -> int:
 
     rows = args.workspace.experiments.all()
     if args.json:
-        print(json_text([{"id": row.id, "name": row.name, "state": row.state} for row in rows]))
+        say_json(json_text([{"id": row.id, "name": row.name, "state": row.state} for row in rows]))
         return 0
     for row in rows:
-        print(f"{row.id:>4}  {row.state:<8} {row.name}")
+        say(f"{row.id:>4}  {row.state:<8} {row.name}")
     if not rows:
-        print("No experiment yet. Make one: trainer experiment new FILE.toml --preset NAME --preset NAME")
+        say("No experiment yet. Make one: trainer experiment new FILE.toml --preset NAME --preset NAME")
     return 0
 
 
@@ -172,9 +172,9 @@ def train(args: argparse.Namespace, queued: list[int]) -> int:
     """Train the experiment `args.what` and print its verdict; its progress if a queue trains it."""
     from trainer.scheduling import queue
 
-    print(f"{len(queued)} runs queued.", file=sys.stderr)
+    say(f"{len(queued)} runs queued.", error=True)
     if not (args.queue or queue.is_kept_going(args.workspace)):
-        queue.keep_going(args.workspace, say=lambda words: print(words, file=sys.stderr, flush=True))
+        queue.keep_going(args.workspace, say=lambda words: say(words, error=True))
         return _verdict(args)
     return _show(args)
 
@@ -196,12 +196,12 @@ def _show(args: argparse.Namespace) -> int:
     row = args.workspace.experiments.get(args.what)
     verdict = judge(args.workspace, row.name)
     if args.json:
-        print(json_text(as_values(verdict)))
+        say_json(json_text(as_values(verdict)))
         return 0
-    print(f"{row.name}: {progress(row, verdict.experiment, verdict)}.")
-    print(verdict.words)
+    say(f"{row.name}: {progress(row, verdict.experiment, verdict)}.")
+    say(verdict.words)
     if row.state == "new":
-        print(f"Start it: trainer experiment run {row.name!r}")
+        say(f"Start it: trainer experiment run {row.name!r}")
     return 0
 
 
@@ -219,7 +219,7 @@ def _verdict(args: argparse.Namespace) -> int:
         _write(file, verdict.experiment)
     write_verdict(args.workspace, verdict, [file for file in files if file.suffix.lower() != ".toml"])
     drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
-    print(json_text(as_values(verdict)) if args.json else as_text(drawn))
+    say_json(json_text(as_values(verdict))) if args.json else say(as_text(drawn))
     return 0
 
 
@@ -242,7 +242,7 @@ def _export(args: argparse.Namespace) -> int:
     for file in args.out:
         _write(file, experiment)
     if not args.out:
-        print(to_toml(experiment), end="")
+        say(to_toml(experiment), end="")
     return 0
 
 
@@ -253,17 +253,17 @@ def _search(args: argparse.Namespace) -> int:
 
     search = read(Path(args.what))
     args.workspace.check_mine()
-    trials = run_search(args.workspace, search, say=lambda words: print(words, file=sys.stderr, flush=True))
+    trials = run_search(args.workspace, search, say=lambda words: say(words, error=True))
     best = best_of(trials, search)
     if args.json:
         found = [{"run": one.run.id, "state": one.state, "value": one.value, **one.values} for one in trials]
-        print(json_text({"best": best and best.run.id, "trials": found}))
+        say_json(json_text({"best": best and best.run.id, "trials": found}))
         return 0
     for one in trials:
         values = "  ".join(f"{field}={value}" for field, value in one.values.items())
-        print(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {values}")
-    print(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
-    print(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
+        say(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {values}")
+    say(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
+    say(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
     return 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.distribution import training_part
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer import config
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
-    print(json.dumps(answer) if args.json else text)
+    say_json(json.dumps(answer)) if args.json else say(text)
     return 0
 
 
@@ -159,7 +160,7 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
     if binding_of(workspace.runs.get(run).folder) is not None:
         from trainer.places.follow import train_there
 
-        return train_there(workspace, run, say=lambda words: print(words, file=sys.stderr, flush=True))
+        return train_there(workspace, run, say=lambda words: say(words, error=True))
     count = workspace.runs.ranks_of(run)
     if count > 1 and not ranks.is_rank():  # this process then needs no torch
         return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None)
@@ -180,7 +181,7 @@ def _measure(args: argparse.Namespace) -> int:
         f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "
         f"evaluations; {cost.memory_mib:,.0f} MiB of memory{gpu}, {cost.disk_mib:,.0f} MiB on disk."
     )
-    print(json.dumps(cost.fields) if args.json else text)
+    say_json(json.dumps(cost.fields)) if args.json else say(text)
     return 0
 
 
@@ -188,7 +189,7 @@ def _check_ranks(args: argparse.Namespace) -> int:
     from trainer.scheduling.ranks import check_equal
 
     found = check_equal(args.workspace.folder, _wanted(args), args.check_ranks)
-    print(json.dumps(found) if args.json else found["words"])
+    say_json(json.dumps(found)) if args.json else say(found["words"])
     return 0 if found["equal"] else 1
 
 

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 
 from trainer.cli.export import add_step_argument, report
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"
 HELP = "train a PixelCNN and a diffusion model on a run's pictures, on the CPU: bits per dimension, linear probes"
@@ -38,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
     request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     found = generative.compare_generative(OpenModels(args.workspace), targets, request, report)
-    print(json_text(dataclasses.asdict(found), indent=1) if args.json else generative.as_text(found))
+    say_json(json_text(dataclasses.asdict(found), indent=1)) if args.json else say(generative.as_text(found))
     return 0

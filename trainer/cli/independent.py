@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from trainer.cli.export import report
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"
 HELP = "embed Scenes with independent attributes, to compare runs trained with and without co-occurrence"
@@ -24,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
 
     rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), report)
     if args.json:
-        print(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
+        say_json(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
         return 0
     for row in rows:
-        print(f"{args.workspace.runs.get(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
-    print("Probe them with: trainer export attribute-probes --independent --runs ... --out probes.pdf")
+        say(f"{args.workspace.runs.get(row.run).name}, step {row.step:,}: {row.n:,} pairs in {row.folder}")
+    say("Probe them with: trainer export attribute-probes --independent --runs ... --out probes.pdf")
     return 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.distribution import training_install
@@ -32,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.plan:
         wanted = training_install.plan(args.backend)
-        print(json.dumps(dataclasses.asdict(wanted)) if args.json else _words(wanted))
+        say_json(json.dumps(dataclasses.asdict(wanted))) if args.json else say(_words(wanted))
         return 0
     if training_part.is_there():
-        print(json.dumps({"installed": True}) if args.json else "Torch is installed; nothing was changed.")
+        say_json(json.dumps({"installed": True})) if args.json else say("Torch is installed; nothing was changed.")
         return 0
     wanted = training_install.install(_report, backend=args.backend, wheels=args.wheels)
     answer = {"installed": True, "folder": wanted.folder, "backend": wanted.backend}
-    print(json.dumps(answer) if args.json else f"Torch is installed in {wanted.folder}. See it: trainer doctor")
+    say_json(json.dumps(answer)) if args.json else say(f"Torch is installed in {wanted.folder}. See it: trainer doctor")
     return 0
 
 
@@ -52,4 +53,4 @@ def _words(wanted: training_install.Plan) -> str:
 
 def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the person and the window."""
-    print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
+    say(f"{share:4.0%} {note}", error=True)

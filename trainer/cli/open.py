@@ -8,6 +8,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Final
 
+from trainer.untrusted.terminal import say, say_json
+
 if TYPE_CHECKING:
     from trainer import config
 
@@ -91,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         if row.status == "stopped":
             text += f" `trainer resume {number}` opens it."
             code = INTERRUPTED
-    print(json.dumps(answer) if args.json else text)
+    say_json(json.dumps(answer)) if args.json else say(text)
     return code
 
 
@@ -106,7 +108,7 @@ def _list(args: argparse.Namespace) -> int:
         for one in PUBLISHED
     ]
     lines = [f"trainer open {one.specification}\n    {one.words}; {one.source}" for one in PUBLISHED]
-    print(json.dumps(rows, indent=1) if args.json else "\n".join(lines))
+    say_json(json.dumps(rows, indent=1)) if args.json else say("\n".join(lines))
     return 0
 
 
@@ -121,7 +123,7 @@ def _open_vectors(args: argparse.Namespace) -> int:
     answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
     text = f"Run {number} ({row.name}): {opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers{left_out}."
     answer |= {"left_out": opened.left_out, "width": opened.width, "note": opened.note}
-    print(json.dumps(answer) if args.json else f"{text} {opened.note}".strip())
+    say_json(json.dumps(answer)) if args.json else say(f"{text} {opened.note}".strip())
     return 0
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.untrusted.terminal import say, say_json
+
 if TYPE_CHECKING:
     from trainer.charts.layout_method import PointPlacement
     from trainer.store import SnapshotRow
@@ -102,11 +104,11 @@ def run(args: argparse.Namespace) -> int:
 
         answer["placed"] = place_new(snapshot.folder, found, read_vectors(args.place)).tolist()
     if args.json:
-        print(json.dumps(answer))
+        say_json(json.dumps(answer))
         return 0
-    print(f"{file}\n{found.images:,} images, then {found.texts:,} texts; {found.note} ({found.seconds:.1f} s)")
+    say(f"{file}\n{found.images:,} images, then {found.texts:,} texts; {found.note} ({found.seconds:.1f} s)")
     for x, y in answer.get("placed", []):
-        print(f"{x:.4f}\t{y:.4f}")
+        say(f"{x:.4f}\t{y:.4f}")
     return 0
 
 

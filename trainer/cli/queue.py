@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.untrusted.terminal import say, say_json
+
 if TYPE_CHECKING:
     from trainer import config
     from trainer.experiments.definition import Experiment
@@ -208,7 +210,6 @@ def _slots(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(args: argparse.Namespace) -> dict[str, Any]:
-    import sys
 
     from trainer.scheduling import queue
 
@@ -216,7 +217,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
         if queue.is_kept_going(args.workspace):
             raise queue.QueueError("The queue of this workspace is being run already.")
         return {"pid": queue.keep_going_detached(args.workspace)}
-    queue.keep_going(args.workspace, say=lambda words: print(words, file=sys.stderr, flush=True))
+    queue.keep_going(args.workspace, say=lambda words: say(words, error=True))
     return {}
 
 
@@ -237,22 +238,22 @@ def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any
             "slots": queue.plain(room),
             "runner": queue.is_kept_going(workspace),
         }
-        print(json.dumps(document | extra, indent=1))
+        say_json(json.dumps(document | extra, indent=1))
         return
     for place, row in enumerate(waiting, start=1):
         after = f", after run {row.after}" if row.after is not None else ""
         prefers = f", priority {row.priority}" if row.priority else ""
         span = expected[row.id]
-        print(f"{place:>3}  {row.id:>4}  {row.name}  (starts in {_span(span.start_s)}{prefers}{after})")
+        say(f"{place:>3}  {row.id:>4}  {row.name}  (starts in {_span(span.start_s)}{prefers}{after})")
     held = " It is held: trainer queue go." if room.held else ""
     places = ", ".join(f"{count} on {name}" for name, count in room.names().items())
-    print(f"{len(waiting)} waiting; at once: {places}; all done in {_span(total)}.{held}")
+    say(f"{len(waiting)} waiting; at once: {places}; all done in {_span(total)}.{held}")
     if "experiment" in extra:
-        print(f"The grid is an experiment: trainer experiment show {shell.quote(extra['experiment'])}")
+        say(f"The grid is an experiment: trainer experiment show {shell.quote(extra['experiment'])}")
     if "pid" in extra:
-        print(f"Process {extra['pid']} runs the queue; its words: {workspace.folder / 'queue.txt'}")
+        say(f"Process {extra['pid']} runs the queue; its words: {workspace.folder / 'queue.txt'}")
     elif waiting and not room.held and not queue.is_kept_going(workspace):
-        print("An open window starts them, or: trainer queue run --detach")
+        say("An open window starts them, or: trainer queue run --detach")
 
 
 def _plain(row: RunRow, span: Expected) -> dict[str, Any]:

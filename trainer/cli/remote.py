@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.untrusted.terminal import say, say_json
+
 if TYPE_CHECKING:
     from trainer.store import Workspace
 
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         if question.get("what") == "embed":
             return _embed(args.workspace.folder, question)
         head, content = end.answer(question)
-        print(head, content.decode("utf-8", "replace")[:1_000])
+        say(f"{head} {content.decode('utf-8', 'replace')[:1_000]}")
         return 0
     sink = sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing else may be written there
@@ -111,7 +113,7 @@ def _embed(workspace: Path, question: dict[str, Any]) -> int:
     from trainer.evaluation.embed_set import Workers, run_job
 
     def say(share: float, note: str) -> None:
-        print(json.dumps({"share": round(share, 4), "note": note}), flush=True)
+        say_json(json.dumps({"share": round(share, 4), "note": note}), flush=True)
 
     workers = None
     if question.get("ray"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trainer.analysis.batches import MOST_LIKELY
 from trainer.cli.export import report
 from trainer.untrusted.files import spelled
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.training.replay import ReplayedStep
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     found = replay(args.workspace, row.id, args.step, compare=compare, progress=report)
     report(1.0, "")
     write_replay(row.folder, record_of(found))
-    print(json_text(document(found), indent=1) if args.json else as_text(found))
+    say_json(json_text(document(found), indent=1)) if args.json else say(as_text(found))
     return 0
 
 

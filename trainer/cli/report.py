@@ -17,6 +17,7 @@ from trainer.cli.export import SnapshotChoice
 from trainer.cli.export import map as export_map
 from trainer.errors import UserError
 from trainer.store import write_atomically
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.compared_runs import Comparison
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
     live = export_map.Placement(method=args.method, color=args.color) if args.live else None
     values = write_report(args.workspace, args.runs, args.out, live=live)
-    print(json_text(values) if args.json else values["report"])
+    say_json(json_text(values)) if args.json else say(values["report"])
     return 0
 
 

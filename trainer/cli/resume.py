@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainer.untrusted.terminal import say, say_json
+
 GROUP = "Train"
 HELP = "continue a stopped, failed or interrupted run, or branch from a kept checkpoint of any run"
 
@@ -60,5 +62,5 @@ def run(args: argparse.Namespace) -> int:
         pid = launch.start_detached(workspace, row.id)
         answer = {"id": row.id, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {row.id} ({row.name}) continues as process {pid}. Its log: {row.folder / 'log.txt'}"
-    print(json.dumps(answer) if args.json else text)
+    say_json(json.dumps(answer)) if args.json else say(text)
     return 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainer.untrusted import shell
 from trainer.untrusted.files import expanded
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.experiments.counted import RunGroup
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
         text = _description(workspace, row)
     else:
         text, document = _change(workspace, args)
-    print(json.dumps(document, indent=1) if args.json else text)
+    say_json(json.dumps(document, indent=1)) if args.json else say(text)
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainer.cli.export import add_step_argument, step_words
 from trainer.untrusted import shell
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.saliency import SaliencyChart
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             command=shell.join(words),
             title="Saliency",
         )
-    print(json_text(document(chart), indent=1) if args.json else as_text(chart))
+    say_json(json_text(document(chart), indent=1)) if args.json else say(as_text(chart))
     return 0
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.cli.export import add_run_arguments, add_snapshot_arguments
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.search import Hits
@@ -42,15 +42,13 @@ def run(args: argparse.Namespace) -> int:
     question, charts = collect(args.workspace, args)
     lines = [dict(zip(HEADER, line)) for chart in charts for line in hit_rows(chart, question)]
     if args.json:
-        print(json_text({"question": question, "hits": lines}))
+        say_json(json_text({"question": question, "hits": lines}))
         return 0
     for chart in charts:
-        print(f"{chart.name}, step {chart.step:,}: first {len(chart.rows)} of {chart.n:,} {chart.target}s")
+        say(f"{chart.name}, step {chart.step:,}: first {len(chart.rows)} of {chart.n:,} {chart.target}s")
         for line in lines:
             if line["run"] == chart.run:
-                print(
-                    f"{line['place']:>4}  {line['cosine']:>7.4f}  {line['row']:>8}  {line['caption'] or line['path']}"
-                )
+                say(f"{line['place']:>4}  {line['cosine']:>7.4f}  {line['row']:>8}  {line['caption'] or line['path']}")
     return 0
 
 
@@ -74,7 +72,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         view = {"step": target.step, "dataset": args.dataset, "split": args.split}
         by = embedder_of(workspace, choose_snapshot(workspace, row, **view))
         if by.note:
-            print(f"{row.name}: {by.note}", file=sys.stderr)
+            say(f"{row.name}: {by.note}", error=True)
         opened = models.get(row.id, by.step).opened
         if args.text:
             vector = embed_sentences(opened, [args.text])[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -47,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
         raise SelectionProblem(f"Say which selection: trainer selections {args.action} NAME.")
     answer = _WAYS[args.action](args.workspace, args)
     if args.json:
-        print(json_text(answer))
+        say_json(json_text(answer))
     elif "selections" in answer:
         for row in answer["selections"]:
-            print(f"{row['id']:>4}  {row['name']:<28} {row['n']:>9,} pairs  {row['data']}")
+            say(f"{row['id']:>4}  {row['name']:<28} {row['n']:>9,} pairs  {row['data']}")
         if not answer["selections"]:
-            print("No selection is kept. Select pairs on the Map and keep them under a name.")
+            say("No selection is kept. Select pairs on the Map and keep them under a name.")
     else:
-        print("\n".join(answer.get("files", ())) or f"{answer['name']}: {answer['n']:,} pairs of {answer['data']}")
+        say("\n".join(answer.get("files", ())) or f"{answer['name']}: {answer['n']:,} pairs of {answer['data']}")
     return 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Train"
 HELP = "stop runs after the current step or epoch, with a checkpoint"
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             text = f"Run {now.id} ({now.name}): {now.status} at step {now.step}."
             hint = "" if stopped else " It has not stopped yet; wait longer (--timeout) or end it (--force)."
-            print(text + hint, file=sys.stdout if stopped else sys.stderr)
+            say(text + hint, error=not stopped)
     if args.json:
-        print(json.dumps(answers, indent=1))
+        say_json(json.dumps(answers, indent=1))
     return 0 if all(answer["ended"] for answer in answers) else 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from trainer.untrusted.terminal import say
+
 
 class VersionOption(argparse.Action):
     """Prints name and version of this program and ends it; what is installed is read only then."""
@@ -16,5 +18,5 @@ class VersionOption(argparse.Action):
         """Print to standard output and exit with 0."""
         from trainer.distribution.installed import NAME, version
 
-        print(NAME, version())
+        say(f"{NAME} {version()}")
         parser.exit()

@@ -24,7 +24,8 @@ from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
-from trainer.untrusted import confined
+from trainer.untrusted import confined, shell
+from trainer.untrusted.files import expanded
 
 _RUN = schema.run.c
 _SHOWN: Final = tuple(RunRow.__dataclass_fields__)
@@ -157,6 +158,8 @@ class RunTable:
     def get(self, ref: int | str | Path) -> RunRow:
         """Return the run with this id (`#1`, which is never a name; or `1`), name or folder, including deleted ones.
 
+        A path is the folder that it leads to, or nothing: folders of other workspaces have the same names.
+
         Raises:
             StoreError: There is none; the message names those there are.
         """
@@ -167,6 +170,8 @@ class RunTable:
                     return self._row(tuple(row))
             query = select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id)
             known = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
+        if is_path(text) and not folder_in(self.folder, text):
+            raise StoreError(_elsewhere(self.folder, text))
         if not known:
             raise StoreError(
                 f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME."
@@ -463,8 +468,11 @@ class RunTable:
         found: list[Any] = [_RUN.id == int(digits)] if numbered and len(digits) < 19 else []
         if numbered and text != digits:
             return found  # never a name: whoever writes `#1` means the number
+        if is_path(text):  # which no name can be
+            folder = folder_in(self.folder, text)
+            return [*found, _RUN.folder == folder] if folder else found
         found.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
-        found.append((_RUN.folder == Path(text).name) & _RUN.deleted_at.is_(None))
+        found.append((_RUN.folder == text) & _RUN.deleted_at.is_(None))
         found.append(_RUN.name == text)
         return found
 
@@ -500,6 +508,34 @@ class RunTable:
         values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {faults}. {_NEXT}", "asked": ""}
         values |= {"name": values["name"] or f"run {values['id']}", "pid": None}
         return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
+
+
+def is_path(text: str) -> bool:
+    """Return whether a text that names a run is a path; no name of a run or of its folder has a separator."""
+    return any(sign and sign in text for sign in (os.sep, os.altsep)) or text in (os.curdir, os.pardir)
+
+
+def folder_in(runs_folder: Path, text: str) -> str:
+    """Return the name of the run folder that a path leads to; empty where it leads out of `runs_folder`."""
+    try:
+        path, here = os.path.realpath(expanded(text)), os.path.realpath(runs_folder)
+    except (OSError, ValueError):  # a loop of links, a NUL
+        return ""
+    return os.path.basename(path) if os.path.dirname(path) == here else ""
+
+
+def _elsewhere(runs_folder: Path, text: str) -> str:
+    """Return why a path names no run of this workspace, and how to use the run that it does name."""
+    path = Path(os.path.abspath(expanded(text)))
+    if not path.exists():
+        return f"There is no run folder {path}. Those of this workspace lie in {runs_folder}."
+    if path.parent.name != runs_folder.name or not (path / "config.toml").exists():
+        return f"{path} is no run folder of this workspace: those lie in {runs_folder}."
+    return (
+        f"{path} is a run of the workspace {path.parent.parent}, not of {runs_folder.parent}. Name that one "
+        f"(--workspace {shell.quote(str(path.parent.parent))}), or copy the run to this one: trainer runs import "
+        f"{shell.quote(str(path))}."
+    )
 
 
 def next_number(connection: Connection, runs_folder: Path) -> int:

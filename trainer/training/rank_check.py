@@ -15,6 +15,7 @@ from trainer import config, data, device, models, pretrained, ranks
 from trainer.data.tokenizer import train_tokenizer
 from trainer.store import Workspace
 from trainer.training.session import FitError, TrainingSession
+from trainer.untrusted.terminal import say_json
 
 UPDATES: Final = 20
 EQUAL: Final = 1e-6
@@ -174,11 +175,11 @@ def main(words: list[str]) -> int:
         run = config.from_toml(text, source="the run to check")
         found = check(session_maker(run, Workspace(Path(folder)).folder, shared), shared)
         if found is not None:
-            print(json.dumps(asdict(found) | {"equal": found.equal, "words": found.words}), flush=True)
+            say_json(json.dumps(asdict(found) | {"equal": found.equal, "words": found.words}), flush=True)
     except Exception as error:
         shared.confess(str(error))
         if shared.leads:
-            print(json.dumps({"problem": str(error)}), flush=True)
+            say_json(json.dumps({"problem": str(error)}), flush=True)
         return 1
     finally:
         shared.leave()

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from trainer.untrusted import confined
+from trainer.untrusted.files import spelled
+from trainer.untrusted.terminal import say
 
 _KEPT: Final = 1_000
 """Lines that wait for room on the disk, at most."""
@@ -24,11 +26,11 @@ class TextLog:
 
     def say(self, line: str) -> None:
         """Write one line with the time of day."""
-        stamped = f"{time.strftime('%H:%M:%S')}  {line}"
+        stamped = spelled(f"{time.strftime('%H:%M:%S')}  {line}", keep="\n\t")
         # A full disk, or a terminal that is gone, is no reason to end a training. What is printed to a file stays in
         # its buffer, and is written with the next line that can be.
         with contextlib.suppress(OSError):
-            print(stamped, flush=True)
+            say(stamped, flush=True)
         self.write(stamped)
 
     def write(self, text: str) -> None:

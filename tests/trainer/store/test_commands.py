@@ -151,3 +151,43 @@ def test_the_help_and_the_store_load_nothing_heavy(tmp_path: Path):
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
     assert said.splitlines()[-1] == "[]"
     assert "doctor" in said
+
+
+def test_a_run_named_by_a_path_is_that_folder_or_nothing(call, finished, workspace, tiny, tmp_path, monkeypatch):
+    """Folders of two workspaces have the same names: number and preset."""
+    other = Workspace(tmp_path / "other")
+    other.runs.create(tiny, status="stopped")
+    other.close()
+    own, theirs = workspace.runs.get(finished).folder, other.folder / "runs" / workspace.runs.get(finished).folder.name
+    assert theirs.is_dir()
+    link = tmp_path / "link"
+    link.symlink_to(workspace.folder)
+    for path in (own, f"{own}/", link / "runs" / own.name, own / ".." / own.name):
+        assert workspace.runs.get(str(path)).id == finished
+    monkeypatch.chdir(workspace.runs_folder)
+    assert workspace.runs.get(f"./{own.name}").id == workspace.runs.get(own.name).id == finished
+    monkeypatch.chdir(theirs.parent)
+    commands = [
+        *(("runs", action) for action in ("show", "delete", "restore", "purge", "pause", "archive", "tag", "export")),
+        *(("resume",), ("stop",), ("compare", "1"), ("embed",), ("report",), ("analyze", "curves"), ("fit",)),
+        ("export", "curves", "--runs"),
+    ]
+    out = ["--out", str(tmp_path / "out")]
+    more = {
+        "tag": ["--add", "x"],
+        "embed": ["--texts", "a", *out],
+        "--runs": ["--out", str(tmp_path / "out.pdf")],
+        "export": out,
+        "report": out,
+    }
+    for command in commands:
+        for path in (str(theirs), f"./{theirs.name}", f"/nowhere/runs/{theirs.name}"):
+            status, _, said = call(*command, path, *more.get(command[-1], more.get(command[0], [])))
+            assert status == 2, (command, path)
+            whose = (
+                "There is no run folder" if path.startswith("/nowhere") else f"a run of the workspace {other.folder}"
+            )
+            assert whose in said, (command, path, said)
+    assert workspace.runs.get(finished).deleted_at is None
+    assert own.is_dir()
+    assert not (tmp_path / "out").exists()

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from trainer.cli.export import add_snapshot_arguments
+from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"
 HELP = "print the numbers behind a chart: similarity, geometry and others"
@@ -24,7 +25,7 @@ def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]], not
     from trainer.render_mpl.files import json_text
 
     answer = {"analysis": args.kind, "runs": values} | ({"notes": notes} if notes else {})
-    print(json_text(answer) if args.json else "\n".join([table(values), *notes]).strip("\n"))
+    say_json(json_text(answer)) if args.json else say("\n".join([table(values), *notes]).strip("\n"))
 
 
 def table(values: Sequence[dict[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainer.cli.analyze import add_arguments_of_runs, print_values
 from trainer.cli.export import report
+from trainer.untrusted.terminal import say
 
 if TYPE_CHECKING:
     from trainer.charts.one_pair import OnePair, PairInRun
@@ -36,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
     found = one_pair(args.workspace, opened, args.row, k=args.k, progress=report)
     report(1.0, "")
     if not args.json:
-        print(f"pair {found.row} of {found.dataset}-{found.split}, key {found.key}")
-        print(f"{cell(found.path)}\n{cell(found.caption)}\n")
+        say(f"pair {found.row} of {found.dataset}-{found.split}, key {found.key}")
+        say(f"{cell(found.path)}\n{cell(found.caption)}\n")
         for words in found.problems:
-            print(words)
+            say(words)
     print_values(args, [values(found, one) for one in found.runs])
     return 0
 

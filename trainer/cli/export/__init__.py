@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from trainer.errors import UserError
 from trainer.untrusted import shell
+from trainer.untrusted.terminal import say, say_json, say_progress
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
@@ -117,7 +118,7 @@ def print_files(args: argparse.Namespace) -> None:
     from trainer.render_mpl.files import json_text
 
     names = [str(file) for file in args.out]
-    print(json_text({"files": names}) if args.json else "\n".join(names))
+    say_json(json_text({"files": names})) if args.json else say("\n".join(names))
 
 
 def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any]) -> str:
@@ -133,7 +134,7 @@ def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], op
 def report(share: float, note: str) -> None:
     """Show progress: on a terminal in one line, else on stderr in a new line every few seconds at most."""
     if sys.stderr.isatty():
-        print(f"\r{share:4.0%} {note:<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)
+        say_progress(share, note)
     elif note and time.monotonic() - _told[-1] >= EVERY_S:
         _told[:] = [time.monotonic()]
-        print(f"{share:4.0%} {note}", file=sys.stderr, flush=True)
+        say(f"{share:4.0%} {note}", error=True)

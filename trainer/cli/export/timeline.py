@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trainer.cli.export import ExportError, add_run_arguments, add_split_arguments, command_line, report
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.layout_method import PointPlacement
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         **chosen,
     )
     names = [str(file) for file in args.out]
-    print(json_text({"files": names}) if args.json else "\n".join(names))
+    say_json(json_text({"files": names})) if args.json else say("\n".join(names))
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainer.untrusted.terminal import say, say_json
+
 HELP = "name a place, or change one: ssh://user@host[:port][/python], slurm://user@host, ray://host:8265?storage=DIR"
 
 
@@ -28,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
     place = parse(args.name, args.address)
     known.add(place)
     text = f"{place.name} is {place.address}. Try it: trainer places test {place.name}"
-    print(json.dumps({"name": place.name, "address": place.address}) if args.json else text)
+    say_json(json.dumps({"name": place.name, "address": place.address})) if args.json else say(text)
     return 0

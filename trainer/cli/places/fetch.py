@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+
+from trainer.untrusted.terminal import say, say_json
 
 HELP = "bring a checkpoint of a run that trains at a place; the best one comes by itself"
 
@@ -20,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.places.follow import fetch_checkpoint
 
     row = args.workspace.runs.get(args.run)
-    fetch_checkpoint(args.workspace, row.id, args.step, say=lambda words: print(words, file=sys.stderr, flush=True))
+    fetch_checkpoint(args.workspace, row.id, args.step, say=lambda words: say(words, error=True))
     answer = {"id": row.id, "step": args.step}
-    print(json.dumps(answer) if args.json else f"The checkpoint of step {args.step} of run {row.id} is here.")
+    say_json(json.dumps(answer)) if args.json else say(f"The checkpoint of step {args.step} of run {row.id} is here.")
     return 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+
+from trainer.untrusted.terminal import say, say_json
 
 HELP = "mirror a run that trains at a place, until it has ended; a window does so by itself"
 
@@ -20,9 +21,9 @@ def run(args: argparse.Namespace) -> int:
 
     args.workspace.check_there()
     row = args.workspace.runs.get(args.run)
-    train_there(args.workspace, row.id, start=False, say=lambda words: print(words, file=sys.stderr, flush=True))
+    train_there(args.workspace, row.id, start=False, say=lambda words: say(words, error=True))
     row = args.workspace.runs.get(row.id)
     answer = {"id": row.id, "name": row.name, "status": row.status, "step": row.step}
     text = f"Run {row.id} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
-    print(json.dumps(answer) if args.json else text)
+    say_json(json.dumps(answer)) if args.json else say(text)
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainer.untrusted.terminal import say, say_json
+
 HELP = "list the places"
 
 
@@ -18,10 +20,10 @@ def run(args: argparse.Namespace) -> int:
 
     listed = places()
     if args.json:
-        print(json.dumps([{"name": place.name, "address": place.address} for place in listed], indent=1))
+        say_json(json.dumps([{"name": place.name, "address": place.address} for place in listed], indent=1))
         return 0
     for place in listed:
-        print(f"{place.name:<16} {place.address}")
+        say(f"{place.name:<16} {place.address}")
     if not listed:
-        print("There is no place yet. Add one: trainer places add NAME ssh://user@host")
+        say("There is no place yet. Add one: trainer places add NAME ssh://user@host")
     return 0

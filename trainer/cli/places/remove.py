@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainer.untrusted.terminal import say, say_json
+
 HELP = "remove a place; runs that train there continue"
 
 
@@ -18,5 +20,5 @@ def run(args: argparse.Namespace) -> int:
     from trainer.places.known import remove
 
     remove(args.name)
-    print(json.dumps({"removed": args.name}) if args.json else f"{args.name} is not a place any more.")
+    say_json(json.dumps({"removed": args.name})) if args.json else say(f"{args.name} is not a place any more.")
     return 0

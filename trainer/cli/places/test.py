@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from trainer.untrusted.terminal import say, say_json
+
 HELP = "connect to a place, bring this version there and print its doctor"
 
 
@@ -20,11 +22,11 @@ def run(args: argparse.Namespace) -> int:
 
     found = findings(args.name, args.workspace.folder)
     if args.json:
-        print(json.dumps(found, indent=1))
+        say_json(json.dumps(found, indent=1))
     else:
         for row in found:
             sign = "!" if row.get("state") == "broken" else " "
-            print(
+            say(
                 spelled(
                     f"{sign} {row.get('group')}: {row.get('name')}: {row.get('value')} {row.get('next', '')}"
                 ).rstrip()
