@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.untrusted import shell
-from trainer.untrusted.files import expanded
+from trainer.untrusted.files import expanded, spelled
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _table(
         best, last = number.text(row.best), number.text(row.last)
         status = "not responding" if row.id in silent else row.phase if row.out_of_reach else row.status
         known = (str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s))
-        lines.append((*known, *(one.text(row) or "–" for one in columns)))
+        lines.append((*map(spelled, known), *(spelled(one.text(row)) or "–" for one in columns)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     written = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -290,7 +290,7 @@ def _table(
         if group := firsts.get(rows[place - 1].id):
             many, n = len(group.members), len(group.counted)
             counts = "" if n == many else f", {n} counted"
-            written.insert(place, f"{group.name} ({many} run{'s' * (many != 1)}{counts})")
+            written.insert(place, f"{spelled(group.name)} ({many} run{'s' * (many != 1)}{counts})")
     names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
     last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
     warning = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
@@ -312,8 +312,6 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  tags      {row.tags}")
     if row.archived_at is not None:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
-    if row.note:
-        lines.append(f"  note      {row.note}")
     hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT)
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
     settings = row.facts.get(SETTINGS)
@@ -323,6 +321,10 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     if suite := suite_of_facts(row.facts.get(ZERO_SHOT)):
         lines.append(f"  zero-shot {len(suite.classes):,} classes in {', '.join(map(repr, suite.templates[:3]))}"
                      f"{f' and {len(suite.templates) - 3:,} more' if len(suite.templates) > 3 else ''}")  # fmt: skip
+    # A line end in a text of others would begin a line of theirs; a note may have several.
+    lines = [spelled(line) for line in lines]
+    if row.note:
+        lines.append("  note      " + row.note.replace("\n", "\n            "))
     lines += _sessions(row)
     lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)
@@ -338,14 +340,14 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"{label}: {', '.join(map(str, steps)) or 'none'}")
     lines += [f"  {name}" for name in _snapshot_sizes(workspace, row)]
     lines.append("Configuration")
-    lines += [f"  {name} = {value}" for name, value in config.flatten(workspace.runs.config_of(row.id)).items()]
+    flat = config.flatten(workspace.runs.config_of(row.id))
+    lines += [spelled(f"  {name} = {value}") for name, value in flat.items()]
     return "\n".join(lines)
 
 
 def _sessions(row: RunRow) -> list[str]:
     """Return one line per training session: when, from which step, on what device, by which source."""
     from trainer.training import provenance
-    from trainer.untrusted.files import spelled
 
     lines = []
     for session in provenance.sessions_of(row.facts):
