@@ -29,6 +29,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from trainer.distribution.version_option import VersionOption
+from trainer.untrusted.terminal import say
 
 LINK: Final = "contrastive-explorer:"
 """How a link to a view begins."""
@@ -41,36 +42,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Open the window of a workspace and return the exit code once it is closed; 2 means it could not be opened."""
     options = _options(sys.argv[1:] if argv is None else argv)
     if (problem := take_path(options)) is not None:
-        print(f"explorer: {problem}", file=sys.stderr)
+        say(f"explorer: {problem}", error=True)
         return 2
     from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
+    from trainer.store import derived
     from trainer.untrusted.local_settings import load_elsewhere
 
     load_elsewhere()
     folder = (options.workspace or default_workspace()).expanduser().resolve()
+    if _is_only_read(folder):
+        # Nothing is written, so it is in nobody's way: no lock, and the log elsewhere.
+        return _run(folder, options, log_folder=derived.root(folder))[0]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_writable(folder)
     except OSError as error:
-        print(
+        say(
             f"explorer: the workspace {folder} cannot be written ({error.strerror or error}). "
             "Choose another with --workspace DIR.",
-            file=sys.stderr,
+            error=True,
         )
         return 2
     lock = claim(folder)
     if lock is None:
         heard = ring(folder, options.open)
-        print(
+        say(
             "explorer: a window of this workspace is already open"
             + (" and was brought to the front." if heard else ", but it does not respond. Close it, then start again.")
             + " Use --workspace DIR to open another workspace.",
-            file=sys.stderr,
+            error=True,
         )
         return 0 if heard else 2
     try:
-        status, again = _run(folder, options)
+        status, again = _run(folder, options, log_folder=folder)
     finally:
         lock.unlock()
     if again:
@@ -118,7 +123,16 @@ def _check_writable(folder: Path) -> None:
     confined.remove(folder, ".writable")
 
 
-def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
+def _is_only_read(folder: Path) -> bool:
+    """Return whether the folder is a workspace on a disk that takes nothing, or of another user."""
+    from trainer.catalog import DATABASE
+    from trainer.store import ownership
+
+    is_one = (folder / DATABASE).is_file() or (folder / "runs").is_dir()
+    return is_one and ownership.state_of(folder, folder / DATABASE) in ("other user", "read only")
+
+
+def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tuple[int, bool]:
     """Return the exit code, and whether the window is to be opened again."""
     from PySide6.QtCore import QTimer
     from PySide6.QtGui import QIcon
@@ -145,7 +159,7 @@ def _run(folder: Path, options: argparse.Namespace) -> tuple[int, bool]:
     application.setApplicationName("Contrastive Explorer")
     application.setDesktopFileName("contrastive-explorer")
     application.setWindowIcon(QIcon(str(assets() / "icons" / "contrastive-explorer.svg")))
-    hooks = Hooks(folder)
+    hooks = Hooks(log_folder)
     hooks.install()
     # Dressed first: widgets that are built before the fonts are there keep others.
     mode = options.theme or remembered.value(THEME_KEY)
@@ -209,7 +223,7 @@ def _trace(what: str) -> None:
     if os.environ.get(TRACE):
         from explorer.event_loop.process_age import process_age_s
 
-        print(f"explorer: {what} after {1000 * process_age_s():.0f} ms", file=sys.stderr, flush=True)
+        say(f"explorer: {what} after {1000 * process_age_s():.0f} ms", error=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ import trainer.cli
 from trainer.distribution import training_part
 from trainer.distribution.version_option import VersionOption
 from trainer.errors import UserError
+from trainer.untrusted import confined
 from trainer.untrusted.files import guard_downloads
 from trainer.untrusted.local_settings import load_elsewhere
 from trainer.untrusted.terminal import say, say_traceback
@@ -79,6 +80,12 @@ def main(argv: list[str] | None = None) -> int:
         if not training_part.is_of_it(error):
             raise
         say(f"trainer {args.command}: {training_part.TrainingPartMissing('This command')}", error=True)
+        return 2
+    except FileNotFoundError:
+        if not confined.is_moved(args.workspace.folder):
+            raise
+        words = f"{args.workspace.folder} was moved, renamed or removed meanwhile"
+        say(f"trainer {args.command}: {words}. Open it where it lies now: Resume continues.", error=True)
         return 2
     except KeyboardInterrupt:
         return 130

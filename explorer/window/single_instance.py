@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Final
 from PySide6.QtCore import QCoreApplication, QDir, QLockFile, QObject
 
 from trainer.untrusted import confined
+from trainer.untrusted.files import read_bytes
 
 LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
@@ -30,9 +32,31 @@ def claim(folder: Path) -> QLockFile | None:
 
     The lock of a process that was killed is taken over.
     """
+    _set_aside(folder)
     lock = QLockFile(str(folder / LOCK))
     lock.setStaleLockTime(0)
     return lock if lock.tryLock(0) else None
+
+
+def _set_aside(folder: Path) -> None:
+    """Move what no window has made out of the lock's place: a link, a folder, a pipe, a file that names no process."""
+    path = folder / LOCK
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode) and is_lock(read_bytes(path, _MOST_BYTES)):
+            return
+    except FileNotFoundError:
+        return
+    except OSError:  # it may not be read, or is far too long
+        pass
+    with contextlib.suppress(OSError):
+        confined.move(path, folder / f"{LOCK}-odd-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def is_lock(content: bytes) -> bool:
+    """Return whether a lock file is one of a window: empty while it is made, or with the process's number first."""
+    first = content.split(b"\n", 1)[0].strip()
+    return not content or (first.isdigit() and len(first) < 12)
 
 
 def ring(folder: Path, link: str = "") -> bool:

@@ -28,7 +28,6 @@ from trainer.distribution.bundle_files import FACTS, PACKED
 from trainer.distribution.private_paths import PathShortener, shortened
 from trainer.errors import UserError
 from trainer.store import write_atomically
-from trainer.store.run_files import run_document
 from trainer.untrusted import confined, shell
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import spelled
@@ -227,6 +226,8 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
 
 def copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PathShortener) -> int:
     """Copy the files that describe a run, without its computer and where its files lie there; return its seed."""
+    from trainer.store.run_files import run_document
+
     folder = into / row.folder.name
     folder.mkdir(parents=True)
     text = config.to_toml(workspace.runs.config_of(row.id))

@@ -258,9 +258,7 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
         yield Finding(group, f"run {row.id}", f"{row.name}: damaged row", "broken", row.reason)
     for row in [row for row in rows if row.status != DAMAGED and not row.folder.is_dir()]:
         yield Finding(group, f"run {row.id}", f"{row.folder} is gone", "broken", f"trainer runs purge {row.id}")
-    known = {row.folder.name for row in [*rows, *workspace.runs.deleted()]}
-    unknown = [f.name for f in workspace.runs_folder.glob("[0-9]*-*") if f.name not in known]
-    if unknown:
+    if unknown := workspace.runs.unlisted():
         hint = "Put them into the database: trainer doctor --rebuild."
         yield Finding(group, "unknown folders", ", ".join(unknown), "broken", hint)
 

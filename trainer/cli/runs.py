@@ -143,6 +143,10 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
         for row in rows
     ]
     text = _table(rows, silent, columns, counted)
+    if lost := workspace.runs.unlisted():
+        from trainer.store.run_table import lost_words
+
+        text = lost_words(lost) if not rows else f"{text}\n{lost_words(lost)}"
     if not rows and args.filter and workspace.runs.all():
         strange = unknown_fields(read_values(workspace, wanted.fields, workspace.runs.all()), wanted.fields)
         text = "No run fits this filter." + (f" No run has a field or number {', '.join(strange)}." if strange else "")

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from trainer.errors import UserError
 
+MOST_WHOLE: Final = 2**53
+"""The largest whole number of a field that names no bound: up to here floats, JSON and generators agree on it."""
 KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 """Types of fields in a person's words."""
 
@@ -67,6 +69,10 @@ def check_fields(section: Any, where: str) -> None:
         check_field(type(section), f, getattr(section, f.name), where)
 
 
+def _shown(bound: float) -> str:
+    return f"{bound:,}" if bound == MOST_WHOLE else f"{bound:g}"
+
+
 def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> None:
     """Check one value against the type and bounds of its field.
 
@@ -82,9 +88,11 @@ def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> No
     if type(value) is not hint:
         raise ConfigError(f"{name} {value!r}: {KINDS[hint]} is needed.")
     low, high = f.metadata.get("low"), f.metadata.get("high")
+    if hint is int and high is None:
+        high = MOST_WHOLE
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name} {value!r}: a finite number is needed.")
     if low is not None and value < low:
         raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.", better=hint(low))
     if high is not None and value > high:
-        raise ConfigError(f"{name} {value!r} is too large: choose at most {high:g}.", better=hint(high))
+        raise ConfigError(f"{name} {value!r} is too large: choose at most {_shown(high)}.", better=hint(high))

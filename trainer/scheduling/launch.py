@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -15,8 +16,9 @@ from trainer.distribution import training_part
 from trainer.errors import UserError
 from trainer.store import DatabaseBusy, DatabaseGone, RunRow, Workspace, reserve, stop_flag
 from trainer.store.elsewhere import elsewhere
-from trainer.store.process_lock import Identity, identity
+from trainer.store.process_lock import Identity, holder_of, identity, is_held
 from trainer.untrusted import confined, safe_subprocess
+from trainer.untrusted.files import read_record
 
 POLL_S: Final = 0.05
 GRACE_S: Final = 10.0
@@ -196,6 +198,73 @@ def trainer_of(workspace: Workspace, run: int) -> Identity | None:
         claimed = workspace.runs.claimant(run)
         return claimed if claimed is not None and claimed.is_same(identity(claimed.pid)) else None
     return _starting(workspace, run)
+
+
+def trainers_by_folder(workspace: Workspace, refs: Sequence[str]) -> dict[Path, Identity]:
+    """Return run folder -> its live trainer for runs that the database does not tell; empty unless all are found.
+
+    Args:
+        workspace: Of this user; its database may be damaged or lost.
+        refs: Numbers, names, folders or paths of runs.
+
+    Raises:
+        LookOnly: The workspace is not this user's own.
+    """
+    workspace.check_mine()
+    folders = [one for one in workspace.runs_folder.glob("[0-9]*-*") if one.is_dir() and not one.is_symlink()]
+    found = {}
+    for ref in refs:
+        for folder in folders:
+            if _is_called(folder, ref.strip()) and (holder := holder_of(folder / "alive.lock")) is not None:
+                found[folder] = holder
+                break
+        else:
+            return {}
+    return found
+
+
+def _is_called(folder: Path, text: str) -> bool:
+    number, digits = folder.name.partition("-")[0], text.removeprefix("#")
+    if digits.isascii() and digits.isdigit() and len(digits) < 19:
+        return number.isdigit() and int(number) == int(digits)
+    if os.sep in text:
+        return os.path.realpath(Path(text).expanduser()) == os.path.realpath(folder)
+    try:
+        return text == folder.name or text == read_record(folder / "run.json").get("name")
+    except (OSError, ValueError):
+        return False
+
+
+def stop_by_lock(found: Mapping[Path, Identity], *, timeout_s: float, kill: bool, force: bool) -> dict[Path, bool]:
+    """Ask trainers to stop with a checkpoint and wait; return folder -> whether its trainer has released it.
+
+    Args:
+        found: As `trainers_by_folder` returns it.
+        timeout_s: How long to wait for all of them.
+        kill: End them at once.
+        force: End those that do not stop in time.
+    """
+    hard = signal.SIGTERM if os.name == "nt" else signal.SIGKILL
+    for folder, trainer in found.items():
+        if kill:
+            send(trainer, hard)
+        elif _BY_FLAG:
+            stop_flag.put(folder, trainer)
+        else:
+            send(trainer, signal.SIGTERM)
+    _wait_for_locks(found, timeout_s)
+    if force:
+        for folder, trainer in found.items():
+            if is_held(folder / "alive.lock"):
+                send(trainer, hard)
+        _wait_for_locks(found, GRACE_S)
+    return {folder: not is_held(folder / "alive.lock") for folder in found}
+
+
+def _wait_for_locks(folders: Iterable[Path], timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while any(is_held(folder / "alive.lock") for folder in folders) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
 
 
 def _starting(workspace: Workspace, run: int) -> Identity | None:

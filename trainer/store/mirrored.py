@@ -53,7 +53,8 @@ def take_over(
         if not row:
             raise StoreError(f"There is no run {run} any more.")
         folder, created_at = runs_folder / row[0][0], row[0][1]
-        connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
+        if values:
+            connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
         if quick:
             return changes
         for table in TABLES:

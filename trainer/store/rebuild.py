@@ -12,8 +12,9 @@ import re
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,8 @@ from trainer.store.database import Database, fetch
 from trainer.store.experiments import put_back
 from trainer.store.files import remove, write_atomically, write_text
 from trainer.store.journal import number_to_json, read_journal
-from trainer.store.process_lock import is_held
+from trainer.store.pending_rows import how_it_ended
+from trainer.store.process_lock import holder_of, is_held
 from trainer.store.results_table import ResultsTable, metrics_from_json
 from trainer.store.rows import ACTIVE, StoreError
 from trainer.store.run_files import (
@@ -38,7 +40,9 @@ from trainer.store.run_files import (
     folder_number,
     write_run_file,
 )
-from trainer.store.run_table import free_name, next_number
+from trainer.store.run_table import AT_THE_END, free_name, next_number
+from trainer.store.run_texts import cleaned_columns
+from trainer.store.whole_folders import unlisted_rows
 from trainer.untrusted import confined
 from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, read_text, spelled
 
@@ -182,7 +186,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
     values = plain | values_of(document, plain, remarks)
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
-        values |= {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."}
+        values |= _state_of(folder)
     if config.name_fault(values["name"]):
         values["name"] = config.repaired_name(values["name"])
         remarks.append(f"its name cannot be one, so it is called {values['name']} now.")
@@ -191,8 +195,27 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         remarks.append(f"its number {cells.shown(number)} cannot be.")
         number = folder_number(folder)
     rows = {table.name: rows_of(document, table.name, values["created_at"], remarks) for table in TABLES}
+    for table in (schema.checkpoint.name, schema.snapshot.name):
+        listed = {str(row["folder"]) for row in rows[table]}
+        taken = {_key(row) for row in rows[table]}
+        rows[table] += [row for row in unlisted_rows(folder, table, listed) if _key(row) not in taken]
     definition, seal = (document.get(name, "") for name in ("experiment_definition", EXPERIMENT_SEAL))
     return RunFolderFacts(folder, number, values, rows, remarks, definition, seal)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[object, ...]:
+    return row["step"], row.get("dataset"), row.get("split")
+
+
+def _state_of(folder: Path) -> dict[str, Any]:
+    """Return how a run is that had not ended when its `run.json` was written: by its lock, or by its last words."""
+    if _is_trained(folder):
+        holder = holder_of(folder / "alive.lock")
+        process = asdict(holder) if holder else {}
+        return {"status": "running", "reason": "", "session_at": time.time(), "heartbeat_at": time.time(), **process}
+    ended = how_it_ended(folder) or {}
+    plain = {name: value for name, value in ended.items() if name in AT_THE_END and not cells.fault("run", name, value)}
+    return {"status": "interrupted", "reason": "The database was rebuilt while the run was unfinished."} | plain
 
 
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -231,7 +254,7 @@ def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], remarks: li
         found |= {"status": "interrupted", "reason": "Rebuilt from its folder, which does not say how it ended."}
     if not found.get("created_at"):
         found.pop("created_at", None)
-    return found
+    return cleaned_columns(found, remarks)
 
 
 def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks: list[str]) -> list[dict[str, Any]]:

@@ -120,8 +120,12 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
     """
     if not path.exists() or _sound(path):
         return None
-    if any(is_held(folder / "alive.lock") for folder in _run_folders(runs_folder)):
-        raise StoreError(f"{path} is damaged, but a run is being trained. End it, then run trainer doctor --rebuild.")
+    alive = [str(folder_number(one)) for one in _run_folders(runs_folder) if is_held(one / "alive.lock")]
+    if alive:
+        raise StoreError(
+            f"{path} is damaged, but runs are being trained. Stop them with a checkpoint, then rebuild it: "
+            f"trainer stop {' '.join(alive)}; trainer doctor --rebuild."
+        )
     backups = confined.make_folder(path.parent, "backups")
     aside = backups / f"{path.stem}-damaged-{time.strftime('%Y%m%d-%H%M%S')}.db"
     for ending in ("", "-wal", "-shm"):

@@ -17,9 +17,10 @@ from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.process_lock import AliveLock, identity
 from trainer.store.question import Question
-from trainer.store.rows import ENDED, DatabaseBusy, RunRow, StoreError, ValueRefused
+from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined
+from trainer.untrusted.terminal import say
 
 FLUSH_ROWS: Final = 250
 FLUSH_S: Final = 0.25
@@ -280,7 +281,10 @@ class RunLog:
 
     def kept_checkpoints(self, folders: Mapping[int, Path], *, best: int | None) -> None:
         """Update the rows to match the existing folders, since a kill may separate a folder from its row."""
-        rows = {row.step: row.best for row in self._workspace.results.checkpoints(self.run.id)}
+        try:
+            rows = {row.step: row.best for row in self._workspace.results.checkpoints(self.run.id)}
+        except StoreError as error:
+            return self._later(error)
         for step in rows.keys() - folders.keys():
             self.drop_checkpoint(step)
         for step, folder in sorted(folders.items()):
@@ -368,7 +372,7 @@ class RunLog:
     ) -> None:
         try:
             if error is not None and not self._ended:
-                interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
+                interrupted = isinstance(error, KeyboardInterrupt | SystemExit) or self.is_moved
                 sentence = "Ended by a signal." if interrupted else (str(error) or type(error).__name__)
                 self.status("interrupted" if interrupted else "failed", sentence)
         finally:
@@ -417,7 +421,6 @@ class RunLog:
                     self._report_refused(error)
                 self._waiting.popleft()
         except StoreError as error:
-            self._trouble = error
             # Training goes on without its database: the journal holds the curves, and the next try is a while away.
             self._later(error)
             return False
@@ -451,6 +454,9 @@ class RunLog:
             self._later(error)
 
     def _later(self, error: StoreError) -> None:
+        if isinstance(error, DatabaseGone) and not isinstance(self._trouble, DatabaseGone):
+            say(f"{error} The run goes on: its curves and checkpoints are in {self.folder}.", error=True)
+        self._trouble = error
         self._retry_at = time.monotonic() + (_BUSY_RETRY_S if isinstance(error, DatabaseBusy) else _RETRY_S)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -17,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from trainer import config
 from trainer.metrics import headline
-from trainer.store import cells, schema
+from trainer.store import cells, run_texts, schema
 from trainer.store.database import MOST_TEXT, Database, fetch, is_too_long
 from trainer.store.decoder_source import bound_decoder
 from trainer.store.files import make_folders, sync_folder, write_text
@@ -32,12 +31,11 @@ _SHOWN: Final = tuple(RunRow.__dataclass_fields__)
 _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
-MOST_TAGS: Final = 40
 _sound: Final = cells.checker("run", _READ)
 _MOST_OF_ONE: Final = 1 << 20
 """Characters of a value that are read where the rows hold too much."""
 _TOO_LONG: Final = "x''"
-_AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
+AT_THE_END = ("status", "reason", "step", "total_steps", "phase", "eta_s", "ended_at", "trained_s")
 
 _NEXT: Final = "Rebuild it from its folder: trainer doctor --rebuild. Or delete it."
 
@@ -172,12 +170,21 @@ class RunTable:
             known = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
         if is_path(text) and not folder_in(self.folder, text):
             raise StoreError(_elsewhere(self.folder, text))
+        if not known and (lost := self.unlisted()):
+            raise StoreError(f"There is no run {text!r}. {lost_words(lost)}")
         if not known:
             raise StoreError(
                 f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME."
             )
         shown = ", ".join(known[-12:])
         raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
+
+    def unlisted(self) -> list[str]:
+        """Return the names of the run folders that have no row: their database was lost or replaced."""
+        with self.database.read() as connection:
+            known = {row[0] for row in fetch(connection, select(_RUN.folder))}
+        folders = self.folder.glob("[0-9]*-*") if self.folder.is_dir() else ()
+        return sorted(one.name for one in folders if one.name not in known and one.is_dir() and not one.is_symlink())
 
     def config_of(self, run: int) -> config.Run:
         """Return the run's configuration."""
@@ -260,14 +267,14 @@ class RunTable:
         """
         self._check_mine()
         for word in add:
-            if not re.fullmatch(r"[\w.+#@/-]{1,40}", word) or word.startswith("-"):
+            if not run_texts.is_tag(word):
                 raise StoreError(f"{word[:60]!r} cannot be a tag: write one word of at most 40 letters and digits.")
         gone = {word.casefold() for word in (*remove, *add)}
         for run in runs:
             kept = [word for word in self.get(run).tag_list if word.casefold() not in gone]
             tags = [*kept, *dict.fromkeys(add)]
-            if len(tags) > MOST_TAGS:
-                raise StoreError(f"A run has at most {MOST_TAGS} tags. Remove some of run {run} first.")
+            if len(tags) > run_texts.MOST_TAGS:
+                raise StoreError(f"A run has at most {run_texts.MOST_TAGS} tags. Remove some of run {run} first.")
             self.change(run, tags=" ".join(tags))
 
     def archive(self, runs: Sequence[int]) -> None:
@@ -295,6 +302,9 @@ class RunTable:
         """
         if wrong := cells.fault("run", "note", note):
             raise StoreError(f"The note cannot be kept: it {wrong}. Shorten it.")
+        note = note.replace("\r\n", "\n")
+        if run_texts.acts(note):
+            raise StoreError("The note cannot be kept: it holds control characters or direction marks. Remove them.")
         self.change(run, note=note)
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -450,7 +460,7 @@ class RunTable:
         values |= {"trained_s": expected["trained_s"] + session_s if expected["pid"] else expected["trained_s"]}
         # Anybody may have written what was said: a value that does not fit is left out.
         values |= {
-            n: value for n, value in (said or {}).items() if n in _AT_THE_END and not cells.fault("run", n, value)
+            n: value for n, value in (said or {}).items() if n in AT_THE_END and not cells.fault("run", n, value)
         }
         return self._change_if(run, same, values)
 
@@ -508,6 +518,13 @@ class RunTable:
         values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {faults}. {_NEXT}", "asked": ""}
         values |= {"name": values["name"] or f"run {values['id']}", "pid": None}
         return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
+
+
+def lost_words(folders: Sequence[str]) -> str:
+    """Return what it means that run folders have no row, and what to do."""
+    many = f"{len(folders)} run folders have" if len(folders) > 1 else "A run folder has"
+    listed = ", ".join(map(cells.shown, folders[:5])) + (", ..." if len(folders) > 5 else "")
+    return f"{many} no row in the database ({listed}): it was lost or replaced. Rebuild it: trainer doctor --rebuild."
 
 
 def is_path(text: str) -> bool:

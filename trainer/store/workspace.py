@@ -14,7 +14,7 @@ from trainer.catalog import DATABASE
 from trainer.store import database_access, owner_key, ownership
 from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held
-from trainer.store.rows import LookOnly, RunRow, StoreError
+from trainer.store.rows import DAMAGED, LookOnly, RunRow, StoreError
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -327,7 +327,11 @@ class Workspace:
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
+            known = {row.id for row in (*self.runs.all(), *self.runs.deleted()) if row.status != DAMAGED}
             count = rebuild(self.database, self.results, self.runs_folder, say)
+            for row in (*self.runs.all(), *self.runs.deleted()):
+                if row.id not in known and not self.look_only:
+                    self.catch_up(row.id)  # rows may wait in its folder that the lost database never took
             self.reviews.restore(say)
             return count
 

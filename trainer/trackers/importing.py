@@ -17,6 +17,7 @@ from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
 from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, Workspace
+from trainer.store.run_texts import cleaned
 from trainer.trackers.curves import MOST_SETTINGS, MOST_WORDS, Curves
 from trainer.trackers.event_folders import join_parts
 from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
@@ -322,7 +323,7 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
         counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
         facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
         if source.settings:
-            facts[SETTINGS] = source.settings
+            facts[SETTINGS] = {cleaned(name): cleaned(words) for name, words in source.settings.items()}
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
         if notes := curves.said(source.run):

@@ -247,6 +247,11 @@ def never_make(folder: Path) -> None:
     _NEVER_MADE.add(folder)
 
 
+def is_moved(folder: Path) -> bool:
+    """Return whether a folder registered with `never_make` is gone."""
+    return folder in _NEVER_MADE and not folder.is_dir()
+
+
 def check_not_moved(path: Path) -> None:
     """Raise an error if the path is in a moved folder registered with `never_make`.
 
