@@ -99,7 +99,7 @@ def is_held(path: Path) -> bool:
     (Windows) they look again, for a looker lets go at once.
     """
     try:
-        file = confined.open_file(path.parent, path.name, "rb+")
+        file = _opened(path)
     except (FileNotFoundError, confined.NotConfined):
         return False
     with file:
@@ -109,6 +109,17 @@ def is_held(path: Path) -> bool:
                 _unlock(file)
                 return False
         return True
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return confined.open_file(path.parent, path.name, "rb+")
+    except PermissionError:
+        pass
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+    return confined.open_file(path.parent, path.name)  # a lock is asked for there, too
 
 
 def holder_of(path: Path) -> Identity | None:

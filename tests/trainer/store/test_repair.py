@@ -87,7 +87,7 @@ def test_a_damaged_database_is_left_alone_while_a_trainer_uses_it(workspace, tin
     hold(number)
     workspace.close()
     workspace.database_file.write_bytes(b"no database" * 1000)
-    with pytest.raises(StoreError, match="End it"):
+    with pytest.raises(StoreError, match="trainer stop 1; trainer doctor --rebuild"):
         workspace.rebuild()
     assert workspace.database_file.read_bytes().startswith(b"no database")
 
