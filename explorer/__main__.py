@@ -23,13 +23,16 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 import argparse
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from trainer.distribution.version_option import VersionOption
 from trainer.untrusted.terminal import say
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
 
 LINK: Final = "contrastive-explorer:"
 """How a link to a view begins."""
@@ -155,7 +158,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
     remembered = Settings(folder, remember=not options.safe)
     set_scale(zoom_of(remembered.value(ZOOM_KEY)))  # before the application is made, which reads it
-    application = QApplication.instance() or QApplication(sys.argv[:1])
+    application = QApplication.instance() or _application(QApplication)
     application.setApplicationName("Contrastive Explorer")
     application.setDesktopFileName("contrastive-explorer")
     application.setWindowIcon(QIcon(str(assets() / "icons" / "contrastive-explorer.svg")))
@@ -190,6 +193,42 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     garbage.close()
     hooks.remove()
     return status, window.opens_again
+
+
+def _application(make: Callable[[list[str]], QApplication]) -> QApplication:
+    """Return the application; end the program with a sentence where Qt has no screen, for which Qt would abort."""
+    from PySide6.QtCore import QtMsgType, qInstallMessageHandler
+
+    said: list[str] = []
+
+    def hear(kind: QtMsgType, _context: object, words: str) -> None:
+        if kind != QtMsgType.QtFatalMsg:
+            said.append(words)
+            return
+        print(f"explorer: {_no_screen(said[0] if said else words)}", file=sys.stderr, flush=True)
+        os._exit(2)
+
+    before = qInstallMessageHandler(hear)
+    application = make(sys.argv[:1])
+    qInstallMessageHandler(before)
+    for words in said:
+        print(words, file=sys.stderr)
+    return application
+
+
+def _no_screen(words: str) -> str:
+    """Return why there is no window, by the environment and by Qt's message."""
+    chosen = os.environ.get("QT_QPA_PLATFORM", "").partition(":")[0]
+    commands = "or work without a window: trainer --help lists the commands."
+    displays = {name: os.environ.get(name, "") for name in ("DISPLAY", "WAYLAND_DISPLAY")}
+    if sys.platform.startswith("linux") and not any(displays.values()) and chosen in ("", "xcb", "wayland"):
+        return (
+            "There is no screen to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop "
+            f"session, {commands}"
+        )
+    shown = ", ".join(f"{name}={value}" for name, value in displays.items() if value) or "this screen"
+    reason = words.strip().partition("\n")[0].rstrip(".")
+    return f"Qt cannot open a window on {shown} ({reason}). Check that this screen can be reached, {commands}"
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

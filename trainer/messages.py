@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 
 class MessageError(ValueError):
@@ -31,12 +31,17 @@ class WarmUp:
     projections: bool = False
 
 
+Shares = Literal["softmax", "sigmoid", "none"]
+"""What shares of labels are: they sum to 1, each is for itself (SigLIP), or a single label has none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Classify:
     """Predict which of `labels` fits each image, for each run.
 
-    Answer: `{"runs": {run: {"step", "milliseconds", "probabilities": [[...] per image], "cosines": [[...]]}},
+    Answer: `{"runs": {run: {"step", "milliseconds", "shares", "probabilities": [[...] per image], "cosines": [[...]]}},
     "images": [paths that were read, in order], "unreadable": {path: reason}}`; labels keep the order asked.
+    `shares` says what the probabilities are; they are null where it is "none": a single label has no softmax.
     """
 
     ask: ClassVar[str] = "classify"

@@ -33,12 +33,20 @@ class BarColumn:
         note: Under the title, small.
         color: Token, or `#rrggbb`, of the swatch and the bars.
         shares: One share in [0, 1] for every row; empty while there is none.
+        texts: In place of the percentages; empty: the shares in percent.
+        adds_up: Whether the sum of shares has a meaning; otherwise rows that do not fit are counted alone.
     """
 
     title: str
     note: str
     color: str
     shares: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    adds_up: bool = True
+
+    def words(self, row: int) -> str:
+        """Return the number at the end of a bar."""
+        return self.texts[row] if self.texts else percent(self.shares[row])
 
     @property
     def top(self) -> int | None:
@@ -169,7 +177,7 @@ class BarChart(QWidget):
             painter.drawRoundedRect(bar.adjusted(0.5, 0.5, -0.5, -0.5) if bar.width() > 2 else bar, 3, 3)
         painter.setPen(theme.color("text" if is_top else "secondary"))
         painter.setFont(_font(strong=is_top))
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), percent(share))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), column.words(row))
 
     def _paint_rest(self, painter: QPainter, fitting: int, name_width: float, lanes: list[QRectF]) -> None:
         hidden = len(self._names) - fitting
@@ -180,7 +188,7 @@ class BarChart(QWidget):
         room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
         _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
         for column, lane in zip(self._columns, lanes, strict=True):
-            if column.shares:
+            if column.shares and column.adds_up:
                 room = QRectF(lane.left(), room.top(), lane.width(), ROW)
                 words = percent(sum(column.shares[fitting:]))
                 painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), words)
@@ -189,12 +197,12 @@ class BarChart(QWidget):
         row = int((y - HEAD) // ROW)
         if not 0 <= row < self._fitting():
             return ""
-        shares = [f"{column.title}: {percent(column.shares[row])}" for column in self._columns if column.shares]
+        shares = [f"{column.title}: {column.words(row)}" for column in self._columns if column.shares]
         return "\n".join([self._names[row], *shares])
 
     def _in_words(self) -> str:
         tops = [
-            f"{column.title} gives {percent(column.shares[column.top])} to {self._names[column.top]}"
+            f"{column.title} gives {column.words(column.top)} to {self._names[column.top]}"
             for column in self._columns
             if column.top is not None
         ]

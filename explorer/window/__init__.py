@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
@@ -62,6 +62,8 @@ SELECTION_KEY: Final = "selection"
 THEME_KEY: Final = "window/theme"
 MOTION_KEY: Final = "window/reducedMotion"
 SIZE: Final = (1280, 800)
+FRAME: Final = (16, 48)
+"""Pixels left for the borders and the title bar, which a desktop draws around a first window."""
 CLASSIFY: Final = "classify"
 """The view that takes dropped images where the open one does not."""
 INSTALL_PAGE: Final = "install-torch"
@@ -74,6 +76,13 @@ _EXPORTS: Final = {
     "csv": "data as CSV",
     "parquet": "data as Parquet",
 }
+
+
+def first_geometry(room: QRect) -> QRect:
+    """Return the size of a first window and the place of its frame in the available part of a screen."""
+    width, height = min(SIZE[0], room.width() - FRAME[0]), min(SIZE[1], room.height() - FRAME[1])
+    left, top = (room.width() - width - FRAME[0]) // 2, (room.height() - height - FRAME[1]) // 2
+    return QRect(room.left() + left, room.top() + top, width, height)
 
 
 class Window(QMainWindow):
@@ -801,9 +810,9 @@ class Window(QMainWindow):
         self.history.forget()
         self._mark()
         if not self.restoreGeometry(self.settings.state(GEOMETRY_KEY)):
-            room = QGuiApplication.primaryScreen().availableGeometry()
-            self.resize(min(SIZE[0], room.width()), min(SIZE[1], room.height()))
-            self.move(room.center() - self.rect().center())
+            first = first_geometry(QGuiApplication.primaryScreen().availableGeometry())
+            self.resize(first.size())
+            self.move(first.topLeft())
 
     def forget(self) -> None:
         """Reset size, view and selection as if this workspace had never been opened."""

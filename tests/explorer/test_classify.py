@@ -103,7 +103,13 @@ class FakeClient(QObject):
             row[top] = 0.9
             rows.append((row / row.sum()).tolist())
         step = 40 + run if question.step is None else question.step
-        said = {"step": step, "milliseconds": 5.0 * len(images), "probabilities": rows, "cosines": rows}
+        said = {
+            "step": step,
+            "milliseconds": 5.0 * len(images),
+            "probabilities": rows,
+            "cosines": rows,
+            "shares": "softmax",
+        }
         unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
         return {"runs": {str(run): said}, "images": images, "unreadable": unreadable}
 

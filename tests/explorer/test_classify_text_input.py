@@ -26,8 +26,8 @@ def test_templates_need_a_place_for_the_label() -> None:
 
 
 def test_verdicts_and_the_order_of_bars() -> None:
-    star = Prediction(("star", "ring", "moon"), np.array([0.6, 0.3, 0.1]), 1, 1.0)
-    ring = Prediction(("star", "ring", "moon"), np.array([0.0, 0.9, 0.1]), 1, 1.0)
+    star = Prediction(("star", "ring", "moon"), np.array([0.6, 0.3, 0.1]), np.array([0.6, 0.3, 0.1]), 1, 1.0)
+    ring = Prediction(("star", "ring", "moon"), np.array([0.0, 0.9, 0.1]), np.array([0.0, 0.9, 0.1]), 1, 1.0)
     assert verdict([star, star], ["x", "y"]).words == "Both predict star"
     assert verdict([star, ring], ["x", "y"]).words == "A: star, B: ring"
     assert verdict([star, ring], ["x", "y"]).agree is False

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QDir, QObject
+from PySide6.QtCore import QDir, QObject, QRect
 
 from explorer.state.settings import FILE
-from explorer.window import SELECTION_KEY
+from explorer.window import FRAME, SELECTION_KEY, first_geometry
 from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
 
+ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
 AFTER_PAINT = (
     *("numpy", "matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
@@ -287,3 +288,37 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     assert [copy.read_text() for copy in copies] == [kept]
     assert copies[0].name in seen["banner"]
     assert seen["view"] != "map"
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({}, "There is no screen to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set."),
+        ({"DISPLAY": ":98765"}, "Qt cannot open a window on DISPLAY=:98765 ("),
+        ({"QT_QPA_PLATFORM": "nonsense"}, "Qt cannot open a window on this screen ("),
+    ],
+    ids=["no display", "a display that is not there", "no such plug-in"],
+)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a window needs no such variable")
+def test_without_a_screen_the_program_ends_with_one_sentence(tmp_path: Path, environment, reason) -> None:
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    }
+    words = [sys.executable, "-m", "explorer", "--workspace", str(tmp_path)]
+    ended = subprocess.run(words, env=plain | environment, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"explorer: {reason}")
+    assert line.endswith("or work without a window: trainer --help lists the commands.")
+
+
+@pytest.mark.parametrize("size", [(960, 600), (1280, 800), (1366, 728), (2560, 1440)])
+def test_a_first_window_lies_on_the_screen_with_its_frame(size: tuple[int, int]) -> None:
+    """At scale 1.5 a screen of 1440 x 900 has 960 x 600 pixels of Qt's."""
+    room = QRect(70, 30, *size)
+    first = first_geometry(room)
+    assert room.contains(first.adjusted(0, 0, FRAME[0], FRAME[1]))
+    assert first.width() == min(1280, size[0] - FRAME[0])
+    assert FRAME[1] >= 40, "title bars have up to 40 pixels"

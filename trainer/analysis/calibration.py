@@ -62,9 +62,23 @@ class ErrorRange:
     calibrated: float
 
 
-def probabilities(cosines: Float[np.ndarray, "n c"], inv_tau: float) -> Float[np.ndarray, "n c"]:
-    """Return rows of `softmax(inv_tau * cosines)` in float64, each summing to 1, without overflow."""
+def probabilities(
+    cosines: Float[np.ndarray, "n c"], inv_tau: float, offset: float | None = None
+) -> Float[np.ndarray, "n c"]:
+    """Return the probabilities of classes, in float64 and without overflow.
+
+    Args:
+        cosines: Of an image with each class.
+        inv_tau: The inverse temperature.
+        offset: None: rows of `softmax(inv_tau * cosines)`, each summing to 1. Of SigLIP, the bias over the inverse
+            temperature of the training: `sigmoid(inv_tau * (cosines + offset))` of each class by itself. Zhai et al.,
+            Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
+    """
     logits = inv_tau * np.asarray(cosines, np.float64)
+    if offset is not None:
+        return np.exp(-np.logaddexp(0.0, -(logits + inv_tau * offset)))
+    if not logits.size:
+        return logits
     logits -= logits.max(axis=-1, keepdims=True)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=-1, keepdims=True)
@@ -125,28 +139,39 @@ def error_range(
 
 
 def top_confidence(
-    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float
+    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float, offset: float | None = None
 ) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
     """Return each row's largest probability and whether its class is the label; ties go to the first."""
     confidence = np.empty(len(cosines))
     for rows in row_blocks(len(cosines), cosines.shape[1]):
-        confidence[rows] = probabilities(cosines[rows], inv_tau).max(axis=1)
+        confidence[rows] = probabilities(cosines[rows], inv_tau, offset).max(axis=1)
     return confidence, np.argmax(cosines, axis=1) == label
 
 
-def negative_log_likelihood(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float) -> float:
-    """Return the mean of `-log softmax(inv_tau * cosines)[label]`, in nats; NaN without rows."""
-    return _mean_loss_and_slope(cosines, label, inv_tau)[0]
+def negative_log_likelihood(
+    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_tau: float, offset: float | None = None
+) -> float:
+    """Return the mean negative log-likelihood of the labels in nats per image; NaN without rows.
+
+    With the softmax it is that of the label; with SigLIP's sigmoid (`offset` as of `probabilities`) that of all classes
+    of an image, each of which is the label or not.
+    """
+    return _mean_loss_and_slope(cosines, label, inv_tau, offset)[0]
 
 
 def likelihood_curve(
-    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], inv_taus: Float[np.ndarray, " m"]
+    cosines: Float[np.ndarray, "n c"],
+    label: Int[np.ndarray, " n"],
+    inv_taus: Float[np.ndarray, " m"],
+    offset: float | None = None,
 ) -> Float[np.ndarray, " m"]:
     """Return `negative_log_likelihood` at each of `inv_taus`."""
-    return np.array([negative_log_likelihood(cosines, label, inv_tau) for inv_tau in inv_taus.tolist()])
+    return np.array([negative_log_likelihood(cosines, label, inv_tau, offset) for inv_tau in inv_taus.tolist()])
 
 
-def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> float:
+def fitted_inv_tau(
+    cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"], offset: float | None = None
+) -> float:
     """Return the inverse temperature with the smallest negative log-likelihood, to 6 digits.
 
     The likelihood is convex in the inverse temperature, so its slope is halved into a root. Where there is none (every
@@ -157,7 +182,7 @@ def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n
         return float("nan")
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if _mean_loss_and_slope(cosines, label, float(np.exp(middle)))[1] > 0:
+        if _mean_loss_and_slope(cosines, label, float(np.exp(middle)), offset)[1] > 0:
             high = middle
         else:
             low = middle
@@ -166,14 +191,23 @@ def fitted_inv_tau(cosines: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n
     return float(np.exp((low + high) / 2))
 
 
-def _mean_loss_and_slope(cosines: np.ndarray, label: np.ndarray, inv_tau: float) -> tuple[float, float]:
-    """Return the mean loss, and its derivative by the inverse temperature: expected cosine minus the label's."""
+def _mean_loss_and_slope(
+    cosines: np.ndarray, label: np.ndarray, inv_tau: float, offset: float | None
+) -> tuple[float, float]:
+    """Return the mean loss, and its derivative by the inverse temperature."""
     n = len(cosines)
     if not n:
         return float("nan"), float("nan")
     loss = slope = 0.0
     for rows in row_blocks(n, cosines.shape[1]):
         block = np.asarray(cosines[rows], np.float64)
+        if offset is not None:
+            # Of each class softplus(logit), less the logit of the label.
+            moved = block + offset
+            own = moved[np.arange(len(block)), label[rows]]
+            loss += float(np.logaddexp(0.0, inv_tau * moved).sum() - inv_tau * own.sum())
+            slope += float((probabilities(block, inv_tau, offset) * moved).sum() - own.sum())
+            continue
         logits = inv_tau * block
         top = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - top)

@@ -52,6 +52,7 @@ class CalibrationRun(ZeroShotRun):
         own: At the temperature the run was trained with.
         fitted: At the one with the smallest negative log-likelihood.
         curve: Negative log-likelihood at every inverse temperature of `CURVE`.
+        offset: Of a SigLIP run, as of `trainer.analysis.calibration.probabilities`; None: probabilities by softmax.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -61,11 +62,12 @@ class CalibrationRun(ZeroShotRun):
     fitted: CalibrationAt
     curve: Float[np.ndarray, " m"]
     class_vectors: Float[np.ndarray, "c d"]
+    offset: float | None = None
 
 
 def at(run: CalibrationRun, inv_tau: float) -> CalibrationAt:
     """Return the run's numbers at another inverse temperature."""
-    return _at(run.cosines, run.truth, inv_tau)
+    return _at(run.cosines, run.truth, inv_tau, run.offset)
 
 
 def calibration(
@@ -96,21 +98,22 @@ def calibration(
         rows=rows,
         cosines=cosines,
         accuracy=float(np.mean(np.argmax(cosines, axis=1) == truth)),
-        own=_at(cosines, truth, texts.inv_tau),
-        fitted=_at(cosines, truth, analysis.fitted_inv_tau(cosines, truth)),
-        curve=analysis.likelihood_curve(cosines, truth, CURVE),
+        own=_at(cosines, truth, texts.inv_tau, texts.offset),
+        fitted=_at(cosines, truth, analysis.fitted_inv_tau(cosines, truth, texts.offset), texts.offset),
+        curve=analysis.likelihood_curve(cosines, truth, CURVE, texts.offset),
         class_vectors=vectors,
+        offset=texts.offset,
     )
 
 
-def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float) -> CalibrationAt:
-    confidence, right = analysis.top_confidence(cosines, truth, inv_tau)
+def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float, offset: float | None) -> CalibrationAt:
+    confidence, right = analysis.top_confidence(cosines, truth, inv_tau, offset)
     found = analysis.reliability(confidence, right, bins=BINS)
     return CalibrationAt(
         inv_tau=inv_tau,
         reliability=found,
         ece=found.error,
         ece_range=analysis.error_range(confidence, right, bins=BINS),
-        nll=analysis.negative_log_likelihood(cosines, truth, inv_tau),
+        nll=analysis.negative_log_likelihood(cosines, truth, inv_tau, offset),
         confidence=float(confidence.mean()),
     )

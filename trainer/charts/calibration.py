@@ -23,7 +23,10 @@ Reliability: images in 15 bins of their largest probability, accuracy over mean 
 equals accuracy; the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
 the images; its value by chance is the value of a perfectly calibrated run on the same number of images.
 
-Negative log-likelihood over the temperature; the best one has the smallest."""
+Negative log-likelihood over the temperature; the best one has the smallest.
+
+Probabilities are a softmax over the labels; of SigLIP the sigmoid of each label with the run's bias, whose likelihood \
+is that of all labels of an image."""
 NOTE: Final = (
     "The best tau is fitted on these same images: it shows the best that this run's cosines allow, not a held-out gain."
 )
@@ -56,7 +59,8 @@ def draw(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> Panel:
     runs, chosen = data.found, [_chosen(run, settings) for run in data.found]
     rows = ((_reliability(runs, chosen), _likelihood(runs, chosen)), (_table(runs, chosen),))
     names = " · ".join(
-        f"{run.name}: n = {run.n:,} of {run.pairs:,} images{' (sampled)' if run.n < run.labeled else ''}, "
+        f"{run.name}{', by sigmoid' if run.offset is not None else ''}: n = {run.n:,} of {run.pairs:,} images"
+        f"{' (sampled)' if run.n < run.labeled else ''}, "
         f"class from {run.column}"
         for run in runs
     )
@@ -99,7 +103,7 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
 
 
 def _confidence(run: CalibrationRun, shown_at: CalibrationAt) -> Float[np.ndarray, " n"]:
-    return analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau)[0]
+    return analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau, run.offset)[0]
 
 
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:

@@ -40,6 +40,7 @@ class ClassTexts:
     Attributes:
         vectors: Unit embedding of class c in template t.
         inv_tau: The run's own inverse temperature at that step.
+        bias: Of a SigLIP run's logits; None for those of a softmax.
     """
 
     run: int
@@ -48,6 +49,12 @@ class ClassTexts:
     labels: tuple[str, ...]
     templates: tuple[str, ...]
     vectors: Float[np.ndarray, "t c d"]
+    bias: float | None = None
+
+    @property
+    def offset(self) -> float | None:
+        """The bias over the inverse temperature, as `trainer.analysis.calibration.probabilities` takes it."""
+        return None if self.bias is None else self.bias / self.inv_tau
 
 
 @dataclass(frozen=True)
@@ -261,7 +268,7 @@ def open_task(
 
 def write_class_texts(file: Path, texts: ClassTexts) -> None:
     """Write `texts` as an array `file` and a description next to it, for `read_class_texts`."""
-    about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates")}
+    about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates", "bias")}
 
     def write(draft: Path) -> None:
         with draft.open("wb") as stream:

@@ -118,6 +118,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def as_text(shown: Predictions) -> str:
     """Format the most probable labels of each image and run, for a terminal."""
+    from trainer.render_mpl.predictions import notes
+
     lines: list[str] = []
     names = [f"{run.name}, step {run.step:,}" for run in shown.runs]
     width = max(map(len, names))
@@ -125,13 +127,14 @@ def as_text(shown: Predictions) -> str:
         lines.append(path)
         tops = []
         for name, run in zip(names, shown.runs):
-            order = (-run.probabilities[place]).argsort(kind="stable")
+            order = (-run.cosines[place]).argsort(kind="stable")
             tops.append(int(order[0]))
-            said = ", ".join(f"{shown.labels[i]} {100 * run.probabilities[place, i]:.1f} %" for i in order[:5])
+            said = ", ".join(f"{shown.labels[i]} {run.words(place, i)}" for i in order[:5])
             lines.append(f"  {name:<{width}}  {said}")
         if len(tops) == 2:
             both = f"both predict {shown.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
             lines.append(f"  {'':<{width}}  {both}")
+    lines += [note for note in notes(shown) if shown.images]
     lines += [f"{path}\n  cannot be read: {why}" for path, why in shown.unreadable.items()]
     if shown.images:
         each = ", ".join(
@@ -162,8 +165,11 @@ def _numbers(answer: dict[str, Any], run: int) -> dict[str, Any]:
     import numpy as np
 
     said = answer["runs"][str(run)]
-    arrays = {name: np.asarray(said[name], np.float64) for name in ("probabilities", "cosines")}
-    return {name: said[name] for name in ("step", "inv_tau", "milliseconds")} | arrays
+    cosines = np.asarray(said["cosines"], np.float64)
+    none = said["probabilities"] is None
+    shares = np.full(cosines.shape, np.nan) if none else np.asarray(said["probabilities"], np.float64)
+    facts = {name: said[name] for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
+    return facts | {"probabilities": shares, "cosines": cosines}
 
 
 def _document(shown: Predictions) -> dict[str, Any]:
@@ -178,8 +184,10 @@ def _document(shown: Predictions) -> dict[str, Any]:
                 "objective": run.objective,
                 "step": run.step,
                 "inv_tau": run.inv_tau,
+                "bias": run.bias,
+                "shares": run.shares,
                 "milliseconds": run.milliseconds,
-                "probabilities": run.probabilities.tolist(),
+                "probabilities": None if run.shares == "none" else run.probabilities.tolist(),
                 "cosines": run.cosines.tolist(),
             }
             for run in shown.runs

@@ -42,6 +42,7 @@ class Subject:
 
     Attributes:
         inv_tau: Its own inverse temperature; NaN where it has none.
+        logit_bias: Of SigLIP's sigmoid; None for a softmax.
         namer: What names classes of images, of a model that predicts the words of captions.
     """
 
@@ -51,6 +52,7 @@ class Subject:
     device: torch.device
     inv_tau: float
     namer: BagOfWords | CaptionPrediction | None = None
+    logit_bias: float | None = None
 
 
 class Evaluation:
@@ -147,7 +149,8 @@ class Evaluation:
         if isinstance(self.subject.namer, CaptionPrediction):
             found = tasks.likelihood_zero_shot(self._likelihoods(self.subject.namer), self._label)
             return self._record("zero_shot", found, **about)
-        found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, inv_tau=self.subject.inv_tau)
+        logits = {"inv_tau": self.subject.inv_tau, "bias": self.subject.logit_bias}
+        found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, **logits)
         return self._record("zero_shot", found, **about)
 
     def _retrieval(self) -> TaskRecord:

@@ -374,4 +374,5 @@ def _subject(kept: KeptModel, namer: BagOfWords | CaptionPrediction | None = Non
 
     opened = kept.opened
     inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
-    return Subject(opened.model, opened.tokenizer, opened.context_length, opened.device, inv_tau, namer)
+    towers = opened.model, opened.tokenizer, opened.context_length, opened.device
+    return Subject(*towers, inv_tau, namer, kept.logit_bias)

@@ -34,6 +34,7 @@ def zero_shot(
     label: Int[np.ndarray, " n"],
     *,
     inv_tau: float,
+    bias: float | None = None,
     seed: int = 0,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return top-1, top-5, mean per class; calibration at the run's temperature and at one fitted on half.
@@ -43,6 +44,7 @@ def zero_shot(
         prompts: Of each class in each template.
         label: Place of each image's class.
         inv_tau: The run's own inverse temperature; NaN: no calibration at it.
+        bias: Of SigLIP's logits, whose probabilities are sigmoids; None: probabilities by softmax.
         seed: Of the half that the temperature is fitted on; the error is that of the other half.
 
     Returns:
@@ -55,11 +57,12 @@ def zero_shot(
     right = places == 1
     order = np.random.default_rng(seed).permutation(len(label))
     fit, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-    fitted = fitted_inv_tau(cosines[fit], label[fit])
+    offset = None if bias is None else bias / inv_tau
+    fitted = fitted_inv_tau(cosines[fit], label[fit], offset)
     diagrams = {}
     for name, value, rows in (("own", inv_tau, slice(None)), ("fitted", fitted, rest)):
         if math.isfinite(value):
-            diagrams[name] = _diagram(*top_confidence(cosines[rows], label[rows], value), value)
+            diagrams[name] = _diagram(*top_confidence(cosines[rows], label[rows], value, offset), value)
     metrics = {
         "zero_shot_acc1": recall_at(places, 1),
         "zero_shot_acc5": recall_at(places, 5),
@@ -69,6 +72,7 @@ def zero_shot(
         "zero_shot_inv_tau_fitted": fitted,
     }
     details = {"reliability": diagrams, "inv_tau": inv_tau, "fitted_on": len(fit), "tried_on": len(rest)}
+    details |= {} if bias is None else {"logit_bias": bias}
     return metrics, details, {"label": label, "predicted": predicted, "rank": places, "right": right}
 
 

@@ -73,6 +73,9 @@ LARGEST: Final = 64_000_000
 _BAND: Final = 1 << 21
 """Pixels that are changed at a time."""
 
+_DARK: Final = 64
+"""A quarter of the range, where 14 bits of 16 end."""
+
 _ORIENTATION: Final = 0x0112
 """Of EXIF: how the camera was held."""
 
@@ -147,6 +150,7 @@ def open_image(
         source = opened(location(place) if isinstance(place, str) else place)
         with Image.open(source, formats=FORMATS) as image:
             _check_size(image)
+            wide = _is_wide(image)  # until it is decoded
             if remarks is not None:
                 remarks += _oddities(image)
             if smallest:
@@ -155,8 +159,12 @@ def open_image(
             turned = image.getexif().get(_ORIENTATION, 1) in range(2, 9)
             upright = ImageOps.exif_transpose(image) if turned else image
             if as_stored and not (_is_deep(image) or image.has_transparency_data):
-                return upright.copy()
-            return _in_rgb(upright)
+                decoded = upright.copy()
+            else:
+                decoded = _in_rgb(upright)
+            if remarks is not None and wide:
+                remarks += _darkness(decoded)
+            return decoded
     except UnreadableImage:
         raise
     except FileNotFoundError:
@@ -204,6 +212,22 @@ def _oddities(image: Image.Image) -> list[str]:
     if getattr(image, "n_frames", 1) > 1:
         found.append(f"The first of {image.n_frames} frames is used.")
     return found
+
+
+def _darkness(image: Image.Image) -> list[str]:
+    """Return a sentence for a picture whose values, once in 8 bits, fill less than a quarter of the range."""
+    peak = max(np.ravel(image.getextrema()).tolist())
+    if not 0 < peak <= _DARK:
+        return []
+    return [
+        f"Its values reach {100 * peak / 255:.0f} % of the range that its file has for them, as those of 10 or 12 bits "
+        "in a file of 16 do, so it comes out dark: stretch them to the whole range if that is not meant."
+    ]
+
+
+def _is_wide(image: Image.Image) -> bool:
+    """Return whether the file has more than 8 bits for a value; Pillow reads colors of 16 bits as 8."""
+    return _is_deep(image) or any("16" in str(tile[3]) for tile in getattr(image, "tile", ()))
 
 
 def _is_deep(image: Image.Image) -> bool:

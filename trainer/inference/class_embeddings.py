@@ -36,7 +36,7 @@ def class_texts(
     kept = models.get(run, step)
     row = models.workspace.runs.get(run)
     inv_tau = kept.inv_tau
-    asked = json.dumps([kept.opened.step, inv_tau, list(labels), list(templates)])
+    asked = json.dumps([kept.opened.step, inv_tau, kept.logit_bias, list(labels), list(templates)])
     manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
     manifest_bytes = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
     seed = asked.encode() + manifest_bytes
@@ -53,6 +53,7 @@ def class_texts(
         tuple(labels),
         tuple(templates),
         vectors.reshape(len(templates), len(labels), -1),
+        kept.logit_bias,
     )
     confined.make_in_run(folder, "scratch")
     write_class_texts(file, texts)

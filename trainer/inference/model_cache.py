@@ -63,6 +63,11 @@ class KeptModel:
         self._check_both()
         return self.method.inv_tau
 
+    @property
+    def logit_bias(self) -> float | None:
+        """The bias of SigLIP's logits, whose probabilities are sigmoids; None where they are a softmax."""
+        return None if self.method is None else self.method.logit_bias
+
     def _check_both(self) -> None:
         if self.method is None:
             raise AnswerError(

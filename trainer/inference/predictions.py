@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.calibration import probabilities
 from trainer.analysis.progress import Progress
 from trainer.inference.embed import embed_files
 from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.messages import Shares
 
 
 def predict(
@@ -24,9 +26,11 @@ def predict(
     step: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return the response to `trainer.messages.Classify`, with `softmax(inv_tau * cosine)` over the labels.
+    """Return the response to `trainer.messages.Classify`.
 
-    `inv_tau` is the run's own, learned or fixed. `milliseconds` is what the run needed for all images together:
+    The shares of labels are `softmax(inv_tau * cosine)`, or of SigLIP `sigmoid(inv_tau * cosine + bias)`. A softmax
+    over a single label is 1 whatever the image shows, so that it has no share. `inv_tau` is the run's own, learned or
+    fixed. `milliseconds` is what the run needed for all images together:
     its text side if new, reading and embedding the images, and comparing; not opening the model.
 
     Raises:
@@ -48,25 +52,27 @@ def predict(
         weights = kept.class_weights(labels, templates, report)
         embedded = embed_files(kept.opened, images, report)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
-        probabilities = softmax(kept.inv_tau * cosines)
+        kind, shares = _shares(cosines, kept.inv_tau, kept.logit_bias)
         answers[str(run)] = {
             "step": kept.opened.step,
             "milliseconds": round(1000 * (time.perf_counter() - started), 2),
             "inv_tau": kept.inv_tau,
-            "probabilities": probabilities.tolist(),
+            "bias": kept.logit_bias,
+            "shares": kind,
+            "probabilities": None if kind == "none" else shares.tolist(),
             "cosines": cosines.tolist(),
         }
         read, unreadable = embedded.images, embedded.unreadable
     return {"runs": answers, "images": list(read), "unreadable": unreadable}
 
 
-def softmax(logits: Float[np.ndarray, "n labels"]) -> Float[np.ndarray, "n labels"]:
-    """Return rows that sum to 1, computed in float64 and without overflow."""
-    logits = logits.astype(np.float64)
-    if not logits.size:
-        return logits
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+def _shares(cosines: Float[np.ndarray, "n labels"], inv_tau: float, bias: float | None) -> tuple[Shares, np.ndarray]:
+    """Return what the shares of labels are, and the shares; NaN where one label of a softmax has none."""
+    if bias is not None:
+        return "sigmoid", probabilities(cosines, inv_tau, bias / inv_tau)
+    if cosines.shape[1] == 1:
+        return "none", np.full(cosines.shape, np.nan)
+    return "softmax", probabilities(cosines, inv_tau)
 
 
 def _check(runs: Sequence[int], labels: Sequence[str], templates: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tokenizers import Tokenizer as AnyPairs
 
@@ -44,7 +44,7 @@ def tokenizer_for(
         PretrainedError: It cannot be had.
     """
     settings = blueprint.text
-    cleaning = str((settings.get("tokenizer_kwargs") or {}).get("clean", ""))
+    cleaning: Any = str((settings.get("tokenizer_kwargs") or {}).get("clean", ""))
     named = str(settings.get("hf_tokenizer_name") or "")
     of_transformers = folder is not None and not named and is_transformers_folder(folder)
     if chosen == "clip" or not (chosen or named or of_transformers):

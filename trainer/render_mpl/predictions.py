@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from trainer.charts import objective_label
+from trainer.messages import Shares
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.style import HAIRLINE, PAGE_IN, QUIET, footnote, in_style, new_figure, run_color
 
@@ -34,8 +35,10 @@ class RunPredictions:
         step: Updates its model had seen.
         inv_tau: Inverse temperature of the softmax.
         milliseconds: For all images together.
-        probabilities: Row i belongs to image i; rows sum to 1.
+        probabilities: Row i belongs to image i; NaN where `shares` is "none".
         cosines: Of image and class vector.
+        bias: Of SigLIP's logits.
+        shares: Whether rows of probabilities sum to 1 ("softmax") or each label is judged by itself ("sigmoid").
     """
 
     index: int
@@ -47,6 +50,14 @@ class RunPredictions:
     milliseconds: float
     probabilities: Float[np.ndarray, "images labels"]
     cosines: Float[np.ndarray, "images labels"]
+    bias: float | None = None
+    shares: Shares = "softmax"
+
+    def words(self, image: int, label: int) -> str:
+        """Return the share of a label in percent, or its cosine where it has none."""
+        if self.shares == "none":
+            return f"cosine {self.cosines[image, label]:.3f}"
+        return f"{100 * self.probabilities[image, label]:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ def draw(shown: Predictions) -> Figure:
     grid = figure.subplots(max(1, len(images)), columns, squeeze=False, width_ratios=[0.8, *[1.0] * len(shown.runs)])
     for line, path in enumerate(images):
         _draw_picture(grid[line, 0], path, shown.pictures[line] if line < len(shown.pictures) else None)
-        mean = np.mean([run.probabilities[line] for run in shown.runs], axis=0)
+        mean = np.mean([_lengths(run)[line] for run in shown.runs], axis=0)
         order = np.argsort(-mean, kind="stable")[:bars]
         for place, run in enumerate(shown.runs):
             _draw_bars(grid[line, place + 1], run, line, order, shown, names=place == 0)
@@ -112,10 +123,11 @@ def rows(shown: Predictions) -> NumberRows:
 def _rows(shown: Predictions) -> Iterator[tuple[object, ...]]:
     for line, path in enumerate(shown.images):
         for run in shown.runs:
-            ranks = np.argsort(np.argsort(-run.probabilities[line], kind="stable"), kind="stable") + 1
+            ranks = np.argsort(np.argsort(-run.cosines[line], kind="stable"), kind="stable") + 1
             for place, label in enumerate(shown.labels):
                 facts = (path, run.run, run.name, run.objective, run.step, label)
-                numbers = (float(run.probabilities[line, place]), float(run.cosines[line, place]), int(ranks[place]))
+                share = None if run.shares == "none" else float(run.probabilities[line, place])
+                numbers = (share, float(run.cosines[line, place]), int(ranks[place]))
                 yield *facts, *numbers, run.inv_tau, None
     for path, why in shown.unreadable.items():
         yield path, None, None, None, None, None, None, None, None, None, why
@@ -131,16 +143,17 @@ def _draw_picture(axes: Axes, path: str, picture: UInt8[np.ndarray, "h w 3"] | N
 def _draw_bars(
     axes: Axes, run: RunPredictions, line: int, order: np.ndarray, shown: Predictions, *, names: bool
 ) -> None:
-    shares = 100 * run.probabilities[line, order]
+    shares = 100 * _lengths(run)[line, order]
     places = np.arange(len(order))
-    top = int(np.argmax(run.probabilities[line]))
+    top = int(np.argmax(run.cosines[line]))
     color = run_color(run.index)
     alphas = [1.0 if label == top else 0.4 for label in order]
     axes.barh(places, np.full(len(order), 100.0), height=0.5, color=HAIRLINE, alpha=0.45, linewidth=0)
-    for place, share, alpha in zip(places, shares, alphas):
+    for place, share, alpha, label in zip(places, shares, alphas, order):
         axes.barh(place, share, height=0.5, color=color, alpha=alpha, linewidth=0)
         weight = 600 if alpha == 1.0 else 400
-        axes.annotate(f"{share:.1f} %", (100, place), (34, 0), textcoords="offset points", ha="right", va="center",
+        said = run.words(line, label)
+        axes.annotate(said, (100, place), (34, 0), textcoords="offset points", ha="right", va="center",
                       fontsize=7.5, fontweight=weight, annotation_clip=False)  # fmt: skip
     axes.set_yticks(places, [shown.labels[label] for label in order] if names else [""] * len(order))
     axes.set_ylim(len(order) - 0.4, -0.6)
@@ -150,9 +163,24 @@ def _draw_bars(
     axes.spines[["left", "bottom"]].set_visible(False)
 
 
+def _lengths(run: RunPredictions) -> Float[np.ndarray, "images labels"]:
+    """Return the lengths of the bars in [0, 1]."""
+    return np.maximum(run.cosines, 0) if run.shares == "none" else run.probabilities
+
+
+def notes(shown: Predictions) -> list[str]:
+    """Return what the numbers of some runs are, where they are not a softmax over the labels."""
+    sigmoid = [run.name for run in shown.runs if run.shares == "sigmoid"]
+    alone = [run.name for run in shown.runs if run.shares == "none"]
+    said = [f"{', '.join(sigmoid)}: sigmoid of each label by itself, with the run's bias"] if sigmoid else []
+    return said + ([f"{', '.join(alone)}: a single label has no share, so its cosine is shown"] if alone else [])
+
+
 def _note(shown: Predictions) -> str:
     n, t = len(shown.labels), len(shown.templates)
-    words = [f"Softmax of cosine / τ over {n} label{'s' * (n != 1)}, {t} template{'s' * (t != 1)} averaged"]
+    over = f"{n} label{'s' * (n != 1)}, {t} template{'s' * (t != 1)} averaged"
+    softmax = any(run.shares == "softmax" for run in shown.runs)
+    words = [f"Softmax of cosine / τ over {over}" if softmax else over, *notes(shown)]
     if n > MOST_LABELS:
         words.append(f"the {MOST_LABELS} largest shown")
     if len(shown.images) > MOST_IMAGES:

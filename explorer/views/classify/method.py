@@ -11,6 +11,10 @@ length 1.
 
 probability of c  =  exp(w_c·x / τ)  /  Σ exp(w_c'·x / τ)
 
+For SigLIP each label is judged by itself, with the run's bias b:  1 / (1 + exp(-(w_c·x / τ + b))). These do not add \
+up to 100 %: an image may show several labels or none. A single label has no share by the formula above, which would \
+be 100 % for any image; its cosine w_c·x is shown.
+
 1/τ is that of the run: learned for CLIP, fixed for CLOOB. It sets how sharp the percentages are, so they are not \
 comparable across runs: compare which label ranks first, and by how much within a run. Probabilities are over the \
 given labels; an image that shows none of them still gets one.

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from explorer.model_client.client import ModelClient
 from explorer.views.view import reason_of
 from explorer.widgets.state_area import reason_words
-from trainer.messages import Classify, Failure
+from trainer.messages import Classify, Failure, Shares
 
 Model = tuple[int, int | None]
 """A run and the step of its checkpoint; None: the newest."""
@@ -28,25 +28,31 @@ class Prediction:
 
     Attributes:
         labels: As they were asked.
-        probabilities: One a label; they sum to 1.
+        probabilities: One a label; NaN where `shares` is "none".
+        cosines: One a label.
+        shares: Whether the probabilities sum to 1 or are each for itself.
         step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
         milliseconds: The run's time for this image (the mean, if several were asked together).
     """
 
     labels: tuple[str, ...]
     probabilities: Float[np.ndarray, " labels"]
+    cosines: Float[np.ndarray, " labels"]
     step: int
     milliseconds: float
+    shares: Shares = "softmax"
 
     @property
     def label(self) -> str:
         """The most probable label."""
-        return self.labels[int(self.probabilities.argmax())]
+        return self.labels[int(self.cosines.argmax())]
 
     @property
-    def share(self) -> float:
-        """The probability of `label`."""
-        return float(self.probabilities.max())
+    def words(self) -> str:
+        """`label` and its probability, or its cosine where a single label has no probability."""
+        if self.shares == "none":
+            return f"{self.label}, cosine {self.cosines.max():.3f}"
+        return f"{self.label} {100 * self.probabilities.max():.0f} %"
 
 
 @dataclass(frozen=True)
@@ -173,8 +179,11 @@ class ClassifyQuery(QObject):
         del self._open[model]
         said = answer["runs"][str(model[0])]
         each = said["milliseconds"] / max(1, len(answer["images"]))
-        for path, row in zip(answer["images"], said["probabilities"], strict=True):
-            self._known[path, model] = Prediction(question.labels, np.array(row), said["step"], each)
+        shares = said["probabilities"] or [[np.nan] * len(question.labels)] * len(answer["images"])
+        for path, row, cosines in zip(answer["images"], shares, said["cosines"], strict=True):
+            self._known[path, model] = Prediction(
+                question.labels, np.array(row), np.array(cosines), said["step"], each, said["shares"]
+            )
             self._old.pop((path, model), None)
         self._unreadable |= answer["unreadable"]
         self._next(model)

@@ -33,6 +33,9 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> V
     said = [(place, p) for place, p in enumerate(predictions) if p is not None]
     if not said:
         return None
+    if any(prediction.shares == "none" for _, prediction in said):
+        each = "; ".join(f"{names[place]}: {prediction.words}" for place, prediction in said)
+        return Verdict(f"{each}. A single label has no share: write another to compare it with")
     if len(said) < 2:
         place, prediction = said[0]
         return Verdict(f"{names[place]} predicts {prediction.label}")

@@ -194,7 +194,7 @@ class ClassifyView(View):
         problem = self.asking.problem(path)
         sides, said = self.context.selection.sides, self._said(path)
         lines = tuple(
-            (f"{prediction.label} {100 * prediction.share:.0f} %", run_tone(side.place))
+            (prediction.words, run_tone(side.place))
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
@@ -235,12 +235,18 @@ class ClassifyView(View):
 
     def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> BarColumn:
         shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
+        alone = prediction is not None and prediction.shares == "none"
+        if prediction and alone:
+            shares = (max(0.0, float(prediction.cosines[0])),)
         note = self.asking.trouble(side.run, side.step)
         if prediction:
             gone = side.step not in (None, prediction.step)
             more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
             note = f"step {prediction.step:,} {more}"
-        return BarColumn(self._name(side), note, run_tone(side.place), shares)
+            note += {"softmax": "", "sigmoid": " · each label by itself", "none": " · cosine"}[prediction.shares]
+        texts = (f"{prediction.cosines[0]:.3f}",) if prediction and alone else ()
+        adds_up = prediction is None or prediction.shares == "softmax"
+        return BarColumn(self._name(side), note, run_tone(side.place), shares, texts, adds_up)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -133,13 +134,13 @@ class CalibrationPane(QWidget):
             cosines = sample.cosines.get(index) if run is not None else None
             if run is None:
                 continue
-            row = () if cosines is None else tuple(probabilities(cosines, 1 / self.taus[index].tau).tolist())
-            shares.append(BarColumn(run.name, f"tau {self.taus[index].tau:.3g}", run_tone(index), row))
+            tau = self.taus[index].tau
+            row = () if cosines is None else tuple(probabilities(cosines, 1 / tau, run.offset).tolist())
+            shares.append(BarColumn(run.name, f"tau {tau:.3g}", run_tone(index), row, adds_up=run.offset is None))
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda place: -first[place])
         ordered = [
-            BarColumn(c.title, c.note, c.color, tuple(c.shares[place] for place in order) if c.shares else ())
-            for c in shares
+            dataclasses.replace(c, shares=tuple(c.shares[place] for place in order) if c.shares else ()) for c in shares
         ]
         self.bars.show_bars([self._labels[place] for place in order], ordered)
 

@@ -52,6 +52,27 @@ def test_error_likelihood_and_probabilities_are_the_naive_ones(seed: int, inv_ta
     assert found.error == pytest.approx(naive_error(cosines, label, inv_tau, bins), abs=1e-12)
 
 
+@given(st.integers(0, 30), st.floats(-0.9, 0.9))
+def test_of_siglip_each_class_is_judged_by_its_own_sigmoid(seed: int, offset: float) -> None:
+    """The likelihood is that of all classes, as in SigLIP's loss; the best temperature has the smallest."""
+    cosines, label = sample(seed=seed)
+    naive = [[1 / (1 + math.exp(-(7 * value + 7 * offset))) for value in row] for row in cosines.tolist()]
+    np.testing.assert_allclose(calibration.probabilities(cosines, 7.0, offset), naive, rtol=1e-12)
+    losses = [
+        -math.fsum(math.log(p if place == own else 1 - p) for place, p in enumerate(row))
+        for row, own in zip(naive, label.tolist(), strict=True)
+    ]
+    mean = math.fsum(losses) / len(losses)
+    assert calibration.negative_log_likelihood(cosines, label, 7.0, offset) == pytest.approx(mean, rel=1e-9)
+    confidence, _ = calibration.top_confidence(cosines, label, 7.0, offset)
+    np.testing.assert_allclose(confidence, [max(row) for row in naive], rtol=1e-12)
+    fitted = calibration.fitted_inv_tau(cosines, label, offset)
+    best = calibration.negative_log_likelihood(cosines, label, fitted, offset)
+    for near in (0.99 * fitted, 1.01 * fitted):
+        if calibration.LEAST_INV_TAU < near < calibration.MOST_INV_TAU:
+            assert best <= calibration.negative_log_likelihood(cosines, label, near, offset) * (1 + 1e-12)
+
+
 @given(st.integers(0, 30))
 def test_the_fitted_temperature_has_the_smallest_likelihood(seed: int) -> None:
     cosines, label = sample(n=200, seed=seed)

@@ -210,3 +210,32 @@ def test_a_thousand_damaged_files_give_pixels_or_a_reason(tmp_path: Path) -> Non
         except UnreadableImage:
             outcomes["reason"] += 1
     assert min(outcomes.values()) > 100
+
+
+def wide_png(values: np.ndarray) -> bytes:
+    """Return colors of 16 bits as a PNG, which Pillow reads and does not write."""
+
+    def part(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    lines = b"".join(b"\0" + line.astype(">u2").tobytes() for line in values)
+    head = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(part(*one) for one in parts)
+
+
+@pytest.mark.parametrize(("bits", "dark"), [(10, True), (12, True), (14, True), (16, False)])
+@pytest.mark.parametrize("kind", ["gray", "int32", "color"])
+def test_values_of_fewer_bits_than_their_file_has_are_remarked_on(tmp_path: Path, bits: int, dark: bool, kind: str):
+    values = np.linspace(0, 2**bits - 1, 48 * 3).astype(np.uint16).reshape(6, 8, 3)
+    file = tmp_path / ("one.tif" if kind == "int32" else "one.png")
+    if kind == "color":
+        file.write_bytes(wide_png(values))
+    else:
+        gray = values[..., 0] if kind == "gray" else values[..., 0].astype(np.int32)
+        gray[0, 0] = 2**bits - 1
+        Image.fromarray(gray).save(file)
+    remarks: list[str] = []
+    open_image(str(file), remarks=remarks)
+    assert any("so it comes out dark" in one for one in remarks) == dark
+    assert bits != 12 or "reach 6 %" in remarks[-1]

@@ -47,6 +47,27 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
             assert sum(said["probabilities"][i]) == pytest.approx(1)
 
 
+def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
+    asked: Workspace, images: list[Path], monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+) -> None:
+    models, paths = OpenModels(asked), list(map(str, images))
+    alone = predict(models, runs=[1], images=paths, labels=LABELS[:1], templates=TEMPLATES)["runs"]["1"]
+    assert (alone["shares"], alone["probabilities"]) == ("none", None)
+    words = ["classify", "1", *paths, "--labels", "circle", "--workspace", str(asked.folder)]
+    assert main([*words, "--out", str(tmp_path / "a.svg"), str(tmp_path / "a.csv")]) == 0
+    printed = capsys.readouterr().out
+    assert "circle cosine" in printed
+    assert "a single label has no share" in printed
+    assert "%" not in printed
+    monkeypatch.setattr(type(models.get(1).method), "logit_bias", -3.25)
+    for labels in (LABELS, LABELS[:1]):
+        said = predict(models, runs=[1], images=paths, labels=labels, templates=TEMPLATES)["runs"]["1"]
+        assert (said["shares"], said["bias"]) == ("sigmoid", -3.25)
+        for shares, cosines in zip(said["probabilities"], said["cosines"], strict=True):
+            expected = [1 / (1 + math.exp(-(said["inv_tau"] * cosine - 3.25))) for cosine in cosines]
+            assert shares == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_learned_temperature_is_that_of_the_step(asked: Workspace) -> None:
     models = OpenModels(asked)
     logged = dict(zip(*asked.results.series(1, "train/inv_tau")[:2], strict=True))
