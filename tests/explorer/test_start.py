@@ -299,6 +299,7 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     ],
     ids=["no display", "a display that is not there", "no such plug-in"],
 )
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a window needs no such variable")
 def test_without_a_screen_the_program_ends_with_one_sentence(tmp_path: Path, environment, reason) -> None:
     plain = {

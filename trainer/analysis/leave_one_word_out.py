@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import exact, inner_products, ranked, row_blocks
 
 _WORD: Final = re.compile(r"\S+")
 
@@ -26,11 +26,12 @@ def caption_effect(
 
     An image that ties with the own one stands before it, as in `trainer.analysis.retrieval.ranks`. Block by block.
     """
-    texts = exact(texts)
-    cosines = texts @ exact(image[own : own + 1])[0].astype(texts.dtype)
+    products = len(texts) * len(image)
+    texts = ranked(texts, products)
+    cosines = inner_products(texts, ranked(image[own : own + 1], products))[:, 0]
     before = np.zeros(len(texts), np.int64)
     for rows in row_blocks(len(image), max(len(texts), image.shape[1])):
-        similar = texts @ exact(image[rows]).T.astype(texts.dtype)
+        similar = inner_products(texts, ranked(image[rows], products))
         if rows.start <= own < rows.stop:
             # The same product may round differently as part of a matrix.
             similar[:, own - rows.start] = -np.inf

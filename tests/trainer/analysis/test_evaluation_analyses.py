@@ -45,7 +45,7 @@ def test_newcombes_interval_is_that_of_his_paper():
         b = np.repeat([True, False, True, False], [both, only_a, only_b, none])
         # His difference is the first minus the second.
         found = significance.paired_difference(b, a)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
         assert found.difference == pytest.approx((only_a - only_b) / len(a))
 
 

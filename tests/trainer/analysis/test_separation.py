@@ -182,9 +182,9 @@ def test_shuffled_pairs_show_what_no_relation_shows():
         found[n] = shuffled_level(n, shuffled)
         own = hardest_texts(image, text, 10).cosines
         matched = np.einsum("nd,nd->n", image, text)
-        assert found[n]["auc"] == pytest.approx(auc(matched, own), abs=0.03)
-        assert found[n]["overlap"] == pytest.approx(overlap(matched, own), abs=0.05)
-        assert found[n]["ks"] == pytest.approx(ks(matched, own), abs=0.05)
+        assert found[n]["auc"] == pytest.approx(auc(matched, own), abs=0.06)
+        assert found[n]["overlap"] == pytest.approx(overlap(matched, own), abs=0.1)
+        assert found[n]["ks"] == pytest.approx(ks(matched, own), abs=0.1)
     assert found[400]["auc"] < found[100]["auc"] < 0.1, "far from .5: the ten are a maximum over all texts"
     assert found[400]["ks"] > found[100]["ks"] > 0.8, "a large KS alone says nothing"
     assert all(np.isnan(value) for value in shuffled_level(1, shuffled).values())

@@ -79,7 +79,7 @@ def test_no_share_of_retrieval_is_infoloob(unit_rows):
 @pytest.mark.parametrize(("n", "value"), [(64, 0.2762), (128, 0.3229), (256, 0.3694), (512, 0.4158), (1024, 0.4620)])
 def test_golden_value_when_all_cosines_are_equal(n, value):
     rows = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64).repeat(n, 1)
-    assert cloob(rows, rows, 30.0, 8.0).item() == pytest.approx(value, abs=5e-5)
+    assert cloob(rows, rows, 30.0, 8.0).item() == pytest.approx(value, abs=1e-4)
 
 
 def test_golden_lower_bound_on_the_simplex():
@@ -87,7 +87,7 @@ def test_golden_lower_bound_on_the_simplex():
     n = 512
     corners = torch.eye(n, dtype=torch.float64) - 1 / n
     rows = F.normalize(corners, dim=1)
-    assert cloob(rows, rows, 30.0, 1000.0).item() == pytest.approx(-1.5882, abs=5e-5)
+    assert cloob(rows, rows, 30.0, 1000.0).item() == pytest.approx(-1.5882, abs=1e-4)
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.tolerances import rounding
 from tests.trainer.losses.all_pairs import LOSSES as ALL_PAIRS
 from tests.trainer.losses.all_pairs import value_and_gradients
 from tests.trainer.losses.repeated_pairs import answers_of_batch
@@ -77,7 +78,7 @@ def test_rounded_operands_cost_little(unit_rows, name):
     assert rounded.dtype == moved.dtype == torch.float32
     assert not torch.equal(gradient, moved)
     assert rounded.item() == pytest.approx(exact.item(), abs=0.01)
-    assert (moved - gradient).norm() < 0.04 * gradient.norm()
+    assert (moved - gradient).norm() < 2 * rounding(torch.bfloat16, 1) * gradient.norm()  # of two operands
 
 
 class LargestTensor(TorchDispatchMode):
