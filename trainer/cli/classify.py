@@ -90,7 +90,7 @@ def collect(
     for index, target in enumerate(targets_of(runs, steps)):
         row = workspace.runs.get(target.run)
         answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=target.step)
-        facts = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
+        facts: dict[str, Any] = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
         said.append(RunPredictions(**facts, **_numbers(answer, row.id)))
     return Predictions(tuple(answer["images"]), tuple(labels), tuple(templates), tuple(said), answer["unreadable"])
 
