@@ -1,7 +1,8 @@
 """Results in the JSON format of CLIP_benchmark (https://github.com/LAION-AI/CLIP_benchmark).
 
 Its keys were read off its `cli.py` and `metrics/`: `dataset`, `model`, `pretrained`, `task`, `metrics`, `language`,
-and in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`;
+and in `metrics` `acc1`, `acc5`, `mean_per_class_recall`; `image_retrieval_recall@K`, `text_retrieval_recall@K`, by its
+definition, in which equal captions of different pictures are different items (`image_to_text_R@K` is ours);
 `lp_acc1`, `lp_acc5`, `lp_mean_per_class_recall`, `weight_decay`, `epochs`, `seed`, `fewshot_k`, `normalized`. Ours
 besides are further metrics, and `split`, `n`, `whole`, the number of `classes` and how many pairs were `trained_on`,
 and the whole `question`, beside the task. Numbers that there are not (top-5 of fewer than five classes, epochs of
@@ -24,7 +25,6 @@ NAMES: Final = {
     "few_shot": "linear_probe",
 }
 """Task -> its name there; tasks that it does not have keep their own."""
-_RECALLS: Final = {"image_to_text": "text", "text_to_image": "image"}
 
 
 def clip_benchmark(done: Evaluated) -> list[dict[str, Any]]:
@@ -66,11 +66,8 @@ def _zero_shot(done: Evaluated) -> list[dict[str, Any]]:
 
 
 def _retrieval(done: Evaluated) -> list[dict[str, Any]]:
-    found = {}
-    for name, value in done.record.metrics.items():
-        direction, _, k = name.partition("_R@")
-        found[f"{_RECALLS[direction]}_retrieval_recall@{k}" if k else name] = value
-    return [found]
+    """Return recalls by its definition and names, and our own, which are over distinct captions and pictures."""
+    return [done.record.details.get("clip_benchmark", {}) | done.record.metrics]
 
 
 def _linear_probe(done: Evaluated) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.calibration import error_range, fitted_inv_tau, reliability, top_confidence
 from trainer.analysis.distinct import Matching
+from trainer.analysis.distinct import matching as distinct_items
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
@@ -103,7 +104,24 @@ def retrieval(
         metrics[f"{name}_mAP"] = float(precision.mean()) if len(precision) else math.nan
         arrays[name] = places[answers.question]
         arrays[f"{name}_asked"] = answers.question
-    return metrics, {"captions": len(matching.texts), "images": len(matching.images)}, arrays
+    details: dict[str, Any] = {"captions": len(matching.texts), "images": len(matching.images)}
+    details["clip_benchmark"] = clip_benchmark_recalls(image, text, matching)
+    return metrics, details, arrays
+
+
+def clip_benchmark_recalls(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], matching: Matching
+) -> dict[str, float]:
+    """Return recall as CLIP_benchmark defines it, by its names: every caption of every picture is an item by itself.
+
+    A caption finds its own picture alone, and a picture its own captions, so that an equal caption of another picture
+    is wrong; each caption asks, and each picture once. `retrieval` ranks distinct captions instead. Items that tie
+    stand before the right one. https://github.com/LAION-AI/CLIP_benchmark, clip_benchmark/metrics/zeroshot_retrieval.py
+    """
+    items = distinct_items(np.arange(len(text)), matching.texts.question)
+    ways = (("text", image, text, items.texts), ("image", text, image, items.images))
+    places = {name: question_ranks(query, stored, answers) for name, query, stored, answers in ways}
+    return {f"{name}_retrieval_recall@{k}": recall_at(places[name], k) for name in places for k in RECALLS}
 
 
 def probe(
