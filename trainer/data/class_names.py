@@ -50,7 +50,7 @@ def _repeated(named: Mapping[str, str]) -> set[str]:
 
 def _names_alone(folders: Sequence[str], dataset: str) -> dict[str, str]:
     """Return folder -> class name, equal ones among them."""
-    bare = {folder: found["name"] for folder in folders if (found := _NUMBERED.fullmatch(folder))}
+    bare = {folder: match["name"] for folder in folders if (match := _NUMBERED.fullmatch(folder))}
     if not folders or len(bare) < len(folders):
         return _names(folders, dataset)
     named = _names([*dict.fromkeys(bare.values())], dataset)

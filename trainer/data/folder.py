@@ -76,8 +76,8 @@ def folder_sources(
             if captions == "names":
                 found.append(Source(image, relative, named_in(image.stem)))
                 continue
-            words, odd = read.of(image)
-            found += [Source(image, relative, one) for one in words]
+            captions_of, odd = read.of(image)
+            found += [Source(image, relative, caption) for caption in captions_of]
             if odd and log is not None:
                 log.remarks.append((relative, odd))
         except ValueError as reason:
@@ -142,13 +142,13 @@ class _Captions:
             ValueError: There is none; the message is the reason.
         """
         beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
-        there = [path for path in beside if path.is_file() or path.is_symlink()]
-        if len(there) > 1:
-            self._both.append(there[0].name)
-        text, odd = _caption((there or beside)[0], self._encoding)
-        lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
+        present = [path for path in beside if path.is_file() or path.is_symlink()]
+        if len(present) > 1:
+            self._both.append(present[0].name)
+        text, odd = _caption((present or beside)[0], self._encoding)
+        lines = [joined for line in text.splitlines() if (joined := " ".join(line.split()))]
         if len(lines) > 1:
-            self._several.append((there or beside)[0].name)
+            self._several.append((present or beside)[0].name)
         if self._lines == "each":
             return list(dict.fromkeys(lines)), odd
         return [lines[0] if self._lines == "first" else " ".join(lines)], odd
@@ -162,7 +162,7 @@ class _Captions:
                 "first": "the first line is the caption, as in kohya's sd-scripts",
                 "each": "each line is a caption, as with enable_wildcard in kohya's sd-scripts",
             }
-            others = "; ".join(f"data.lines={name}: {words}" for name, words in done.items() if name != self._lines)
+            others = "; ".join(f"data.lines={name}: {effect}" for name, effect in done.items() if name != self._lines)
             count = _files(self._several)
             notes.append(f"{count} of several lines: {done[self._lines]}. Otherwise {others}.")
         if self._both:

@@ -74,15 +74,15 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
     parts = [part_of_value(value) for value in said]
     if not is_split(set(parts)) or 2 * sum(part is None for part in parts) > len(parts):
         if any(said):
-            values = ", ".join(repr(value) for value in dict.fromkeys(said) if value)
-            log.notes.append(f"The column {SPLIT!r} names no part to train on and one to validate on: {values[:200]}.")
+            named = ", ".join(repr(value) for value in dict.fromkeys(said) if value)
+            log.notes.append(f"The column {SPLIT!r} names no part to train on and one to validate on: {named[:200]}.")
         return {"train": list(sources)}, []
     held = heldout_of(part for part in parts if part)
-    words = {part: value for part, value in zip(parts, said) if part}
-    log.split = f"The column {SPLIT!r} states the split: {words[held]!r} is held out."
+    values = {part: value for part, value in zip(parts, said) if part}
+    log.split = f"The column {SPLIT!r} states the split: {values[held]!r} is held out."
     splits = _by_part(sources, parts, held)
     problems = [
-        (one.relative, f"Its split is {value!r}; {words[held]!r} is held out.")
+        (one.relative, f"Its split is {value!r}; {values[held]!r} is held out.")
         for one, part, value in zip(sources, parts, said, strict=True)
         if part not in ("train", held)
     ]
@@ -99,32 +99,32 @@ def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str
     names = [one.relative for one in sources]
     stated = stated_split(names)
     if stated is None:
-        if words := unused_keywords(names):
-            log.notes.append(words)
+        if remark := unused_keywords(names):
+            log.notes.append(remark)
         return {"train": list(sources)}, []
-    log.split = stated_words(stated)
+    log.split = stated_sentence(stated)
     parts = [stated.parts.get(name) for name in names]
     problems = [(name, unused_part(stated, part)) for name, part in zip(names, parts) if part not in _used(stated)]
     return _by_part(sources, parts, stated.heldout), problems
 
 
-def stated_words(stated: StatedSplit, heldout: Part | None = None) -> str:
+def stated_sentence(stated: StatedSplit, heldout: Part | None = None) -> str:
     """Return a sentence that names what states a split, and what is held out."""
     held = heldout or stated.heldout
-    if "train" not in stated.words:
-        return f"The folder {stated.words[held]!r} states what is held out; what lies in no part is trained on."
-    named = f"{stated.words['train']!r} and {stated.words[held]!r}"
+    if "train" not in stated.sources:
+        return f"The folder {stated.sources[held]!r} states what is held out; what lies in no part is trained on."
+    named = f"{stated.sources['train']!r} and {stated.sources[held]!r}"
     if stated.level == "folders":
-        return f"The folders {named} state the split: {stated.words[held]!r} is held out."
-    return f"The file names state the split by {named}: {stated.words[held]!r} is held out."
+        return f"The folders {named} state the split: {stated.sources[held]!r} is held out."
+    return f"The file names state the split by {named}: {stated.sources[held]!r} is held out."
 
 
 def unused_part(stated: StatedSplit, part: Part | None, heldout: Part | None = None) -> str:
     """Return why a pair is in no part that is used."""
-    held = stated.words[heldout or stated.heldout]
+    held = stated.sources[heldout or stated.heldout]
     if part is None:
         return f"It lies in no part of the split that the {stated.level} state."
-    return f"Its part of the split is {stated.words[part]!r}; {held!r} is held out."
+    return f"Its part of the split is {stated.sources[part]!r}; {held!r} is held out."
 
 
 def _used(stated: StatedSplit) -> tuple[str, str]:

@@ -81,7 +81,7 @@ def load(
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(
-        sum(map(len, splits.values())), problems, remarks, listed.log.notes, split_words(data, listed)
+        sum(map(len, splits.values())), problems, remarks, listed.log.notes, split_sentence(data, listed)
     )
     training = splits.pop("train")
     learned = set(digests.pop("train"))
@@ -180,7 +180,7 @@ def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
     return parts | {"train": _share_of(parts["train"], getattr(data, "train_share", 1.0))}
 
 
-def split_words(data: config.Data, listed: Listing) -> str:
+def split_sentence(data: config.Data, listed: Listing) -> str:
     """Return how the split was chosen, as a sentence; empty for data that are drawn or named with their splits."""
     share = getattr(data, "heldout_share", None)
     if listed.log.split or len(listed.splits) > 1 or share is None:

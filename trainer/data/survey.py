@@ -25,7 +25,7 @@ from trainer.data.fitting_run import PRESET, captions_repeat
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
-from trainer.data.splits import parts_of, split_words
+from trainer.data.splits import parts_of, split_sentence
 from trainer.format_detection import columns_of, propose
 from trainer.format_detection.paths import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
@@ -144,7 +144,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "problems": found.problems,
         "remarks": found.log.remarks,
         "notes": [*found.log.notes, *_notes((str(one.path), one.caption) for one in sources)],
-        "split": split_words(data, found),
+        "split": split_sentence(data, found),
         "classes": len({source.label for source in sources} - {""}),
         "captions_repeat": captions_repeat(source.caption for source in parts_of(data, found)["train"]),
         "suite": found.suite.name if found.suite else None,

@@ -27,7 +27,7 @@ from typing import BinaryIO, Final
 from trainer import config
 from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
-from trainer.data.split_lists import stated_words, unused_part
+from trainer.data.split_lists import stated_sentence, unused_part
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
@@ -146,7 +146,7 @@ def _splits(data: config.Shards, log: ImportLog) -> tuple[dict[str, list[Path]],
     stated = stated_split([*tars])
     if stated is None or data.split_from == "share":
         return {"train": [*tars.values()]}, []
-    log.split = stated_words(stated)
+    log.split = stated_sentence(stated)
     used = {"train": "train", "heldout": stated.heldout}
     splits = {
         split: [tar for name, tar in tars.items() if stated.parts.get(name) == part] for split, part in used.items()
@@ -163,8 +163,8 @@ def _tars(pattern: str) -> dict[str, Path]:
         above = os.path.commonpath([path.parent for path in paths]) if len(paths) > 1 else paths[0].parent
         return {path.relative_to(above).as_posix(): path for path in paths}
     inner = [at for at in sorted(root.iterdir()) if part_of(at.name) and at.is_dir()]
-    found = [tar for folder in (root, *inner) for tar in _tars_in(folder)]
-    return {tar.relative_to(root).as_posix(): tar for tar in found}
+    tars = [tar for folder in (root, *inner) for tar in _tars_in(folder)]
+    return {tar.relative_to(root).as_posix(): tar for tar in tars}
 
 
 def _tars_in(folder: Path) -> list[Path]:
@@ -223,19 +223,19 @@ class _Sample:
 
     def texts_of(self, between: str) -> dict[str, bytes]:
         """Return ending -> the text of an image: its own, else that of the key, else the only one."""
-        found: dict[str, bytes] = {}
+        texts: dict[str, bytes] = {}
         for kind in _TEXT_KINDS:
             every = {other: raw for (other, ending), raw in self.texts.items() if ending == kind}
             only = [raw for other, raw in every.items() if other not in self.images]
             raw = every.get(between, every.get("", only[0] if len(only) == 1 else None))
             if raw is not None:
-                found[kind] = raw
-        return found
+                texts[kind] = raw
+        return texts
 
     def chosen(self) -> list[str]:
         """Return the images that are pairs: those with a text of their own, else that of the key, else the first."""
-        own = [between for between in self.images if any((between, kind) in self.texts for kind in _TEXT_KINDS)]
-        return own or (["" if "" in self.images else next(iter(self.images))] if self.images else [])
+        captioned = [name for name in self.images if any((name, kind) in self.texts for kind in _TEXT_KINDS)]
+        return captioned or (["" if "" in self.images else next(iter(self.images))] if self.images else [])
 
 
 def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) -> Iterator[_Sample]:
@@ -338,7 +338,7 @@ class _Taken:
         if chosen:
             used = ", ".join(sample.images[between].name for between in chosen[:3])
             other = f"Of the images of its sample, {untrusted_files.spelled(used)} is used."
-            reasons += [(one.name, other) for between, one in sample.images.items() if between not in chosen]
+            reasons += [(image.name, other) for between, image in sample.images.items() if between not in chosen]
         self.problems += [(f"{tar}/{untrusted_files.spelled(name)}", reason) for name, reason in reasons]
         if not chosen:
             if sample.texts and not sample.not_read:
@@ -371,7 +371,7 @@ class _Taken:
 
     def _pairs(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
         """Return the pairs of a sample; a problem is recorded for each that is invalid."""
-        found: list[Source] = []
+        pairs: list[Source] = []
         for between in sample.chosen():
             image = sample.images[between]
             try:
@@ -383,8 +383,8 @@ class _Taken:
                 where = f"{tar}/{untrusted_files.spelled(image.name)}" if between else _where(sample, tar)
                 self.problems.append((where, str(reason)))
                 continue
-            found.append(Source(image, f"{tar}/{image.name}", caption, label, metadata))
-        return found
+            pairs.append(Source(image, f"{tar}/{image.name}", caption, label, metadata))
+        return pairs
 
 
 def _counted(found: list[str]) -> str:

@@ -282,8 +282,8 @@ def names_data_of(data: str, own: config.Data) -> bool:
         return False
     # What lies in a folder may be a table, or a folder of it, that recognizing the folder leads to.
     with contextlib.suppress(config.ConfigError):
-        found = recognize(real)
-        return type(found) is type(own) and _real_paths(found)[:1] == paths[:1]
+        recognized = recognize(real)
+        return type(recognized) is type(own) and _real_paths(recognized)[:1] == paths[:1]
     return False
 
 

@@ -247,17 +247,17 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
     return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
 
 
-def _saved(place: Path) -> HubDataset:
+def _saved(folder: Path) -> HubDataset:
     """Return what `save_to_disk` of Hugging Face `datasets` wrote, with the parts that its list of splits names."""
     try:
-        listed = json.loads(untrusted_files.read_text(place / "dataset_dict.json"))["splits"]
+        listed = json.loads(untrusted_files.read_text(folder / "dataset_dict.json"))["splits"]
         names = [name for name in listed if isinstance(name, str)]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return HubDataset(name=str(place))
+        return HubDataset(name=str(folder))
     parts = {part: name for name in reversed(names) if (part := part_of(name))}
     if not is_split(parts):
-        return HubDataset(name=str(place))
-    return HubDataset(name=str(place), split=parts["train"], heldout_split=parts[heldout_of(parts)])
+        return HubDataset(name=str(folder))
+    return HubDataset(name=str(folder), split=parts["train"], heldout_split=parts[heldout_of(parts)])
 
 
 def _is_flat(found: Proposal) -> bool:
@@ -407,15 +407,15 @@ def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
     return None
 
 
-def _nested(place: Path) -> Iterator[Path]:
+def _nested(folder: Path) -> Iterator[Path]:
     """Yield the folder, and within each other its `data` folder or the only one, such as the hub's `default`."""
     for _ in range(_DEEPEST + 1):
-        yield place
-        folders = [entry for entry in place.iterdir() if not entry.name.startswith(".") and entry.is_dir()]
+        yield folder
+        folders = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_dir()]
         inner = [entry for entry in folders if entry.name == "data"] or folders
         if len(inner) != 1:
             return
-        place = inner[0]
+        folder = inner[0]
 
 
 def _has_parquet(folder: Path) -> bool:
@@ -429,20 +429,20 @@ def _has_images(table: Table) -> bool:
     if image not in columns_of(file):
         return False
     names = first_images(file, image)
-    return not names or _are_there(file, names)
+    return not names or _exist(file, names)
 
 
-def _are_there(file: Path, names: Sequence[str]) -> bool:
+def _exist(file: Path, names: Sequence[str]) -> bool:
     names = native_names(file, names)
     root = image_root(file, names)
     return any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
 
 
-def _in_parts(file: Path, whole: Path) -> Table:
-    """Return the table of the part to train on, with the part to validate on; `whole` where no name states a split."""
+def _in_parts(file: Path, every: Path) -> Table:
+    """Return the table of the part to train on, with the part to validate on; `every` where no name states a split."""
     parts = table_parts(file)
     if not is_split(parts):
-        return _table(whole)
+        return _table(every)
     return replace(_table(parts["train"]), heldout_path=str(parts[heldout_of(parts)]))
 
 
@@ -471,7 +471,7 @@ def table_parts(path: Path) -> dict[Part, Path]:
     for name in names:
         if part := part_of(name):
             shards.setdefault(part, []).append(name)
-    return {part: path.parent / _pattern(path.parent, found) for part, found in shards.items()}
+    return {part: path.parent / _pattern(path.parent, names) for part, names in shards.items()}
 
 
 def tables_alike(path: Path) -> list[str]:
@@ -540,8 +540,8 @@ def _table_with_pictures(file: Path) -> Table | None:
     image, caption = _columns_for(file)
     if not image or not caption:
         return None
-    there = _are_there(file, first_images(file, image))
-    return Table(path=str(file), image_column=image, caption_column=caption) if there else None
+    exist = _exist(file, first_images(file, image))
+    return Table(path=str(file), image_column=image, caption_column=caption) if exist else None
 
 
 def _with_counterpart(table: Table) -> Table:

@@ -36,18 +36,18 @@ class StatedSplit:
     Attributes:
         parts: Name -> its part; names that state none are missing.
         level: `folders` or `files`.
-        words: Part -> the name of a folder or the keyword in the names of files; without `train` where only what is
+        sources: Part -> the name of a folder or the keyword in the names of files; without `train` where only what is
             held out is stated, and the rest is trained on.
     """
 
     parts: dict[str, Part]
     level: Literal["folders", "files"]
-    words: dict[Part, str]
+    sources: dict[Part, str]
 
     @property
     def heldout(self) -> Part:
         """The part to validate on."""
-        return heldout_of(self.words)
+        return heldout_of(self.sources)
 
 
 def part_of(name: str) -> Part | None:
@@ -97,20 +97,21 @@ def stated_split(names: Sequence[str]) -> StatedSplit | None:
     for inwards in (True, False):
         chosen: dict[str, tuple[Part, str]] = {}
         for parent, above in folders.items():
-            stated = [(part, one) for one in (above if inwards else above[::-1]) if (part := part_of(one))]
+            stated = [(part, name) for name in (above if inwards else above[::-1]) if (part := part_of(name))]
             if stated:
                 chosen[parent] = stated[0]
         parts = {name: chosen[at][0] for name in names if (at := _parent(name)) in chosen}
         if is_split(set(parts.values())) and 2 * len(parts) > len(names):
-            return StatedSplit(parts, "folders", _words(chosen.values()))
+            return StatedSplit(parts, "folders", _commonest(chosen.values()))
         if parts and not rest and 2 * len(parts) <= len(names) and "train" not in parts.values():
-            rest = StatedSplit(dict.fromkeys(names, "train") | parts, "folders", _words(chosen.values()))
+            every: dict[str, Part] = {name: parts.get(name, "train") for name in names}
+            rest = StatedSplit(every, "folders", _commonest(chosen.values()))
     if rest:
         return rest
     by_file = {name: part for name in names if (part := part_of(PurePosixPath(name).name))}
     if len(by_file) == len(names) and is_split(set(by_file.values())):
-        words = ((part, _word(PurePosixPath(name).name)) for name, part in by_file.items())
-        return StatedSplit(by_file, "files", _words(words))
+        keywords = ((part, _keyword(PurePosixPath(name).name)) for name, part in by_file.items())
+        return StatedSplit(by_file, "files", _commonest(keywords))
     return None
 
 
@@ -118,7 +119,7 @@ def unused_keywords(names: Sequence[str]) -> str:
     """Return a sentence about names that state parts and yet no split; empty if there are none."""
     counts: Counter[str] = Counter()
     for name in names:
-        stated = [part for one in reversed(name.split("/")) if (part := part_of(one))]
+        stated = [part for step in reversed(name.split("/")) if (part := part_of(step))]
         counts.update(stated[:1])
     if not is_split(counts):
         return ""
@@ -130,13 +131,13 @@ def _parent(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def _word(name: str) -> str:
-    found = _KEYWORD.search(name)
-    return found[0] if found else name
+def _keyword(name: str) -> str:
+    match = _KEYWORD.search(name)
+    return match[0] if match else name
 
 
-def _words(stated: Iterable[tuple[Part, str]]) -> dict[Part, str]:
+def _commonest(stated: Iterable[tuple[Part, str]]) -> dict[Part, str]:
     counts: dict[Part, Counter[str]] = {}
-    for part, word in stated:
-        counts.setdefault(part, Counter())[word] += 1
-    return {part: min(words, key=lambda word: (-words[word], word)) for part, words in counts.items()}
+    for part, name in stated:
+        counts.setdefault(part, Counter())[name] += 1
+    return {part: min(names, key=lambda name: (-names[name], name)) for part, names in counts.items()}

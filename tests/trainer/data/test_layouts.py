@@ -129,7 +129,7 @@ def split_by_peer(layout: Layout, files: Iterable[Path]) -> dict[str, list[Path]
 
 
 def texts(layout: Layout) -> None:
-    """Pictures with .txt or .caption beside them; the folder of a part may be a link."""
+    """Pictures with .txt or .caption beside them."""
     captions: dict[Path, str] = {}
     ending = str(layout.one_of(".txt", ".caption"))
     for _, folder, stem in placed(layout):

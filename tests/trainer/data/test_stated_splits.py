@@ -14,7 +14,7 @@ from trainer import config
 from trainer.data import DataError
 from trainer.data.class_names import class_names
 from trainer.data.dataset_index import Listing, listing
-from trainer.data.splits import split_words
+from trainer.data.splits import split_sentence
 from trainer.data.survey import survey
 from trainer.format_detection import propose
 from trainer.format_detection.splits import part_of, stated_split
@@ -87,7 +87,7 @@ def test_a_few_names_are_no_split_and_are_told(tmp_path: Path) -> None:
     assert counts(found) == {"train": 22}
     assert found.log.notes == ["Some names read like parts of a split (1 test, 1 train of 22), too few to be one."]
     words = "Nothing states a split: 10 % of the pictures, drawn by a hash of their paths, are held out."
-    assert split_words(config.Folder(), found) == words
+    assert split_sentence(config.Folder(), found) == words
 
 
 def test_a_folder_to_validate_on_is_held_out_of_the_rest(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_split_that_is_stated_can_be_passed_over(tmp_path: Path) -> None:
     assert counts(listed(data, tmp_path)) == {"train": 4, "heldout": 4}
     shared = config.Folder(path=str(tmp_path / "set"), split_from="share")
     assert counts(listed(shared, tmp_path)) == {"train": 8}
-    assert split_words(shared, listed(shared, tmp_path)).startswith("data.split_from is share: 10 % ")
+    assert split_sentence(shared, listed(shared, tmp_path)).startswith("data.split_from is share: 10 % ")
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
