@@ -25,7 +25,8 @@ from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from trainer import catalog, config
 from trainer.messages import Classify, Failure, Question
-from trainer.store import RunRow, Workspace
+from trainer.store import Items, RunLog, RunRow, Workspace, write_snapshot
+from trainer.store.snapshot_files import snapshot_name
 
 
 class FakeJobs(QObject):
@@ -166,6 +167,62 @@ def test_it_begins_with_an_empty_state_and_the_words_that_fit_the_run(view: Clas
     assert view.questions.labels == catalog.prompt_suites()["scenes"].classes
     assert context.client.warmed[-1] == (1, 2)
     assert view.command() is None
+
+
+def of_captions(context: Context, captions: list[str], labels: list[str] | None = None) -> int:
+    """Return a run on captioned pairs, with one snapshot; on a folder of the classes `labels`, if given."""
+    data = config.Folder(path="/pairs") if labels is None else config.ClassFolder(path="/birds")
+    run = context.workspace.runs.create(config.Run(name="pairs", data=data))
+    n, name = len(captions), snapshot_name(dataset="pairs", split="heldout", step=4)
+    vectors = np.eye(n, 8, dtype=np.float32)
+    items = Items(np.arange(n), [f"{i}.png" for i in range(n)], captions, labels or [""] * n, ["heldout"] * n, {})
+    with RunLog.claim(context.workspace, run) as log:
+        folder, about = log.folder / "snapshots" / name, {"dataset": "pairs", "split": "heldout", "model": "pairs"}
+        write_snapshot(folder, image=vectors, text=vectors, items=items, step=4, **about)
+        log.snapshot(4, "pairs", "heldout", folder, n, 8)
+        log.status("finished")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("captions", "labels", "expected", "template"),
+    [
+        (["a red kite", 'the "moon", at night'] * 3, None, ("a red kite", 'the "moon", at night'), "{}"),
+        (["a photo of an owl.", "a photo of a crow."] * 2, ["owl", "crow"] * 2, ("crow", "owl"), "a photo of a(n) {}."),
+    ],
+)
+def test_a_run_on_captions_is_asked_its_captions(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path], captions, labels, expected, template
+) -> None:
+    """The labels come from the run's data, an edited form does not change them back, and an image gets its bars."""
+    context.selection.run_a = of_captions(context, captions, labels)
+    view.refresh()
+    qtbot.waitUntil(lambda: view.questions.labels == expected)
+    assert view.questions.templates == (template,)
+    assert view.questions.templates_edit.toPlainText() == template
+    view.take([images["a-red"]])
+    qtbot.waitUntil(lambda: len(view.bars.columns) == 2 and all(column.shares for column in view.bars.columns))
+    assert set(view.bars.names) == set(expected)
+    assert "Predicting" not in label(view, "classifyVerdict")
+    # A change of the font is no change of the text: the labels stay those of the run.
+    view.questions.templates_edit.textChanged.emit()
+    assert view.questions.suite == OF_THE_RUN
+
+
+def test_waiting_for_the_person_is_said_as_such(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    """A run without any caption: labels are asked for, by name, until some are written; the template is there."""
+    context.selection.run_a = context.workspace.runs.create(config.Run(name="new", data=config.Folder(path="/pairs")))
+    view.refresh()
+    view.take([images["a-red"]])
+    words = "Waiting for labels: run A has stored no captions to take them from. Enter some."
+    qtbot.waitUntil(lambda: label(view, "classifyVerdict") == words)
+    assert view.questions.templates == ("a photo of a(n) {}.",)
+    QTest.keyClicks(view.questions.labels_edit, "red, blue")
+    qtbot.waitUntil(lambda: view.bars.names == ("red", "blue"))
+    view.questions.labels_edit.clear()
+    qtbot.waitUntil(lambda: "Waiting for labels: enter them" in label(view, "classifyVerdict"))
 
 
 def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyView, context: Context) -> None:

@@ -19,6 +19,14 @@ def test_labels_are_cut_at_commas_and_lines_and_kept_once() -> None:
     assert "first 5,000" in text_input.labels(",".join(map(str, range(6000)))).remark
 
 
+def test_a_label_with_a_comma_stands_in_quotes() -> None:
+    entries = ("Bonaire, Saint Eustatius and Saba", 'a "moon"', "star", 'the "big", red one')
+    text = text_input.labels_text(entries)
+    assert text.startswith('"Bonaire, Saint Eustatius and Saba", "a ""moon"""')
+    assert text_input.labels(text).entries == entries
+    assert text_input.labels('"red, star\nring').entries == ('"red', "star", "ring")
+
+
 def test_templates_need_a_place_for_the_label() -> None:
     found = text_input.templates("a photo of a {}\nnothing\n\na {}, drawn\na photo of a {}")
     assert found.entries == ("a photo of a {}", "a {}, drawn")

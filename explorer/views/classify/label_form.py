@@ -90,13 +90,21 @@ class Questions(QWidget):
             edit.blockSignals(True)
             edit.setPlainText(text)
             edit.blockSignals(False)
+        self._written = self._texts()
         self._announce()
+
+    def _texts(self) -> tuple[str, str]:
+        return self.labels_edit.toPlainText(), self.templates_edit.toPlainText()
 
     def _choose_suite(self) -> None:
         if self.suite != OWN:
             self.suite_wanted.emit(self.suite)
 
     def _edited(self) -> None:
+        # Qt announces a change of the text also where only its font has changed.
+        if self._texts() == self._written:
+            return
+        self._written = self._texts()
         self.choose(OWN)
         self._later.start()
 
