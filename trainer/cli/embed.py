@@ -104,11 +104,12 @@ def _embed_set(args: argparse.Namespace) -> int:
 
 
 def _paths(args: argparse.Namespace) -> list[str]:
+    from trainer.data.folder import images_below
     from trainer.images import SUFFIXES
 
     if args.folder is None:
         return list(args.images or ())
-    found = sorted(str(p) for p in args.folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    found = [str(path) for path in images_below(args.folder)]
     if not found:
         raise EmbedError(f"There are no images in {args.folder}. Choose a folder with {', '.join(sorted(SUFFIXES))}.")
     return found
