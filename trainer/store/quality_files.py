@@ -58,7 +58,8 @@ class Judgment:
         trained: Whether a run was trained on these pairs.
         pairs: How many were judged.
         suspected: How many of them are suspected.
-        planted: How many captions were exchanged in memory; 0 where nothing was planted.
+        planted: How many captions were exchanged in memory; 0 where nothing was planted. Of learned pairs, among these
+            or among held-out ones, where fewer are detected.
         detected: How many of those are suspected.
     """
 

@@ -10,7 +10,8 @@ the run's unmatched cosines. A pair is suspected where its margin is below media
 the run's own margins, and neither its caption nor its image ranks first; with two runs, where both say so. A run \
 that learned its pairs by heart sees none of their mistakes, so each check plants mispairs in memory: captions of 3 % \
 of the pairs (50 at least, a tenth at most) are exchanged and searched for by the same rule. A learned pair's planted \
-caption is raised by what training gave the pairs: the median margin of training pairs less that of held-out ones. \
+caption is raised by what training gave the pairs, the median margin of training pairs less that of held-out ones; \
+where fewer are detected among held-out pairs, that share counts. \
 Where the 95 % interval of the detected share does not lie above 50 %, the run cannot tell, and finding nothing says \
 nothing. Training pairs are judged by the run that detects the most planted ones: run A, or one of the three newest \
 others of the same picture size that did not learn them. Captions that are nearly right are harder to find than \

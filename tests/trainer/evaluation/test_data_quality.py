@@ -142,3 +142,14 @@ def test_pairs_are_judged_by_the_run_that_detects_the_most_planted_ones():
     assert chosen.tolist() == [1] * 200 + [0] * 200
     judgment = apart.judgment("train", half)
     assert (judgment.pairs, judgment.suspected, judgment.trained) == (200, 1, False)
+
+
+@pytest.mark.slow
+def test_a_run_is_trusted_no_more_on_what_it_learned_than_on_what_it_did_not(checked: Workspace, capsys):
+    """Runs of eight steps on 24 held-out pairs: two are planted there, which says nothing."""
+    assert main(["data", "quality", "1", "--workspace", str(checked.folder)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "cannot tell" in line]
+    assert len(lines) >= 2
+    found = read_quality(checked.runs.get(1).folder, [(1, None)])
+    shares = {one.split: one.detected / one.planted if one.planted else -1 for one in found.judgments}
+    assert shares["train"] <= min(shares.values())
