@@ -17,6 +17,7 @@ from trainer.analysis.intervals import wilson
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.significance import Paired, paired_bootstrap, paired_shares
 from trainer.analysis.similarity import hardest_texts, matched_cosines
+from trainer.analysis.units import bootstrap_groups
 
 SIZES: Final = (50, 200, 1000)
 APART: Final = 1.5
@@ -88,7 +89,7 @@ def levels(seed: int = 0) -> Iterator[Level]:
 
 
 def _separations(n: int, samples: int, rng: np.random.Generator) -> Iterator[Coverage]:
-    group_of, held = counting.anchor_groups(n), dict.fromkeys(counting.SURE, 0)
+    group_of, held = bootstrap_groups(n), dict.fromkeys(counting.SURE, 0)
     truth = {"auc": 0.5 * (1 + math.erf(APART / 2)), "d_prime": APART}
     for seed in range(samples):
         own = rng.standard_normal((n, 1)) * math.sqrt(0.5)

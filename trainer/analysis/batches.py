@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.tiles import exact
+from trainer.analysis.units import Units
 
 MOST_LIKELY: Final = 50
 """Likely false negatives of a batch that are returned at most."""
@@ -47,8 +48,20 @@ def seen_by(
     return hopfield_retrieval(text, text, beta), hopfield_retrieval(image, text, beta)
 
 
-def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], inv_tau: float) -> BatchWeights:
+def batch(
+    anchors: Float[np.ndarray, "n d"],
+    samples: Float[np.ndarray, "n d"],
+    inv_tau: float,
+    right: Bool[np.ndarray, "n n"] | None = None,
+) -> BatchWeights:
     """Return the batch of matched rows at this temperature.
+
+    Args:
+        anchors: Row i is matched with row i of the samples.
+        samples: What they are compared with.
+        inv_tau: Of the logits.
+        right: Samples that are right answers to an anchor, too: they are no negatives, and have no weight. None: none
+            but the match is.
 
     Raises:
         ValueError: Fewer than 2 rows: nothing is left once the match is left out.
@@ -57,13 +70,16 @@ def batch(anchors: Float[np.ndarray, "n d"], samples: Float[np.ndarray, "n d"], 
     if n < 2:
         raise ValueError("a batch needs at least 2 pairs")
     logits = inv_tau * (exact(anchors).astype(np.float64) @ exact(samples).astype(np.float64).T)
-    infonce = _softmax(logits)
-    without = logits.copy()
+    without = logits.copy() if right is None else np.where(right, -np.inf, logits)
+    np.fill_diagonal(without, np.diag(logits))
+    infonce = _softmax(without)
     np.fill_diagonal(without, -np.inf)
     infoloob = _softmax(without)
-    # 1 - p as such would round to 0 from 1e-16 on.
+    # 1 - p as such would round to 0 from 1e-16 on. Without any negative, p is 1.
     top = without.max(1)
-    rest = top + np.log(np.exp(without - top[:, None]).sum(1))
+    finite = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        rest = finite + np.log(np.exp(without - finite[:, None]).sum(1))
     unsaturated = np.exp(-np.logaddexp(0.0, np.diag(logits) - rest))
     return BatchWeights(logits, infonce, infoloob, unsaturated)
 
@@ -85,23 +101,30 @@ def likely_false_negatives(
     batch: BatchWeights,
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
-    groups: Int[np.ndarray, " n"],
+    units: Units,
     *,
+    masked: bool = False,
     least: float = 0.9,
     most: int = MOST_LIKELY,
 ) -> list[tuple[int, int, float, float, str]]:
     """Return likely false negatives: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
 
-    A negative is likely false where it has the anchor's own caption, or where the two texts, or the two images, lie
-    at a cosine of at least `least`. Each unordered pair once, the largest weight first.
+    A negative is likely false where its caption is a right answer to the anchor's picture, or the other way round, or
+    where the two texts, or the two images, lie at a cosine of at least `least`. Each unordered pair once, the largest
+    weight first. Where right answers are `masked`, these are no negatives.
     """
     texts, images = (_cosines(part) for part in (text, image))
-    same = groups[:, None] == groups[None, :]
+    rows = np.arange(len(units))
+    right = units.right(rows, rows)
+    same = right | right.T
+    if masked:
+        texts, images = (np.where(right & right.T, -np.inf, part) for part in (texts, images))
+        same = right ^ right.T
     weight = np.maximum(batch.infoloob, batch.infoloob.T)
     found = []
     for i, j in zip(*np.nonzero(np.triu(same | (texts >= least) | (images >= least), 1)), strict=True):
         if same[i, j]:
-            reason, cosine = "same caption", 1.0
+            reason, cosine = _same(units, i, j), 1.0
         elif texts[i, j] >= images[i, j]:
             reason, cosine = "texts alike", float(texts[i, j])
         else:
@@ -112,9 +135,17 @@ def likely_false_negatives(
     return found[:most]
 
 
+def _same(units: Units, i: int, j: int) -> str:
+    if units.caption[i] == units.caption[j]:
+        return "same caption"
+    return "same picture" if units.picture[i] == units.picture[j] else "right answer"
+
+
 def _softmax(logits: np.ndarray) -> np.ndarray:
-    weights = np.exp(logits - logits.max(1, keepdims=True))
-    return weights / weights.sum(1, keepdims=True)
+    top = logits.max(1, keepdims=True)
+    weights = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
+    total = weights.sum(1, keepdims=True)
+    return weights / np.where(total > 0, total, 1.0)
 
 
 def _cosines(vectors: np.ndarray) -> np.ndarray:

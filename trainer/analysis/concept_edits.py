@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.concepts import StandardizedRows
-from trainer.analysis.distinct import DistinctItems
+from trainer.analysis.distinct import DistinctItems, in_order
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sparse_dictionary import Codes, SparseDictionary
 
@@ -25,6 +25,7 @@ class ConceptSpaces:
         held: Places of the pairs that were not learned from.
         texts: Which of their captions are right for which image.
         rows: Of the pairs in the first run's snapshot.
+        pictures: Of each pair, the number of its picture; None: all differ.
     """
 
     dictionary: SparseDictionary
@@ -33,6 +34,7 @@ class ConceptSpaces:
     held: Int[np.ndarray, " h"]
     texts: DistinctItems
     rows: Int[np.ndarray, " n"]
+    pictures: Int[np.ndarray, " n"] | None = None
 
     def direction(self, concept: int, space: int) -> Float[np.ndarray, " d"]:
         """Return the concept's direction in a space, at its standardized scale."""
@@ -123,14 +125,16 @@ def zero_shot_without(
 def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, strength: float, k: int) -> list[int]:
     """Return the places of the k images nearest to the query's image plus `strength` typical strengths of a concept.
 
-    The query itself is left out.
+    The query's picture is left out, and of equal pictures the first one counts.
     """
     n, own = len(of.rows), of.spaces[space]
     moved = own.rows[query] + strength * of.typical(concept) * of.direction(concept, space)
     asked = on_the_sphere(moved[None], own, text=False)[0]
     near = on_the_sphere(own.rows[:n], own, text=False) @ asked
-    near[query] = -np.inf
-    return np.argsort(-near, kind="stable")[:k].tolist()
+    order = np.argsort(-near, kind="stable")
+    pictures = np.arange(n) if of.pictures is None else of.pictures
+    order = order[pictures[order] != pictures[query]]
+    return order[in_order(pictures[order])[1][:k]].tolist()
 
 
 def nearest_words(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,9 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.cluster_words import words_of
-from trainer.analysis.distinct import DistinctItems
+from trainer.analysis.distinct import DistinctItems, in_order
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sparse_dictionary import SparseDictionary, explained, matched, principal
+from trainer.analysis.units import Unit, Units
 
 OWN: Final = 0.7
 """A concept with a greater part in one run is that run's own."""
@@ -74,20 +76,35 @@ class StandardizedRows:
     scale: float
 
 
-def learned_and_held(n: int) -> tuple[Int[np.ndarray, " t"], Int[np.ndarray, " h"]]:
-    """Return the places of the pairs to learn from, and of a fifth that is held out; the same for the same n."""
-    order = np.random.default_rng(0).permutation(n)
-    return np.sort(order[n // 5 :]), np.sort(order[: n // 5])
+def learned_and_held(units: Units) -> tuple[Int[np.ndarray, " t"], Int[np.ndarray, " h"], Unit]:
+    """Return the places of the pairs to learn from, of those held out, and what is not in both.
+
+    A fifth of the pictures is held out with all of their captions: linked components, or, where nearly all pictures are
+    linked by captions that they share, pictures alone.
+    """
+    share = (units.count("picture") // 5) / max(units.count("picture"), 1)
+    for unit in ("group", "picture"):
+        with suppress(ValueError):
+            learned, held = units.split(0, share, unit)
+            if unit == "picture" or units.taken(held).count("picture") >= share * units.count("picture") / 2:
+                return learned, held, unit
+    raise ValueError("too few pictures to hold some out")
+
+
+def once(units: Units, places: Int[np.ndarray, " k"]) -> Int[np.ndarray, " r"]:
+    """Return the rows of some pairs, each picture and each caption once: rows of images, then n more of captions."""
+    chosen = units.taken(places)
+    return np.concatenate([places[chosen.rows("picture")], len(units) + places[chosen.rows("caption")]])
 
 
 def standardized(
-    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], learned: Int[np.ndarray, " t"]
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], learned: Int[np.ndarray, " r"]
 ) -> StandardizedRows:
-    """Return the rows of one run, centered and scaled by the pairs that are learned from."""
-    sides = [np.asarray(side, np.float32) for side in (image, text)]
-    means = [side[learned].mean(axis=0) for side in sides]
+    """Return the rows of one run, centered and scaled by those that are learned from, as `once` gives them."""
+    sides, n = [np.asarray(side, np.float32) for side in (image, text)], len(image)
+    means = [side[own].mean(axis=0) for side, own in zip(sides, (learned[learned < n], learned[learned >= n] - n))]
     centered = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
-    of = np.concatenate([learned, learned + len(image)])
+    of = learned
     scale = float(np.sqrt((np.float64(centered[of]) ** 2).sum(axis=1).mean())) or 1.0
     return StandardizedRows(centered / np.float32(scale), means[0], means[1], scale)
 
@@ -104,8 +121,9 @@ def concepts_of(
     stability: Float[np.ndarray, " m"],
     captions: Sequence[str],
     rows: Int[np.ndarray, " n"],
+    units: Units,
 ) -> tuple[Concept, ...]:
-    """Return the concepts that any row has, most frequent first.
+    """Return the concepts that any row has, most frequent first; each picture and each caption counts once.
 
     Args:
         dictionary: Whose concepts they are.
@@ -113,15 +131,19 @@ def concepts_of(
         stability: Of each concept of the dictionary.
         captions: Of the pairs.
         rows: Of the pairs in the snapshot.
+        units: Which of the pairs are one picture or one caption.
     """
     n, parts = len(captions), dictionary.shares()
+    single = codes[once(units, np.arange(n))]
+    images = units.count("picture")
     by_pair = codes[:n] + codes[n:]
     names = concept_words(by_pair, captions)
     found = []
-    for number in np.argsort(-(codes > 0).sum(axis=0), kind="stable").tolist():
-        if not (total := float(codes[:, number].sum())):
+    for number in np.argsort(-(single > 0).sum(axis=0), kind="stable").tolist():
+        if not (total := float(single[:, number].sum())):
             continue
-        best = np.argsort(-by_pair[:, number], kind="stable")[:PICTURES]
+        best = np.argsort(-by_pair[:, number], kind="stable")
+        best = best[in_order(units.picture[best])[1][:PICTURES]]
         best = best[by_pair[best, number] > 0]
         strengths = by_pair[best, number] / by_pair[best[0], number]
         found.append(
@@ -129,8 +151,8 @@ def concepts_of(
                 number,
                 names[number],
                 tuple(parts[number].tolist()),
-                float((codes[:, number] > 0).mean()),
-                float(codes[:n, number].sum()) / total,
+                float((single[:, number] > 0).mean()),
+                float(single[:images, number].sum()) / total,
                 float(stability[number]),
                 tuple(rows[best].tolist()),
                 tuple(strengths.tolist()),
@@ -174,7 +196,7 @@ def kept_by(
     train: Float[np.ndarray, "t d"],
     spaces: Sequence[StandardizedRows],
     held: Int[np.ndarray, " h"],
-    texts: DistinctItems,
+    units: Units,
 ) -> tuple[Kept, ...]:
     """Return what of each space the dictionary, and as many principal components as a row has concepts, keep.
 
@@ -185,9 +207,10 @@ def kept_by(
         train: The rows that were learned from; the components are theirs.
         spaces: What `rows` consist of.
         held: Pairs that were not learned from; all numbers are of these.
-        texts: Which of their captions are right for which image.
+        units: Which of all pairs are one picture or one caption: explained variance counts each once.
     """
-    n = len(rows) // 2
+    n, texts = len(rows) // 2, units.taken(held).matching.texts
+    single = once(units.taken(held), np.arange(len(held)))
     both = np.concatenate([held, held + n])
     components = principal(train, dictionary.active).astype(np.float32)
     versions = (rows[both], dictionary.rebuilt(codes[both]), rows[both] @ components.T @ components)
@@ -196,7 +219,7 @@ def kept_by(
         own = slice(start, start := start + space.rows.shape[1])
         original, *others = (version[:, own] for version in versions)
         recall = tuple(_recall(part, space, texts) for part in (original, *others))
-        found.append(Kept(tuple(explained(original, part) for part in others), recall))  # type: ignore[arg-type]
+        found.append(Kept(tuple(explained(original[single], part[single]) for part in others), recall))  # type: ignore[arg-type]
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact, inner_products, ranked, row_blocks
 
 SQUARE: Final = 4_096
@@ -165,7 +166,7 @@ def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarr
 
 
 def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return linear centered kernel alignment, 0 to 1: 1 for rotation, scaling and translation only.
+    """Return linear centered kernel alignment, 0 to 1 (cut off there): 1 for rotation, scaling and translation only.
 
     `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
     anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
@@ -179,7 +180,7 @@ def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]
             gram += product
     shared, own_1, own_2 = (float((gram**2).sum()) for gram in grams)
     tiny = 1e-24 * max(len(first), 1) ** 2
-    return shared / float(np.sqrt(own_1 * own_2)) if min(own_1, own_2) > tiny else float("nan")
+    return min(shared / float(np.sqrt(own_1 * own_2)), 1.0) if min(own_1, own_2) > tiny else float("nan")
 
 
 def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -193,7 +194,7 @@ def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
     """Return `linear_cka` from known profiles, accurate to about 1e-5, with one product instead of three."""
-    return float(np.square(first.T @ second, dtype=np.float64).sum())
+    return float(np.minimum(np.square(first.T @ second, dtype=np.float64).sum(), 1.0))
 
 
 def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
@@ -220,7 +221,7 @@ def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
 
 def rsa_of_profiles(first: Float[np.ndarray, " m"], second: Float[np.ndarray, " m"]) -> float:
     """Return `rsa` from known profiles, each computed once for a whole matrix."""
-    return float(first @ second) if len(first) else float("nan")
+    return float(np.clip(first @ second, -1.0, 1.0)) if len(first) else float("nan")
 
 
 def compare_spaces(
@@ -229,10 +230,11 @@ def compare_spaces(
     """Return linear CKA, RSA (of at most `most_rsa` rows) and mean overlap of `k` neighbors for all pairs of spaces.
 
     A symmetric matrix for each; NaN where a space does not vary. What is computed of one space alone is computed once.
+    Rows must be of different units: copies are neighbors of each other in any space.
     """
     count = len(spaces)
     found = {key: np.full((count, count), np.nan) for key in ("cka", "rsa", "neighbors")}
-    few = np.sort(np.random.default_rng(1).choice(len(spaces[0]), min(len(spaces[0]), most_rsa), replace=False))
+    few = at_most(len(spaces[0]), most_rsa, seed=1)
     near: list[np.ndarray] = []
     ranked: list[np.ndarray] = []
     profiles: list[np.ndarray] = []

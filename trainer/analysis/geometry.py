@@ -5,17 +5,29 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.distinct import Matching
 from trainer.analysis.tiles import exact, row_blocks
 
 
 def modality_gap(
-    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "m d"]
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "m d"], matched: Matching | None = None
 ) -> tuple[Float[np.ndarray, " d"], float]:
     """Return mean image minus mean text, and its norm.
 
+    With `matched` each picture counts once, against the mean of its own captions: a picture of five captions weighs no
+    more than one of a single caption, and where every picture equals its captions there is no gap.
+
     Liang et al., Mind the Gap: Understanding the Modality Gap, 2022, https://arxiv.org/abs/2203.02053
     """
-    gap = exact(image).mean(0, dtype=np.float64) - exact(text).mean(0, dtype=np.float64)
+    if matched is None:
+        gap = exact(image).mean(0, dtype=np.float64) - exact(text).mean(0, dtype=np.float64)
+        return gap, float(np.linalg.norm(gap))
+    sizes = np.diff(matched.texts.starts)
+    weights = np.bincount(matched.texts.right, np.repeat(1 / sizes, sizes), len(matched.texts)) / len(sizes)
+    captions, mean = matched.texts.gallery(text), np.zeros(text.shape[1])
+    for rows in row_blocks(len(captions), text.shape[1]):
+        mean += weights[rows] @ captions[rows].astype(np.float64)
+    gap = exact(matched.images.gallery(image)).mean(0, dtype=np.float64) - mean
     return gap, float(np.linalg.norm(gap))
 
 

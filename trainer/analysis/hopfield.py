@@ -92,7 +92,7 @@ class Trail:
         states: Before the first and after each update; not normalized.
         energies: Of each state; never rises (Ramsauer et al., 2020, theorem 1).
         numbers: Effective number of patterns of each state's retrieval.
-        converged: Whether the last update moved the state by less than the tolerance.
+        converged: Whether the last state is nearer to its limit than the tolerance.
     """
 
     states: Float[np.ndarray, "t d"]
@@ -119,11 +119,15 @@ def updates(
     stored: Float[np.ndarray, "n d"],
     beta: float,
     *,
-    most: int = 50,
+    most: int = 200,
     tolerance: float = 1e-5,
     progress: Progress | None = None,
 ) -> Trail:
     """Iterate `xi <- X^T softmax(beta X xi)` to a fixed point and return all states.
+
+    Near a fixed point every update moves the state by a share q of the one before, so that all the further ones
+    together move it by q / (1 - q) of the last: that is compared with the tolerance, not the last one, which says
+    little where q is near 1.
 
     CLOOB makes one such update and normalizes its result; here nothing is normalized, because only then the energy
     falls. Memory is O(n).
@@ -131,6 +135,7 @@ def updates(
     stored, xi = exact(stored), np.asarray(state, np.float64)
     largest = float(np.einsum("nd,nd->n", stored, stored).max())
     states, energies, numbers, converged = [], [], [], False
+    before, rounding = math.inf, 8 * float(np.finfo(stored.dtype).eps)
     for step in range(most + 1):
         logits = beta * (stored @ xi.astype(stored.dtype)).astype(np.float64)
         top = logits.max()
@@ -144,8 +149,11 @@ def updates(
         if progress:
             progress(step / most, "Updating the query")
         after = ((weights / total).astype(stored.dtype) @ stored).astype(np.float64)
-        converged = float(np.linalg.norm(after - xi)) < tolerance
-        xi = after
+        moved = float(np.linalg.norm(after - xi))
+        share = moved / before if before > 0 else 0.0
+        left = moved * share / (1 - share) if share < 1 else math.inf
+        converged = moved < rounding or max(moved, left) < tolerance
+        xi, before = after, moved
     return Trail(np.array(states), np.array(energies), np.array(numbers), converged)
 
 

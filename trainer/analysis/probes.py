@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.distinct import in_order
 from trainer.analysis.intervals import wilson
 from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.units import Unit, Units, units_of_numbers
 
 
 @dataclass(frozen=True)
@@ -17,11 +19,11 @@ class Probe:
     """The accuracy of a linear probe for an attribute.
 
     Attributes:
-        accuracy: Share of the tried rows that are read rightly.
-        low, high: 95 % interval of it (Wilson).
-        chance: Share of the commonest value among the tried rows: what guessing gets.
+        accuracy: Share of the tried units that are read rightly.
+        low, high: 95 % interval of it (Wilson), n being the units.
+        chance: Share of the tried units that have the value most frequent among the fitted ones: what guessing gets.
         values: How many values the attribute has.
-        fitted, tried: Rows it was fitted on and rows it was tried on.
+        fitted, tried: Pictures (groups of linked captions) it was fitted on and tried on; none is in both.
         balanced: Mean over values of the share read rightly.
     """
 
@@ -108,7 +110,10 @@ def fit_softmax(
 def probe(
     vectors: Float[np.ndarray, "n d"],
     words: Sequence[str],
+    units: Units | None = None,
     *,
+    unit: Unit = "picture",
+    apart: Unit = "picture",
     held_out: float = 0.3,
     decay: float = 1e-3,
     seed: int = 0,
@@ -116,18 +121,38 @@ def probe(
 ) -> Probe:
     """Return the held-out accuracy of a logistic regression for the attribute `words`.
 
-    The split is drawn from the seed and depends on nothing else, so every run is tried on the same rows. Directions
-    are scaled alike (mean 0, deviation 1 of the fitted rows), or a narrow cone would be harder to read than a wide one.
+    Units are held out, never rows: were one of a picture's captions fitted and another tried, the probe would be tried
+    on what it has learned by heart. The split is drawn from the seed
+    and depends on nothing else, so every run is tried on the same units. Directions are scaled alike (mean 0, deviation
+    1 of the fitted rows), or a narrow cone would be harder to read than a wide one.
+
+    Args:
+        vectors: What is read.
+        words: The value of each row.
+        units: Which rows are equal; None: each is a unit.
+        unit: What the vectors are of: each counts once for every value that it has.
+        apart: What is held out as a whole: a picture, or all captions that are linked by pictures.
+        held_out: Share of the units that are tried.
+        decay: Of the weights.
+        seed: Of the split.
+        progress: Told the share of the iterations.
 
     Raises:
-        ValueError: Fewer than 4 rows, or one value only.
+        ValueError: Fewer than 4 units, one value only, or no two values with two units each, so that what is tried
+            could not have been learned.
     """
     names, targets = np.unique(np.asarray(words, dtype=str), return_inverse=True)
-    if len(targets) < 4 or len(names) < 2:
-        raise ValueError("a probe needs at least 4 rows and 2 values")
-    order = np.random.default_rng(seed).permutation(len(targets))
-    tried, fitted = np.split(order, [max(1, round(held_out * len(order)))])
-    rows = exact(vectors)
+    units = units_of_numbers(np.arange(len(targets)), np.arange(len(targets))) if units is None else units
+    # One row for each value of a unit: copies would weigh more in the fit, and be tried more than once.
+    once = in_order(units.of(unit) * max(len(names), 1) + targets)[1]
+    units, targets, rows = units.taken(once), targets[once], exact(vectors[once])
+    number = units.of(apart)
+    if units.count(apart) < 4 or len(names) < 2:
+        raise ValueError("a probe needs at least 4 items and 2 values")
+    of_values = np.bincount(targets[in_order(number * len(names) + targets)[1]])
+    if (of_values > 1).sum() < 2:
+        raise ValueError("no two values have two items each, so none can be learned from one and tried on another")
+    fitted, tried = units.split(seed, held_out, apart)
     mean = rows[fitted].mean(0, dtype=np.float64)
     spread = rows[fitted].std(0, dtype=np.float64)
     # A direction without variance says nothing; dividing by its rounding errors would make it shout.
@@ -135,14 +160,20 @@ def probe(
     weights = fit_softmax((rows[fitted] - mean) / scale, targets[fitted], len(names), decay=decay, progress=progress)
     said = (((rows[tried] - mean) / scale) @ weights[:-1] + weights[-1]).argmax(1)
     right = said == targets[tried]
-    accuracy = float(right.mean())
+    accuracy, tested = _share_of_units(right, number[tried]), len(np.unique(number[tried]))
     there = np.unique(targets[tried])
     return Probe(
         accuracy,
-        *wilson(accuracy, len(tried)),
-        chance=float(np.bincount(targets[tried]).max() / len(tried)),
+        *wilson(accuracy, tested),
+        chance=_share_of_units(targets[tried] == np.bincount(targets[fitted]).argmax(), number[tried]),
         values=len(names),
-        fitted=len(fitted),
-        tried=len(tried),
+        fitted=len(np.unique(number[fitted])),
+        tried=tested,
         balanced=float(np.mean([right[targets[tried] == value].mean() for value in there])),
     )
+
+
+def _share_of_units(right: Bool[np.ndarray, " n"], number: Int[np.ndarray, " n"]) -> float:
+    """Return the mean over units of the share of their rows that are right."""
+    place = in_order(number)[0]
+    return float((np.bincount(place, right) / np.bincount(place)).mean())

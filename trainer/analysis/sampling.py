@@ -6,16 +6,17 @@ import numpy as np
 from jaxtyping import Int
 
 
-def at_most(rows: Int[np.ndarray, " n"] | int, most: int) -> Int[np.ndarray, " k"]:
-    """Return all rows, or a random sample of `most` if there are more; ascending.
+def at_most(rows: Int[np.ndarray, " n"] | int, most: int, *, seed: int = 0) -> Int[np.ndarray, " k"]:
+    """Return all rows, or a random sample of `most` if there are more; ascending. Rows must be of different units.
 
     The draw is the same each time: what is computed with it does not change from one look to the next.
 
     Args:
         rows: The rows, or how many there are (0 to n - 1).
         most: How many are taken at the most.
+        seed: Of the draw.
     """
     n = rows if isinstance(rows, int) else len(rows)
     if n <= most:
         return np.arange(n) if isinstance(rows, int) else rows
-    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))

@@ -21,9 +21,6 @@ from trainer.analysis.unmatched import Hardest, cosine_blocks
 FINE: Final = 4000
 """Bins between the smallest and the largest cosine: a narrow cone of embeddings has as many as a wide one."""
 
-GROUPS: Final = 256
-"""Most groups of anchors that a bootstrap draws from."""
-
 SAMPLE: Final = 100_000
 """Unmatched pairs drawn where they are sampled."""
 
@@ -81,12 +78,6 @@ def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> 
     places = np.concatenate([first, second])
     below = (np.searchsorted(v, places, side="right") / len(v) for v in (first, second))
     return float(np.abs(np.subtract(*below)).max())
-
-
-def anchor_groups(n: int, seed: int = 0) -> Int[np.ndarray, " n"]:
-    """Return the group of each of `n` anchors: its own up to `GROUPS`, else random groups of equal size."""
-    groups = np.arange(n) % GROUPS
-    return groups if n <= GROUPS else np.random.default_rng(seed).permutation(groups)
 
 
 def fine_counts(
@@ -234,8 +225,9 @@ def intervals(
 ) -> dict[str, tuple[float, float]]:
     """Return 95 % bootstrap intervals of AUC and d' over the anchors; NaN with fewer than 2 groups.
 
-    The percentile bootstrap of Efron (1979) over groups of anchors: the cosines of one image are not independent of
-    each other, so whole images are drawn, with all that was counted of them. Overlap and KS have none, see `SURE`.
+    The percentile bootstrap of Efron (1979) over groups of anchors, those of `Units.bootstrap_groups`: the cosines of
+    one picture, with all of its captions, are not independent of each other, so whole pictures are drawn, with all that
+    was counted of them. Overlap and KS have none, see `SURE`.
     """
     groups = len(matched)
     if groups < 2:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import Matching, in_order, matching
+from trainer.analysis.sampling import at_most
 
 Unit = Literal["picture", "caption", "pair", "group"]
 """What counts as one; a `group` is a linked component: pictures and captions reached from each other by pairs."""
@@ -28,6 +29,8 @@ EQUALITY_WORDS: Final[dict[Equality, str]] = {
     "vectors": "equal embeddings",
     "none": "not known: each row counts as one",
 }
+UNIT_OF: Final[dict[str, Unit]] = {"image": "picture", "text": "caption"}
+"""Modality -> what counts as one of it."""
 GROUPS: Final = 256
 """Most groups that a bootstrap draws from."""
 
@@ -39,7 +42,8 @@ class Units:
     Made by `units_of(snapshot)` or `units_of_numbers`. Where every row has a picture and a caption of its own, all
     methods give what the same draw over rows gives.
 
-    * Rows that stand for units: `rows("picture")`, `rows("caption")`, `rows("pair")`; how many: `count(unit)`.
+    * Rows that stand for units: `rows("picture")`, `rows("caption")`, `rows("pair")`; how many: `count(unit)`. What is
+      measured of images alone is measured of `rows(UNIT_OF["image"])`, of texts alone of `rows(UNIT_OF["text"])`.
     * Right answers: `right(images, texts)` for a block of cells (the mask of a batch), `matching` for rankings.
     * `split(seed, share, unit)` draws whole units for training and test; `sample(most, unit)` whole units.
     * `bootstrap_groups(rows, unit)` numbers what a bootstrap of the questions `rows` has to draw as one.
@@ -88,9 +92,10 @@ class Units:
         """Return how many different ones there are."""
         return int(self.of(unit).max(initial=-1)) + 1
 
-    def rows(self, unit: Unit) -> Int[np.ndarray, " u"]:
-        """Return the first row of each; ascending."""
-        return in_order(self.of(unit))[1]
+    def rows(self, unit: Unit, most: int | None = None) -> Int[np.ndarray, " u"]:
+        """Return the first row of each, or of `most` drawn at random, the same each time; ascending."""
+        first = in_order(self.of(unit))[1]
+        return first if most is None else at_most(first, most)
 
     def taken(self, rows: Int[np.ndarray, " k"]) -> Units:
         """Return the units of some rows alone: right answers are those among these rows."""
@@ -101,11 +106,11 @@ class Units:
 
         It is where some pair has both. Links through third pairs make nothing right.
         """
-        if not (len(self) and len(images) and len(texts)):
-            return np.zeros((len(images), len(texts)), bool)
-        cells = self._edge(self.picture[images][:, None], self.caption[texts][None, :])
-        place = np.searchsorted(self._edges, cells).clip(max=len(self._edges) - 1)
-        return self._edges[place] == cells
+        return self._is_edge(self._edge(self.picture[images][:, None], self.caption[texts][None, :]))
+
+    def right_pairs(self, images: Int[np.ndarray, " m"], texts: Int[np.ndarray, " m"]) -> Bool[np.ndarray, " m"]:
+        """Return whether the caption of row `texts[i]` is a right answer to the picture of row `images[i]`."""
+        return self._is_edge(self._edge(self.picture[images], self.caption[texts]))
 
     def split(
         self, seed: int, share: float, unit: Unit = "group"
@@ -140,17 +145,24 @@ class Units:
         tested = held[numbers]
         return np.flatnonzero(~tested), np.flatnonzero(tested)
 
-    def sample(self, most: int, unit: Unit, *, seed: int = 0) -> Int[np.ndarray, " k"]:
+    def sample(self, most: int, unit: Unit) -> Int[np.ndarray, " k"]:
         """Return all rows of all units, or of `most` units drawn at random; ascending, the same each time."""
         count = self.count(unit)
         if count <= most:
             return np.arange(len(self))
-        return np.flatnonzero(np.isin(self.of(unit), np.random.default_rng(seed).choice(count, most, replace=False)))
+        return np.flatnonzero(np.isin(self.of(unit), at_most(count, most)))
+
+    def alike(self) -> Int[np.ndarray, " k"]:
+        """Return rows with neither a picture nor a caption twice, on which images are compared with texts.
+
+        Where neither repeats these are all rows.
+        """
+        pictures = self.rows("picture")
+        return pictures[in_order(self.caption[pictures])[1]]
 
     def order(self, seed: int, unit: Unit = "pair") -> Int[np.ndarray, " u"]:
         """Return one row of each unit in random order, as batches are drawn."""
-        rows = self.rows(unit)
-        return rows[np.random.default_rng(seed).permutation(len(rows))]
+        return shuffled(self.rows(unit), seed)
 
     def bootstrap_groups(
         self, rows: Int[np.ndarray, " m"] | None = None, unit: Unit = "picture", *, seed: int = 0
@@ -161,6 +173,11 @@ class Units:
         """
         numbers = in_order(self.of(unit) if rows is None else self.of(unit)[rows])[0]
         return bootstrap_groups(int(numbers.max(initial=-1)) + 1, seed)[numbers]
+
+    @property
+    def counted(self) -> str:
+        """What a page says where rows repeat; empty where every row is a pair of its own."""
+        return "" if self.count("picture") == self.count("caption") == len(self) else self.words()
 
     def words(self) -> str:
         """Return `347 pairs: 181 pictures (equal pixels), 251 captions`; `347 pairs` where all differ."""
@@ -174,6 +191,12 @@ class Units:
         count = self.count("picture")
         known = "" if count == len(self) and self.equality != "none" else f" ({EQUALITY_WORDS[self.equality]})"
         return f"{count:,} pictures{known}"
+
+    def _is_edge(self, cells: Int[np.ndarray, "*c"]) -> Bool[np.ndarray, "*c"]:
+        if not cells.size:
+            return np.zeros(cells.shape, bool)
+        place = np.searchsorted(self._edges, cells).clip(max=len(self._edges) - 1)
+        return self._edges[place] == cells
 
     @cached_property
     def _edges(self) -> Int[np.ndarray, " e"]:
@@ -194,6 +217,11 @@ def bootstrap_groups(units: int, seed: int = 0) -> Int[np.ndarray, " units"]:
     """Return the group of each unit of that number: its own up to `GROUPS`, else random ones of equal size."""
     groups = np.arange(units) % GROUPS
     return groups if units <= GROUPS else np.random.default_rng(seed).permutation(groups)
+
+
+def shuffled(units: Int[np.ndarray, " u"], seed: int) -> Int[np.ndarray, " u"]:
+    """Return rows that stand for one unit each in random order."""
+    return units[np.random.default_rng(seed).permutation(len(units))]
 
 
 def equal_vectors(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:

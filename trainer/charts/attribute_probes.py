@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,8 @@ from trainer.charts.snapshot_measures import head_of
 from trainer.charts.spec import Chart
 from trainer.metrics import SPLIT_WORDS, recall_name
 
+FEW: Final = 30
+"""Of fewer tried items an interval is wider than a third."""
 MOST_DRAWN: Final = 8
 """More runs than these are in the tables only."""
 
@@ -55,8 +57,9 @@ def draw(data: Probes, settings: ProbeSettings) -> Panel:
 
 
 _NOTE: Final = (
-    "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the pairs and tested on the "
-    "rest; intervals are Wilson's at 95 %. An attribute that a run explains away is read off it no better than by "
+    "Linear probes: multinomial logistic regression on the embeddings, fitted on 70 % of the distinct pictures "
+    "(linked captions) and tested on the rest; intervals are Wilson's at 95 %. Guessing: always the value that is most "
+    "frequent among the fitted. An attribute that a run explains away is read off it no better than by "
     "chance."
 )
 _OWN: Final = (
@@ -71,8 +74,17 @@ _INDEPENDENT: Final = (
 
 
 def _tried(found: Sequence[Probed]) -> str:
-    counts = (f"{p.name}: n = {next(iter(p.images.values() or p.texts.values())).tried:,} tried" for p in found)
-    return "; ".join(counts) + "."
+    return "; ".join(f"{one.name}: {', '.join(_counts(one))}" for one in found) + "."
+
+
+def _counts(one: Probed) -> Iterator[str]:
+    """Yield how many pictures and captions were tried, and what could not be."""
+    for words, probes in (("pictures", one.images), ("groups of linked captions", one.texts)):
+        if tried := sorted({probe.tried for probe in probes.values()}):
+            few = f", fewer than {FEW}: the numbers say little" if tried[0] < FEW else ""
+            yield f"n = {tried[0]:,} {words} tried{few}"
+    for what, why in one.untried.items():
+        yield f"{what} not tried: {why}"
 
 
 def _attribute_plot(side: str, drawn: Sequence[tuple[Probed, int]], names: Sequence[str]) -> XYPlot:

@@ -10,17 +10,20 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.analysis import batches
-from trainer.analysis.retrieval import groups_of
 from trainer.analysis.tiles import exact
+from trainer.analysis.units import Units
 from trainer.charts.marks import HeatMap, ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshot_measures import (
+    MASK_WORDS,
     Temperatures,
     choose_batch,
     head_of,
     held_out_setting,
     kind_of,
+    masks_duplicates,
     pairs_of,
     temperatures,
 )
@@ -52,6 +55,7 @@ class BatchOfRun(SnapshotLabel):
     Attributes:
         rows: Of the snapshot, ordered by class and caption.
         likely: Likely false negatives, the heaviest first: both places, weight, cosine, and the reason.
+        masked: Whether the run leaves right answers out of the negatives: they have no weight then.
     """
 
     items: Items
@@ -59,6 +63,7 @@ class BatchOfRun(SnapshotLabel):
     warm: Temperatures
     batch: batches.BatchWeights
     likely: tuple[tuple[int, int, float, float, str], ...]
+    masked: bool = False
 
     def anchor(self, settings: BatchSettings) -> int:
         """Return the anchor's place in the batch."""
@@ -78,20 +83,31 @@ def batch_of_run(
     row = choose_batch(workspace, run, target, request, held_out=settings.held_out)
     snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
     progress(0.5, "Weighing the negatives")
-    rows = batch_rows(snapshot, settings.size, settings.number)
+    units = units_of(snapshot)
+    rows = batch_rows(snapshot, units, settings.size, settings.number)
+    own = units.taken(rows)
+    masked, places = masks_duplicates(workspace, run), np.arange(len(rows))
+    right = own.right(places, places) if masked else None
     image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
     side: batches.Side = "pairs" if warm.beta is None else "images"
-    found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau)
-    groups = groups_of([snapshot.items.caption[row] for row in rows.tolist()])
-    likely = batches.likely_false_negatives(found, image, text, groups, least=LEAST_ALIKE)
-    return BatchOfRun(**shown(run, row), items=snapshot.items, rows=rows, warm=warm, batch=found, likely=tuple(likely))
+    found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau, right)
+    likely = batches.likely_false_negatives(found, image, text, own, masked=masked, least=LEAST_ALIKE)
+    return BatchOfRun(
+        **shown(run, row, units),
+        masked=masked,
+        items=snapshot.items,
+        rows=rows,
+        warm=warm,
+        batch=found,
+        likely=tuple(likely),
+    )
 
 
-def batch_rows(snapshot: Snapshot, size: int, number: int) -> Int[np.ndarray, " b"]:
+def batch_rows(snapshot: Snapshot, units: Units, size: int, number: int) -> Int[np.ndarray, " b"]:
     """Return the rows of the batch by class and caption, so that similar pairs are adjacent."""
-    size = min(size, snapshot.n)
-    order = np.random.default_rng(0).permutation(snapshot.n)
-    start = (number * size) % max(snapshot.n - size + 1, 1)
+    order = units.order(0)
+    size = min(size, len(order))
+    start = (number * size) % max(len(order) - size + 1, 1)
     rows = order[start : start + size].tolist()
     items = snapshot.items
     return np.array(sorted(rows, key=lambda row: (items.label[row], items.caption[row], row)))
@@ -110,7 +126,7 @@ def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
             "on the anchor; InfoNCE's diagonal is p, and its negatives together only weigh 1 − p. Click a row for its "
             "anchor.",
             "Pairs of the first training batch, as the run saw them at this step, or held-out ones, drawn from a fixed "
-            "seed. Likely false negatives: the same caption, or a cosine of at least "
+            "seed. Likely false negatives: a right answer (the same caption or picture), or a cosine of at least "
             f"{LEAST_ALIKE:g} between the two texts or the two images.",
             *(_note(one, name) for one, _, name in drawn),
         ),
@@ -130,7 +146,9 @@ def _table(drawn: Sequence[tuple[BatchOfRun, int, str]]) -> NumberTable:
 def _note(one: BatchOfRun, name: str) -> str:
     seen = "images against texts" if one.warm.beta is None else f"U_x against U_y at beta = {one.warm.beta:g}"
     left = f"mean of 1 − p {one.batch.unsaturated.mean():.4f}"
-    return f"{name}: {kind_of(one.split)} pairs, {seen}, 1/tau = {one.warm.inv_tau:.3g}, {left}."
+    return (
+        f"{name}: {kind_of(one.split)} pairs, {seen}, 1/tau = {one.warm.inv_tau:.3g}, {left}{MASK_WORDS[one.masked]}."
+    )
 
 
 def _grids(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> tuple[HeatMap, ...]:
@@ -175,7 +193,7 @@ def _negatives(one: BatchOfRun, index: int, name: str, settings: BatchSettings) 
 def _false_negatives(one: BatchOfRun, index: int, name: str) -> ImageRow:
     cells = []
     for place, (first, second, weight, cosine, reason) in enumerate(one.likely[:MOST_SHOWN], start=1):
-        cosines = "" if reason == "same caption" else f" {cosine:.2f}"
+        cosines = "" if cosine == 1.0 else f" {cosine:.2f}"
         cells.append(_cell(one, first, f"{place}a · {reason}{cosines}"))
         cells.append(_cell(one, second, f"{place}b · weight {_share(weight)}"))
     more = f", the {MOST_SHOWN} heaviest shown" if len(one.likely) > MOST_SHOWN else ""

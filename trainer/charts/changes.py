@@ -92,14 +92,14 @@ def _better(both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
 
 
 def _overlaps(one: Changes, place: int, name: str) -> XYPlot:
-    overlap, edges = one.values["overlap"], np.linspace(0, 1, 13)
+    overlap, edges = one.distinct("overlap"), np.linspace(0, 1, 13)
     shares = 100 * np.histogram(overlap, edges)[0] / max(len(overlap), 1)
     mean = float(overlap.mean()) if len(overlap) else float("nan")
     return XYPlot(
         f"overlap-{place}",
         "Neighbors kept",
         Axis(f"Jaccard overlap of the {one.k} nearest {one.modality}s", 0.0, 1.0),
-        axis_over("share of pairs (%)", [shares], include=(0,)),
+        axis_over("share of {one.modality}s (%)", [shares], include=(0,)),
         (Series(name, run_tone(place), edges, shares, stepped=True, filled=True),),
         cursor=mean,
         note=f"mean {mean:.3f}",
@@ -121,12 +121,12 @@ def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> Nu
         counts = tuple(float("nan") if one is None else float(len(getattr(one, field))) for one in bad)
         lines.append(NumberRow(label, hint, counts, 0))
     lines.append(NumberRow("Pairs compared", "", tuple(float(one.n) for one in data.found), 0))
-    title = "Means over the pairs"
+    title = "Means over the distinct pictures; image ranks: over the captions"
     return NumberTable("numbers", title, tuple(names), tuple(lines), badges=False)
 
 
 def _mean(one: Changes, key: str) -> float:
-    found = one.values.get(key, np.empty(0))
+    found = one.distinct(key) if key in one.values else np.empty(0)
     found = found[np.isfinite(found)]
     return float(found.mean()) if len(found) else float("nan")
 
@@ -141,8 +141,10 @@ def _values(one: Changes, bad: Mispairs | None) -> dict[str, Any]:
     for letter, side in (("a", one.a), ("b", one.b)):
         facts |= {f"run_{letter}": side.run, f"name_{letter}": side.name, f"step_{letter}": side.step}
     facts |= {"dataset": one.a.dataset, "split": one.a.split, "n": one.n, "pairs": one.pairs}
+    facts |= {"pictures": one.units.count("picture"), "captions": one.units.count("caption")}
     facts |= {"k": one.k, "modality": one.modality, "verdict_by": one.verdict_by, "sampled": one.sampled}
-    for key, numbers in one.values.items():
+    for key in one.values:
+        numbers = one.distinct(key)
         known = numbers[np.isfinite(numbers)]
         facts[f"{key}_mean"] = _mean(one, key)
         facts[f"{key}_median"] = float(np.median(known)) if len(known) else float("nan")

@@ -13,9 +13,12 @@ from jaxtyping import Float, Int
 
 from trainer import catalog, config
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels
+from trainer.analysis.distinct import in_order
 from trainer.analysis.sampling import at_most
+from trainer.analysis.units import Units
 from trainer.catalog import PromptSuite
 from trainer.charts import BOTH, ChartError
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -85,8 +88,8 @@ class ClassTask:
         rows: Of the snapshot, ascending.
         truth: Place of each row's class among the labels.
         column: Column of the items that says the class; `label`, or the name of a metadata column.
-        labeled: Rows with a class, before any were drawn.
-        of: Rows of the snapshot.
+        labeled: Rows (distinct pictures) with a class, before any were drawn.
+        of: Rows (distinct pictures) of the snapshot.
     """
 
     rows: Int[np.ndarray, " n"]
@@ -101,8 +104,10 @@ class ClassTask:
         return len(self.rows) < self.labeled
 
 
-def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1) -> ClassTask:
-    """Return the rows of a snapshot whose class is one of `labels`.
+def class_task(
+    snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1, units: Units | None = None
+) -> ClassTask:
+    """Return the rows of a snapshot whose class is one of `labels`; with `units` of each picture one for a class.
 
     The class is read from the column (label first, then metadata) in which most rows have one of the labels. A label
     may begin with words that the data leaves out, `on grass` for `grass`.
@@ -123,9 +128,11 @@ def class_task(snapshot: Snapshot, labels: Sequence[str], *, templates: int = 1)
             f"None of the labels is a class of {snapshot.dataset}-{snapshot.split}: {', '.join(labels[:4])}. "
             "Choose the suite of this data, or write the class names as the data spells them."
         )
+    if units is not None:
+        rows = rows[in_order(units.picture[rows] * len(labels) + truth[rows])[1]]
     labeled, most = len(rows), max(1, int(MOST_WORK / (max(templates, 1) * len(labels) * snapshot.d)))
     rows = at_most(rows, most)
-    return ClassTask(rows, truth[rows], column, labeled, snapshot.n)
+    return ClassTask(rows, truth[rows], column, labeled, snapshot.n if units is None else units.count("picture"))
 
 
 def _places(labels: Sequence[str]) -> dict[str, int]:
@@ -259,9 +266,10 @@ def open_task(
     run = workspace.runs.get(texts.run)
     chosen = choose_snapshot(workspace, run, step=texts.step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
-    task = class_task(snapshot, texts.labels, templates=templates)
+    units = units_of(snapshot)
+    task = class_task(snapshot, texts.labels, templates=templates, units=units)
     assert snapshot.image is not None, "class_task says if there are none"
-    fields = {"labels": texts.labels, "templates": texts.templates, "index": index, **shown(run, chosen)}
+    fields = {"labels": texts.labels, "templates": texts.templates, "index": index, **shown(run, chosen, units)}
     fields |= {"n": len(task.rows), "labeled": task.labeled, "pairs": task.of, "column": task.column}
     return fields | {"truth": task.truth}, snapshot, snapshot.image[task.rows], task.rows
 

@@ -18,7 +18,7 @@ from trainer.store.question import question_text
 
 INTERVAL_NOTE: Final = (
     "In brackets: 95 % interval of the share (Wilson) over the pairs of the split; in retrieval over the distinct "
-    "query images or captions. "
+    "query images or captions, of which no more count than there are pictures. "
     "Where the intervals overlap, the difference may be chance."
 )
 
@@ -204,11 +204,12 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
     if all(value is None for value in values):
         return None
     known, question = metric(f"val/{name}"), key[2]
+    sizes = n
     if question is not None:
-        n = [question.asked(name)] * len(values)
+        n, sizes = [question.asked(name)] * len(values), [question.independent(name)] * len(values)
     intervals = tuple(
         wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
-        for value, size in zip(values, n)
+        for value, size in zip(values, sizes)
     )
     # Nobody knows whether numbers of older versions answer the same question.
     best = () if question is None or question.is_certain(name) else _best(values, known)

@@ -10,14 +10,22 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer.analysis.concept_edits import ConceptSpaces
-from trainer.analysis.concepts import Concept, Kept, concepts_of, kept_by, learned_and_held, stability_of, standardized
+from trainer.analysis.concepts import (
+    Concept,
+    Kept,
+    concepts_of,
+    kept_by,
+    learned_and_held,
+    once,
+    stability_of,
+    standardized,
+)
 from trainer.analysis.progress import Progress, part_of
-from trainer.analysis.sampling import at_most
 from trainer.analysis.sparse_dictionary import fit
+from trainer.analysis.units import Unit
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.concept_effects import TowerTexts, asked_of, towers_texts
-from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -79,7 +87,7 @@ class Concepts:
         runs: Of which run and snapshot each space is.
         items: Of the first run's snapshot.
         pairs: Pairs that all runs have and that were used.
-        held: Of these, pairs that the dictionary was not trained on.
+        held: Of these, pairs whose pictures the dictionary was not trained on, nor, but for `apart`, their captions.
         pictures: Distinct pictures of these: the questions of recall.
         active: Concepts of a row at most.
         concepts: Those that a row has.
@@ -88,6 +96,8 @@ class Concepts:
         stable: Share of the concepts whose stability is at least `STABLE`; NaN for one seed.
         of: The dictionary, with what it was trained on.
         texts: What the text towers embedded; None if they were not asked.
+        apart: `group`: no picture and no caption is on both sides of the split. `picture`: captions may be, because
+            nearly all pictures are linked by the captions that they share.
     """
 
     runs: tuple[SnapshotLabel, ...]
@@ -102,6 +112,7 @@ class Concepts:
     stable: float
     of: ConceptSpaces
     texts: TowerTexts | None
+    apart: Unit = "group"
 
 
 def sentences(workspace: Workspace, request: Request, settings: ConceptsSettings) -> tuple[str, ...]:
@@ -121,14 +132,18 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
         one.both("concepts are of")
     found, snapshots = tuple(SnapshotLabel(**one.label) for one in opened), [one.snapshot for one in opened]
     common = _common(snapshots)
-    places = at_most(len(common[0]), MOST_PAIRS)
-    common = [rows[places] for rows in common]
-    if len(places) < LEAST_PAIRS:
-        raise ChartError(f"These runs have {len(places)} pairs in common; a dictionary needs {LEAST_PAIRS}.")
-    learned, held = learned_and_held(len(places))
-    spaces = [standardized(*_sides(one, rows), learned) for one, rows in zip(snapshots, common, strict=True)]
+    units = opened[0].units.taken(common[0])
+    places = units.sample(MOST_PAIRS, "picture")
+    places = places[units.taken(places).rows("pair")]
+    units, common = units.taken(places), [rows[places] for rows in common]
+    if units.count("picture") < LEAST_PAIRS:
+        pictures = units.count("picture")
+        raise ChartError(f"These runs have {pictures} pictures in common; a dictionary needs {LEAST_PAIRS}.")
+    learned, held, apart = learned_and_held(units)
+    learned_rows = once(units, learned)
+    spaces = [standardized(*_sides(one, rows), learned_rows) for one, rows in zip(snapshots, common, strict=True)]
     rows = np.concatenate([space.rows for space in spaces], axis=1)
-    train = rows[np.concatenate([learned, learned + len(places)])]
+    train = rows[learned_rows]
     size = min(settings.concepts, len(train) // _LEAST_ROWS)
     dictionaries = [
         fit(
@@ -145,15 +160,15 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     codes = first.codes(rows)
     stability = stability_of(dictionaries)
     captions = [snapshots[0].items.caption[row] for row in common[0]]
-    concepts = concepts_of(first, codes, stability, captions, common[0])
-    texts = matching_of(snapshots[0], common[0][held]).texts
-    kept = kept_by(first, codes, rows, train, spaces, held, texts)
-    of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0])
+    concepts = concepts_of(first, codes, stability, captions, common[0], units)
+    texts = units.taken(held).matching.texts
+    kept = kept_by(first, codes, rows, train, spaces, held, units)
+    of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0], units.picture)
     towers = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
     steady = [one.stability >= STABLE for one in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
     counts = len(places), len(held), len(texts.asking()), first.active
-    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, towers)
+    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, towers, apart)
 
 
 def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:

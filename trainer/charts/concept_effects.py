@@ -19,6 +19,7 @@ from trainer.analysis.concept_edits import (
     recall_without,
     zero_shot_without,
 )
+from trainer.analysis.distinct import in_order
 from trainer.charts import ChartError
 from trainer.charts.class_task import class_task, class_words
 from trainer.charts.marks import ImageRow, NumberRow, NumberTable, RowImage, heading_row, run_tone
@@ -97,7 +98,8 @@ def towers_texts(request: Request, asked: AskedTexts, snapshot: Snapshot, of: Co
     if asked.labels:
         task = class_task(snapshot, asked.labels)
         by_row = dict(zip(task.rows.tolist(), task.truth.tolist(), strict=True))
-        places = np.array([place for place in of.held if int(of.rows[place]) in by_row], np.int64)
+        held = of.held if of.pictures is None else of.held[in_order(of.pictures[of.held])[1]]
+        places = np.array([place for place in held if int(of.rows[place]) in by_row], np.int64)
         truth = np.array([by_row[int(of.rows[place])] for place in places], np.int64)
     return TowerTexts(asked, tuple(one[:cut] for one in rows), tuple(one[cut:] for one in rows), places, truth)
 

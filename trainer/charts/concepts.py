@@ -33,9 +33,9 @@ from trainer.metrics import recall_name
 
 METHOD: Final = """\
 Images and captions of each run are centered and divided by the run's root mean square; an image and a caption are a \
-row each, with the embeddings of all runs side by side. A dictionary is trained on four fifths of the pairs: \
-f = TopK(ReLU(x E + b)), x' = f D + o, least squares, by Adam (TopK: Gao et al., 2024, \
-https://arxiv.org/abs/2406.04093; several spaces: crosscoders, Lindsey et al., 2024, \
+row each, with the embeddings of all runs side by side. A dictionary is trained on four fifths of the \
+pictures with their captions, each once: f = TopK(ReLU(x E + b)), x' = f D + o, least squares, by Adam (TopK: Gao et \
+al., 2024, https://arxiv.org/abs/2406.04093; several spaces: crosscoders, Lindsey et al., 2024, \
 https://transformer-circuits.pub/2024/crosscoders). What is kept is measured on the other fifth, \
 the concepts on all pairs.
 
@@ -71,6 +71,8 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
         f"{len(data.concepts):,} of {data.size:,} concepts are used, at most {data.active} in a row",
     )
     notes = ["A recall is among the distinct captions of the pairs that the dictionary was not trained on."]
+    if data.apart == "picture":
+        notes.append("Captions of held-out pictures were learned from: nearly all pictures share captions.")
     if data.stable == data.stable:
         notes.append(f"{data.stable:.0%} of the concepts are stable over seeds (cosine at least {STABLE}).")
     return Panel(title="Concepts of the embeddings", head=head, rows=rows, notes=tuple(notes))

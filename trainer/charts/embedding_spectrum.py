@@ -9,7 +9,6 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import (
     covariance_spectrum,
     effective_directions,
@@ -18,7 +17,9 @@ from trainer.analysis.spectra import (
     share_in_first,
     shares_of,
 )
+from trainer.analysis.units import UNIT_OF
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.matching import units_of
 from trainer.charts.settings import NoSettings
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshot_measures import (
@@ -57,13 +58,13 @@ class EmbeddingSpectra(SnapshotLabel):
     """One run's covariance spectra.
 
     Attributes:
-        n: Rows measured, of `rows`.
+        n: Of each modality, distinct pictures or captions measured, of `rows`.
         eigenvalues: Of each modality, descending.
         steps: Of each modality, a row a step: the step, effective rank, effective directions, percent in the first 10.
     """
 
-    n: int
-    rows: int
+    n: dict[Modality, int]
+    rows: dict[Modality, int]
     eigenvalues: dict[Modality, Float[np.ndarray, " d"]]
     steps: dict[Modality, Float[np.ndarray, "s 4"]]
 
@@ -80,22 +81,31 @@ def spectra(
     run = workspace.runs.get(target.run)
     row = choose(workspace, run, target, request)
     snapshot = read_snapshot(row.folder)
-    rows = at_most(snapshot.n, MOST_PAIRS)
+    units = units_of(snapshot)
     parts = modalities_of(snapshot)
-    eigenvalues = {side: covariance_spectrum(finite(part[rows], run), progress) for side, part in parts}
+    rows = {side: units.rows(UNIT_OF[side], MOST_PAIRS) for side, _ in parts}
+    eigenvalues = {side: covariance_spectrum(finite(part[rows[side]], run), progress) for side, part in parts}
     others = alike_snapshots(workspace, request, target, row)
     points: dict[Modality, list[tuple[float, ...]]] = {side: [] for side, _ in parts}
     for place, other in enumerate(others):
         progress(place / len(others), f"Spectra of {run.name}")
-        for side, vectors in modalities_of(read_snapshot(other.folder)):
+        earlier = read_snapshot(other.folder)
+        for side, vectors in modalities_of(earlier):
             if side in points and np.isfinite(vectors[:1]).all():
-                points[side].append((other.step, *_measures(vectors)))
+                own = units_of(earlier).rows(UNIT_OF[side], MOST_PAIRS)
+                points[side].append((other.step, *_measures(vectors[own])))
     steps = {side: np.array(found, dtype=np.float64).reshape(-1, 4) for side, found in points.items()}
-    return EmbeddingSpectra(**shown(run, row), n=len(rows), rows=snapshot.n, eigenvalues=eigenvalues, steps=steps)
+    return EmbeddingSpectra(
+        **shown(run, row, units),
+        n={side: len(own) for side, own in rows.items()},
+        rows={side: units.count(UNIT_OF[side]) for side in rows},
+        eigenvalues=eigenvalues,
+        steps=steps,
+    )
 
 
 def _measures(vectors: np.ndarray) -> tuple[float, float, float]:
-    eigenvalues = covariance_spectrum(vectors[at_most(len(vectors), MOST_PAIRS)])
+    eigenvalues = covariance_spectrum(vectors)
     return effective_rank(eigenvalues), effective_directions(eigenvalues), 100 * share_in_first(eigenvalues, 10)
 
 
@@ -103,14 +113,14 @@ def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
     """Draw spectra of both modalities, three measures over the steps, and the table."""
     names = labels(data.found)
     each = [
-        (f"{name}, {side}s", one, one.eigenvalues[side])
+        (f"{name}, {side}s", one.n[side], one.eigenvalues[side])
         for one, name in zip(data.found, names, strict=True)
         for side in MODALITIES
         if side in one.eigenvalues
     ]
     table = [NumberRow(w, h, tuple(float(read(e)) for *_, e in each), digits) for w, h, read, digits in _LINES]
-    meaning = "Rows measured; a centered cloud spans n − 1 directions at most."
-    table.append(NumberRow("n", meaning, tuple(float(one.n) for _, one, _ in each), 0))
+    meaning = "Distinct pictures or captions measured; a centered cloud spans n − 1 directions at most."
+    table.append(NumberRow("n", meaning, tuple(float(n) for _, n, _ in each), 0))
     when = "At these steps" if len({one.step for one in data.found}) > 1 else "At this step"
     numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), tuple(table), badges=False)
     plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in one.eigenvalues for one in data.found))
@@ -148,16 +158,17 @@ def _over_steps(data: PerRun[EmbeddingSpectra], measure: int) -> XYPlot:
 def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
     for one, name in zip(data.found, names, strict=True):
         for side, eigenvalues in one.eigenvalues.items():
-            if is_collapsed(eigenvalues, one.n):
-                number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(one.n - 1, 1))
+            if is_collapsed(eigenvalues, one.n[side]):
+                number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(one.n[side] - 1, 1))
                 there = f"the {side}s of {name} vary in {number} of {possible} directions only"
                 yield f"Dimensional collapse: {there}."
 
 
 def _sampled(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
     for one, name in zip(data.found, names, strict=True):
-        if one.rows > one.n:
-            yield f"{name}: {MOST_PAIRS:,} of {one.rows:,} rows, drawn at random."
+        for side, n in one.n.items():
+            if one.rows[side] > n:
+                yield f"{name}: {n:,} of {one.rows[side]:,} {side}s, drawn at random."
 
 
 CHART: Final = Chart(

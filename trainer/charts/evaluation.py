@@ -312,7 +312,7 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     records = [run.record(task, question) for run in runs]
     values = tuple(record.metrics.get(name) if record else None for record in records)
     intervals = tuple(
-        wilson(value, _asked(record, name)) if record and value is not None and _is_share(record, name) else None
+        wilson(value, _independent(record, name)) if record and value is not None and _is_share(record, name) else None
         for record, value in zip(records, values)
     )
     n = tuple(_asked(record, name) if record else 0 for record in records)
@@ -325,6 +325,10 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
 
 def _asked(record: TaskRecord, name: str) -> int:
     return record.question.asked(name) if record.question else record.n
+
+
+def _independent(record: TaskRecord, name: str) -> int:
+    return record.question.independent(name) if record.question else record.n
 
 
 def _is_share(record: TaskRecord, name: str) -> bool:

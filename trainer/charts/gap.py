@@ -191,11 +191,12 @@ def _words(runs: Sequence[GapRun], name: str, words: str) -> str:
 
 def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
     yield "The clouds lie on the two principal axes of images and texts."
-    yield "The loss is that of all n pairs as one batch, so it grows with n."
+    yield "The loss is that of n pairs as one batch, none with another's picture or caption, so it grows with n."
     if len({run.measures.objective.kind for run in runs}) > 1:
         yield "Losses of different objectives are different quantities: compare recall."
-    if any(run.n < run.measures.pairs for run in runs):
-        yield f"At most {max(run.n for run in runs):,} pairs are measured, drawn at random."
+    if any(len(run.measures.sample.pairs) < run.measures.pairs for run in runs):
+        measured = max(len(run.measures.sample.pairs) for run in runs)
+        yield f"At most {measured:,} pairs are measured, drawn at random."
     published = "; ".join(f"{p.what}: gap {p.gap:.4f}, loss {p.loss:.4f}" for p in PUBLISHED)
     yield f"For comparison, {published}. {SOURCE}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 from weakref import WeakValueDictionary
 
@@ -18,9 +19,9 @@ from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import question_ranks, recall_at
-from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import exact
+from trainer.analysis.units import Units
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.settings import setting
@@ -89,7 +90,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class GapPoint:
-    """Measures with `share` of the gap closed, on `n` pairs as one batch."""
+    """Measures with `share` of the gap closed; the loss on `n` pairs as one batch, without false negatives."""
 
     share: float
     n: int
@@ -107,7 +108,7 @@ class GapSample:
     Attributes:
         image: Unit rows.
         text: Unit rows.
-        matching: Which captions and which pictures are one.
+        units: Which captions and which pictures are one.
         gap: Mean image minus mean text of the whole snapshot.
         rows: The pairs of the snapshot that these are.
         mean: Of both modalities together; the origin of the map.
@@ -116,11 +117,26 @@ class GapSample:
 
     image: Float[np.ndarray, "n d"]
     text: Float[np.ndarray, "n d"]
-    matching: Matching
+    units: Units
     gap: Float[np.ndarray, " d"]
     rows: Int[np.ndarray, " n"]
     mean: Float[np.ndarray, " d"]
     axes: Float[np.ndarray, "d 2"]
+
+    @property
+    def matching(self) -> Matching:
+        """The right answers in both directions."""
+        return self.units.matching
+
+    @cached_property
+    def batch(self) -> Int[np.ndarray, " b"]:
+        """Places of the pairs of the loss: none has another's picture or caption, which would be a false negative."""
+        return self.units.alike()
+
+    @cached_property
+    def pairs(self) -> Int[np.ndarray, " p"]:
+        """Places of the distinct pairs."""
+        return self.units.rows("pair")
 
     def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
         """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
@@ -128,10 +144,12 @@ class GapSample:
         forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
         back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
         # The loss takes about as long as both rankings together, or longer.
-        loss = objective.loss(image, text, (lambda done, note: progress(0.5 + done / 2, note)) if progress else None)
-        matched = float(matched_cosines(image, text).mean(dtype=np.float64)) if len(image) else float("nan")
+        report = (lambda done, note: progress(0.5 + done / 2, note)) if progress else None
+        loss = objective.loss(image[self.batch], text[self.batch], report)
+        cosines = matched_cosines(image[self.pairs], text[self.pairs])
+        matched = float(cosines.mean(dtype=np.float64)) if len(cosines) else float("nan")
         recalls = recall_at(forward, 1), recall_at(back, 1)
-        return GapPoint(share, len(image), modality_gap(image, text)[1], loss, *recalls, matched)
+        return GapPoint(share, len(self.batch), modality_gap(image, text, self.matching)[1], loss, *recalls, matched)
 
     def places(self, share: float, way: Way) -> tuple[np.ndarray, np.ndarray]:
         """Return the map positions of images and texts (two n x 2 arrays, float64)."""
@@ -187,7 +205,7 @@ class GapRun(SnapshotLabel):
     @property
     def n(self) -> int:
         """The number of pairs measured as one batch, on which the loss depends."""
-        return len(self.measures.sample.rows)
+        return len(self.measures.sample.batch)
 
     def asked(self, way: str) -> int:
         """Return the number of distinct questions of a direction of retrieval."""
@@ -222,22 +240,22 @@ def gap(workspace: Workspace, target: Target, request: Request, settings: GapSet
 def _read(
     workspace: Workspace, opened: OpenedSnapshot, rows: Sequence[SnapshotRow], most: int, progress: Progress
 ) -> GapMeasures:
-    snapshot, (image, text) = opened.snapshot, opened.both("the gap needs")
-    vector = modality_gap(image, text)[0]
-    drawn = at_most(snapshot.n, most)
-    few = drawn[at_most(len(drawn), LIVE)]
+    image, text = opened.both("the gap needs")
+    units = opened.units
+    vector = modality_gap(image, text, units.matching)[0]
+    drawn = units.sample(most, "picture")
+    few = drawn[units.taken(drawn).sample(LIVE, "picture")]
     spanning = [exact(part[few]) for part in (image, text)]
     mean, axes, _ = principal_axes(np.concatenate(spanning), 2)
     sample, live = (
-        GapSample(exact(image[at]), exact(text[at]), matching_of(snapshot, at), vector, at, mean, axes)
-        for at in (drawn, few)
+        GapSample(exact(image[at]), exact(text[at]), units.taken(at), vector, at, mean, axes) for at in (drawn, few)
     )
     sizes = _over_steps(rows, progress)
     return GapMeasures(
         objective_of(workspace, opened.run, opened.row.step),
         sample,
         live,
-        snapshot.n,
+        units.count("pair"),
         tuple(sizes),
         tuple(sizes.values()),
     )
@@ -262,5 +280,5 @@ def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, fl
         progress(0.02 * place / len(rows), "measuring each checkpoint")
         snapshot = read_snapshot(row.folder)
         if snapshot.image is not None and snapshot.text is not None:
-            by_step[row.step] = modality_gap(snapshot.image, snapshot.text)[1]
+            by_step[row.step] = modality_gap(snapshot.image, snapshot.text, matching_of(snapshot))[1]
     return by_step

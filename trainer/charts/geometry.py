@@ -52,7 +52,8 @@ non-uniform: compare effect sizes.
 
 Alignment: mean squared distance of an image to its text. Uniformity: log of the mean of exp(−2 squared distance) over \
 pairs (Wang and Isola, 2020). Mean resultant length: length of the mean row, from all rows. Modality gap: distance of \
-the mean image from the mean text. Directions: principal components that hold 99 % of the variance.
+the mean picture from the mean of its captions. Each distinct picture, and each distinct caption, counts once. \
+Directions: principal components that hold 99 % of the variance.
 
 The course over the steps is of up to 1,000 rows a snapshot. The paper's values were read off its figures, at about \
 13,000 rows: only their mean angles can be compared with other sizes."""
@@ -142,7 +143,7 @@ def _spreads(data: PerRun[Geometry], names: Sequence[str], modality: str) -> Num
         ("Giné G / n", "From 0 (uniform) to .5 (all equal): comparable between sizes.", lambda s: s.gine_per_n, 5),
         ("p (Giné)", "Probability of a G at least as large under uniformity, at the tested n.", lambda s: s.p_gine, 3),
         ("Directions", "Components that hold 99 % of the variance.", lambda s: s.effective_eigenvalues, 0),
-        ("n (angles)", "Rows whose pairs were all compared.", lambda s: s.n, 0),
+        ("n (angles)", "Distinct pictures, or captions, compared with each other.", lambda s: s.n, 0),
         ("n tested", "Rows used for the p-values; the null is simulated at this n.", lambda s: s.n_tested, 0),
     )
     found = [run.spreads.get(modality) for run in data.found]
@@ -155,7 +156,7 @@ def _pairs(data: PerRun[Geometry], names: Sequence[str]) -> NumberTable:
     measures: tuple[Measure[Geometry], ...] = (
         Measure("Alignment", near, lambda run: run.alignment),
         Measure("Modality gap", "Mean image to mean text.", lambda run: run.modality_gap, 4),
-        Measure("Pairs", "Of the snapshot.", lambda run: run.pairs, 0),
+        Measure("Pairs", "Distinct ones of the snapshot.", lambda run: run.pairs, 0),
     )
     return measure_table("pairs", "Images and texts", names, measures, data.found)
 

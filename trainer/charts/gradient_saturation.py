@@ -10,9 +10,12 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis import batches
+from trainer.analysis.units import Units
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.matching import units_of
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshot_measures import (
+    MASK_WORDS,
     Temperatures,
     alike_snapshots,
     choose_batch,
@@ -20,6 +23,7 @@ from trainer.charts.snapshot_measures import (
     head_of,
     held_out_setting,
     kind_of,
+    masks_duplicates,
     pairs_of,
     steps_plot,
     temperatures,
@@ -51,6 +55,7 @@ class Saturation(SnapshotLabel):
         left: 1 - p of every anchor.
         infonce, infoloob: Length of the pull of both bounds on every anchor.
         steps: A row a snapshot of the same data: its step, and the mean of 1 - p.
+        masked: Whether captions that are right answers are no negatives, as in the run's updates.
     """
 
     warm: Temperatures
@@ -59,6 +64,7 @@ class Saturation(SnapshotLabel):
     infonce: Float[np.ndarray, " m"]
     infoloob: Float[np.ndarray, " m"]
     steps: Float[np.ndarray, "s 2"]
+    masked: bool = False
 
 
 def saturation(
@@ -75,35 +81,51 @@ def saturation(
     snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
     size = max(2, min(workspace.runs.config_of(run.id).optimizer.batch_size, snapshot.n, 1024))
     progress(0.0, f"Saturation of {run.name}")
-    anchors = unsaturated(snapshot, warm, size)
+    masked, units = masks_duplicates(workspace, run), units_of(snapshot)
+    anchors = unsaturated(snapshot, units, warm, size, masked=masked)
     others, steps = alike_snapshots(workspace, request, target, row), []
     for place, other in enumerate(others):
         progress(place / len(others), f"Saturation of {run.name}")
         then = temperatures(workspace, run, other.step)
-        left, _, _ = unsaturated(read_snapshot(other.folder), then, size, most=size)
+        earlier = read_snapshot(other.folder)
+        left, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)
         steps.append((other.step, float(left.mean())))
     found = np.array(steps, dtype=np.float64).reshape(-1, 2)
     left, infonce, infoloob = anchors
     return Saturation(
-        **shown(run, row), warm=warm, size=size, left=left, infonce=infonce, infoloob=infoloob, steps=found
+        **shown(run, row, units),
+        warm=warm,
+        size=size,
+        left=left,
+        infonce=infonce,
+        infoloob=infoloob,
+        steps=found,
+        masked=masked,
     )
 
 
 def unsaturated(
-    snapshot: Snapshot, warm: Temperatures, size: int, *, most: int = 2048
+    snapshot: Snapshot, units: Units, warm: Temperatures, size: int, *, masked: bool, most: int = 2048
 ) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
-    """Return 1 - p and both pulls of all anchors, both directions, in whole batches of at most `most` pairs in all."""
-    order = np.random.default_rng(0).permutation(snapshot.n)
+    """Return 1 - p and both pulls of all anchors, both directions, in whole batches of at most `most` pairs in all.
+
+    Batches are of distinct pairs. Where right answers are `masked`, they are no negatives, as in the run's updates.
+    """
+    order = units.order(0)
+    size = min(size, len(order))
     lefts, ours, loobs = [], [], []
     sides: tuple[batches.Side, ...] = ("pairs",) if warm.beta is None else ("images", "texts")
     for start in range(0, max(min(len(order), most) - size + 1, 1), size):
         rows = np.sort(order[start : start + size])
         image, text = snapshot.image[rows], snapshot.text[rows]
+        right = units.right(rows, rows) if masked else np.eye(len(rows), dtype=bool)
         for side in sides:
             anchors, samples = batches.seen_by(image, text, warm.beta, side)
             # CLOOB asks one way only on each side; CLIP asks both ways.
-            for x, y in ((anchors, samples), (samples, anchors)) if warm.beta is None else ((anchors, samples),):
-                found = batches.batch(x, y, warm.inv_tau)
+            ways = [(anchors, samples, right.T if side == "texts" else right)]
+            ways += [(samples, anchors, right.T)] if warm.beta is None else []
+            for x, y, answers in ways:
+                found = batches.batch(x, y, warm.inv_tau, answers)
                 left, (ours_here, loob_here) = found.unsaturated, batches.pull_lengths(found, y)
                 lefts.append(left)
                 ours.append(ours_here)
@@ -130,7 +152,7 @@ def _note(one: Saturation, name: str) -> str:
     seen = "of image and text" if one.warm.beta is None else f"after its retrieval, beta = {one.warm.beta:g}"
     return (
         f"{name}: batches of {one.size:,} {kind_of(one.split)} pairs, {len(one.left):,} anchors, "
-        f"1/tau = {one.warm.inv_tau:.3g}, cosines {seen}."
+        f"1/tau = {one.warm.inv_tau:.3g}, cosines {seen}{MASK_WORDS[one.masked]}."
     )
 
 

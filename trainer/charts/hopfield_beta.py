@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.hopfield import effective_grid
-from trainer.analysis.sampling import at_most
+from trainer.analysis.units import UNIT_OF
 from trainer.charts.hopfield_patterns import (
     BETAS,
     Patterns,
@@ -62,7 +62,7 @@ def beta_grid(
         StoreError: No such run.
     """
     run = patterns(workspace, target, request, settings, progress=progress)
-    rows = at_most(run.pairs, MOST_QUERIES)
+    rows = run.units.rows(UNIT_OF[settings.asks], MOST_QUERIES)
     values = effective_grid(run.queries(settings.asks)[rows], run.stored, BETAS, progress)
     order = np.argsort(np.log(values).sum(1), kind="stable")
     return BetaGrid(run, rows[order], values[order])
@@ -78,7 +78,8 @@ def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
     y = Axis("effective number", 0.9, 1.15 * max(run.n for run in runs), log=True)
     note = "dashed: 10 % and 90 %"
     plot = XYPlot("medians", "Effective number over beta", x, y, curves, cursor=settings.beta, note=note)
-    queries = "; ".join(f"{name}: {len(one.rows):,} of {one.run.pairs:,} queries" for one, _, name in drawn)
+    unit = UNIT_OF[settings.asks]
+    queries = "; ".join(f"{name}: {len(one.rows):,} of {one.run.units.count(unit):,} queries" for one, _, name in drawn)
     return Panel(
         title="Hopfield retrieval: effective number of patterns over beta",
         head=head(runs, stored_words(runs, settings), f"queries: {settings.asks}s", beta_words(settings.beta)),

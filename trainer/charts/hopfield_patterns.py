@@ -8,13 +8,15 @@ from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
+from trainer.analysis.units import UNIT_OF, Unit, Units
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import RowImage
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -77,7 +79,8 @@ class Patterns(SnapshotLabel):
     """One run's stored patterns, in memory.
 
     Attributes:
-        rows: Rows of the snapshot that are stored.
+        rows: Rows of the snapshot that are stored: of each distinct picture, or caption, one.
+        units: Which rows of the snapshot are one.
         stored: Their embeddings in float32.
         image, text: All pairs of the snapshot.
         plane, mean, axes: Of the plane on which the stored patterns are drawn (PCA); `shares`: its variance.
@@ -96,6 +99,13 @@ class Patterns(SnapshotLabel):
     axes: Float[np.ndarray, "d 2"]
     shares: Float[np.ndarray, " 2"]
     points: Float[np.ndarray, "p 2"]
+    units: Units
+
+    def is_own(self, query: int) -> Bool[np.ndarray, " n"]:
+        """Return which stored pattern is that of a pair: its picture, or its caption."""
+        number = self.units.of(UNIT_OF[self.side[:-1]])
+        there = 0 <= query < len(number)
+        return number[self.rows] == number[query] if there else np.zeros(len(self.rows), bool)
 
     @property
     def n(self) -> int:
@@ -171,7 +181,10 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
     vectors = snapshot.image if settings.stored == "images" else snapshot.text
     if vectors is None:
         raise ChartError(f"Run {row.name} embeds no {settings.stored}: store the other modality. {BOTH}")
+    units = units_of(snapshot)
     rows = _stored_rows(snapshot.items, settings, snapshot.n)
+    # Of copies each would get a part of one pattern's weight.
+    rows = rows[units.taken(rows).rows(UNIT_OF[settings.stored[:-1]])]
     stored = exact(vectors[rows])
     if not np.isfinite(stored).all():
         raise ChartError(
@@ -182,7 +195,8 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
     mean, axes, shares = principal_axes(spanning, 2)
     drawn = at_most(len(stored), MOST_MAPPED)
     return Patterns(
-        **shown(row, snapshot),
+        **shown(row, snapshot, units),
+        units=units,
         pairs=snapshot.n,
         items=snapshot.items,
         rows=rows,
@@ -208,19 +222,25 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 0.001 else "< 0.1 %" if share > 0 else "0 %"
 
 
-def both_of(run: Patterns, query: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return images, texts and rows of all pairs, or of a sample that contains the query.
+def both_of(
+    run: Patterns, query: int | None = None, unit: Unit | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return images, texts and rows of pairs, at most a sample, that contain the query.
+
+    Of each `unit` there is one; None: no two pairs share a picture or a caption.
 
     Raises:
         ChartError: The run embeds only one modality, or there is no such pair.
     """
     if run.image is None or run.text is None:
         raise ChartError(f"Run {run.name} embeds only one modality; this chart needs images and texts. {BOTH}")
-    rows = at_most(run.pairs, MOST_PAIRS)
+    units = run.units
+    rows = at_most(units.alike() if unit is None else units.rows(unit), MOST_PAIRS)
     if query is not None:
         run.check_query(query)
         if query not in rows:
-            rows = np.sort(np.append(rows[1:], query))
+            same = (units.picture[rows] == units.picture[query]) | (units.caption[rows] == units.caption[query])
+            rows = np.sort(np.append(rows[~same] if same.any() else rows[1:], query))
     return exact(run.image[rows]), exact(run.text[rows]), rows
 
 

@@ -129,14 +129,14 @@ _LINES: Final = (
     ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4, False),
     ("Fixed point", NOTE_KIND, 0, True),
     ("Its effective number", "Patterns that the fixed point averages.", 2, False),
-    ("Updates", "Until a state moved by less than 1e-5.", 0, False),
+    ("Updates", "Until a state is nearer than 1e-5 to its limit.", 0, False),
     ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4, False),
     ("Energy of the fixed point", "Never above that of the query.", 4, False),
 )
 
 
 def _facts(one: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
-    own = np.flatnonzero((one.run.rows == settings.query) & (not settings.is_outside))
+    own = np.flatnonzero(one.run.is_own(settings.query) & (not settings.is_outside))
     updated = len(one.path.states) - 1
     return {
         "Effective number": effective_number(one.shares),
@@ -155,9 +155,10 @@ def _facts(one: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
 def _strip(one: Retrieval, index: int, settings: RetrievalSettings) -> ImageRow:
     run = one.run
     places, tops, rest = top_shares(one.shares, KEPT)
+    own = run.is_own(settings.query)[places] & (not settings.is_outside)
     cells = tuple(
-        cell(run, row, float(share), strong=row == settings.query and not settings.is_outside)
-        for row, share in zip(run.rows[places].tolist(), tops, strict=True)
+        cell(run, row, float(share), strong=strong)
+        for row, share, strong in zip(run.rows[places].tolist(), tops, own.tolist(), strict=True)
     )
     ends = "a metastable state" if one.kind == "metastable" else f"a {one.kind}"
     note = f"averages {effective_number(one.shares):,.1f} of {run.n:,} · updates end in {ends}"

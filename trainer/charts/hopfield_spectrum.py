@@ -16,6 +16,7 @@ from trainer.analysis.spectra import (
     share_in_first,
     shares_of,
 )
+from trainer.analysis.units import UNIT_OF
 from trainer.charts.hopfield_patterns import (
     Patterns,
     StoredSettings,
@@ -76,7 +77,7 @@ def spectra(
         StoreError: No such run.
     """
     run = patterns(workspace, target, request, StoredSettings(settings.stored), progress=progress)
-    image, text, rows = both_of(run)
+    image, text, rows = both_of(run, unit=UNIT_OF[settings.stored[:-1]])
     # What is retrieved of a narrow cone differs by less than single precision holds.
     image, text = image.astype(np.float64), text.astype(np.float64)
     own, other = (image, text) if settings.stored == "images" else (text, image)

@@ -118,7 +118,7 @@ def hubness(
         images=len(image),
         pairs=snapshot.n,
         rows=found.images.rows,
-        image_of=found.images.question,
+        image_of=found.images.place,
         occurrences=counts[0],
         occurrences_csls=counts[1],
         skewness=skewness(counts[0]),

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from trainer.analysis.embedding_similarity import compare_spaces
 from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
 from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
+from trainer.analysis.units import UNIT_OF
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
-from trainer.charts.representation_similarity import Space, places_of, snapshots_of
+from trainer.charts.representation_similarity import Space, common_units, places_of, snapshots_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import shown
 from trainer.charts.spec import Chart, Request
@@ -38,7 +38,7 @@ MEASURES: Final[dict[str, str]] = {
     "procrustes": "Procrustes distance",
 }
 MOST_PAIRS: Final = 1_500
-"""More pairs are sampled: every two spaces are compared."""
+"""More pictures or captions are sampled: every two spaces are compared."""
 MOST_SNAPSHOTS: Final = 80
 ODD: Final = 3.5
 MOST_NAMED: Final = 6
@@ -72,7 +72,7 @@ class ModelMap:
         stress: Kruskal's stress-1 of the plane.
         last: Of each run, in their order: the place of its last snapshot among `spaces`.
         mean, unusual: Of each run at its last snapshot, as `apartness` returns them.
-        n: Pairs compared.
+        n: Modality -> distinct pictures or captions compared.
         pairs: Pairs that all snapshots hold.
     """
 
@@ -83,7 +83,7 @@ class ModelMap:
     last: tuple[int, ...]
     mean: Float[np.ndarray, " r"]
     unusual: Float[np.ndarray, " r"]
-    n: int
+    n: dict[str, int]
     pairs: int
 
 
@@ -99,14 +99,18 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
     kept = common_ids([snapshot.items for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are compared.")
-    drawn = at_most(len(kept), MOST_PAIRS)
-    parts = []
+    units = common_units(chosen, kept)
+    parts, n = [], {}
     for modality in ("image", "text") if settings.modality == "both" else (settings.modality,):
         arrays = [getattr(snapshot, modality) for _, snapshot in chosen]
         if any(array is None for array in arrays):
             continue
+        drawn = kept[units.rows(UNIT_OF[modality], MOST_PAIRS)]
+        if len(drawn) < 3:
+            raise ChartError(f"These runs have {len(drawn)} distinct {modality}s in common; at least 3 are compared.")
+        n[modality] = len(drawn)
         vectors = [
-            np.asarray(array[places_of(snapshot.items.id, kept[drawn])], np.float32)
+            np.asarray(array[places_of(snapshot.items.id, drawn)], np.float32)
             for array, (_, snapshot) in zip(arrays, chosen, strict=True)
         ]
         parts.append(_distances(vectors, settings, progress))
@@ -115,12 +119,12 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
     distances = np.mean(parts, axis=0)
     if not np.isfinite(distances).all():
         raise ChartError("A snapshot does not vary at all, so that it is like nothing. Leave that run or step out.")
-    spaces = tuple(Space(modality=settings.modality, **shown(row, snapshot)) for row, snapshot in chosen)
+    spaces = tuple(Space(modality=settings.modality, **shown(row, snapshot, units)) for row, snapshot in chosen)
     places, stress = plane_of(distances)
     ends = {space.run: place for place, space in enumerate(spaces)}
     last = tuple(ends.values())
     mean, unusual = apartness(distances[np.ix_(last, last)])
-    return ModelMap(spaces, distances, places, stress, last, mean, unusual, len(drawn), len(kept))
+    return ModelMap(spaces, distances, places, stress, last, mean, unusual, n, len(kept))
 
 
 def _distances(vectors: list[np.ndarray], settings: ModelMapSettings, progress: Progress) -> np.ndarray:
@@ -135,11 +139,11 @@ def _distances(vectors: list[np.ndarray], settings: ModelMapSettings, progress: 
 def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
     """Draw a path per run, and the run that differs most."""
     first = data.spaces[0]
-    sampled = f" of {data.pairs:,}, drawn at random (seed 0)" if data.n < data.pairs else ""
+    sampled = f" of {data.pairs:,}, drawn at random (seed 0)" if MOST_PAIRS in data.n.values() else ""
+    counts = dict.fromkeys(f"{n:,} {'pictures' if name == 'image' else 'captions'}" for name, n in data.n.items())
     stress = f"stress {data.stress:.3f}"
-    notes = (
-        f"{MEASURES[settings.measure]} on {data.n:,} pairs{sampled} of {first.dataset}, {first.split} · {stress}.",
-    )
+    question = f"{' and '.join(counts)}{sampled} of {first.dataset}, {first.split}"
+    notes = (f"{MEASURES[settings.measure]} on {question} · {stress}.",)
     return Panel(
         title="Map of models",
         rows=((_plane(data, stress),), (_apart(data, settings),)),
@@ -194,7 +198,8 @@ def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
     for place, space in enumerate(data.spaces):
         column: dict[str, Any] = {"run": space.run, "name": space.name, "step": space.step}
         column |= {"x": float(data.places[place, 0]), "y": float(data.places[place, 1]), "stress": data.stress}
-        column |= {"n": data.n, "distances": data.distances[place].tolist()}
+        column |= {f"n_{name}": count for name, count in data.n.items()}
+        column |= {"distances": data.distances[place].tolist()}
         if place in apart:
             unusual = float(data.unusual[apart[place]])
             column |= {"mean": float(data.mean[apart[place]]), "unusual": unusual if math.isfinite(unusual) else None}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from jaxtyping import Float
 from numpy import ndarray
 
+from trainer.analysis.units import Units
 from trainer.charts import BOTH, ChartError
+from trainer.charts.matching import units_of
 from trainer.charts.snapshot_label import shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -32,7 +35,13 @@ class OpenedSnapshot:
     @property
     def label(self) -> dict[str, Any]:
         """The fields of a `SnapshotLabel`."""
-        return shown(self.run, self.row)
+        written = (self.row.folder / "snapshot.json").stat().st_mtime_ns
+        return shown(self.run, self.row) | {"counted": _counted(self.row.folder, written)}
+
+    @cached_property
+    def units(self) -> Units:
+        """Which of its rows are one picture or one caption."""
+        return units_of(self.snapshot)
 
     def both(self, what: str) -> tuple[Float[ndarray, "n d"], Float[ndarray, "n d"]]:
         """Return images and texts; `what` is the subject of the message if there is only one of them.
@@ -43,6 +52,12 @@ class OpenedSnapshot:
         if self.snapshot.image is None or self.snapshot.text is None:
             raise ChartError(f"Run {self.run.name} embeds only one modality; {what} images and texts. {BOTH}")
         return self.snapshot.image, self.snapshot.text
+
+
+@lru_cache(maxsize=256)
+def _counted(folder: Path, _written: int) -> str:
+    """Return what a label says of pictures and captions that repeat; kept, as a slider asks for labels all the time."""
+    return units_of(read_snapshot(folder)).counted
 
 
 def open_target(workspace: Workspace, target: Target, request: Request) -> OpenedSnapshot:

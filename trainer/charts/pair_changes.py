@@ -13,12 +13,12 @@ from trainer import catalog
 from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import both_standings, standing
-from trainer.analysis.sampling import at_most
+from trainer.analysis.units import UNIT_OF, Unit, Units, units_of_numbers
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
 from trainer.charts.common_pairs import common_rows
-from trainer.charts.matching import matching_of
+from trainer.charts.matching import matching_of, units_of
 from trainer.charts.metadata_columns import NOTHING, column, is_class
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -53,6 +53,8 @@ class PairMeasure:
     hint: str
     digits: int = 2
     signed: bool = False
+    unit: Unit = "picture"
+    """What a mean over it counts once."""
 
 
 MEASURES: Final[dict[str, PairMeasure]] = {
@@ -61,10 +63,14 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     "image_rank_change": PairMeasure(
         "Caption rank, B − A", "Change of the rank of the correct caption; negative: better in B.", 0, signed=True
     ),
-    "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0),
-    "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0),
+    "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0, unit="caption"),
+    "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0, unit="caption"),
     "text_rank_change": PairMeasure(
-        "Image rank, B − A", "Change of the rank of the correct image; negative: better in B.", 0, signed=True
+        "Image rank, B − A",
+        "Change of the rank of the correct image; negative: better in B.",
+        0,
+        signed=True,
+        unit="caption",
     ),
     "margin_a": PairMeasure(
         "Margin A",
@@ -107,6 +113,8 @@ class Changes:
         verdict_b: The same of B.
         verdict_by: What stood for a class: in words.
         sampled: Whether a snapshot holds only a part of its split.
+        pairs: Pairs that both hold; more than `n` where those compared were drawn at random.
+        units: Which of the compared pairs are one picture or one caption.
     """
 
     a: SnapshotLabel
@@ -124,11 +132,19 @@ class Changes:
     verdict_by: str = ""
     sampled: bool = False
     pairs: int = 0
+    units: Units = field(default_factory=lambda: units_of_numbers(_NONE, _NONE))
 
     @property
     def n(self) -> int:
         """The number of pairs compared."""
         return len(self.rows)
+
+    def distinct(self, measure: str) -> Float[np.ndarray, " u"]:
+        """Return the measure of each picture (caption, where it is of captions) once: the copies are no evidence."""
+        unit = MEASURES[measure].unit
+        if self.modality == "text" and measure in ("overlap", "residual"):
+            unit = "caption"
+        return self.values[measure][self.units.rows(unit)]
 
     @property
     def note(self) -> str:
@@ -140,6 +156,7 @@ class Changes:
                 f"{self.n:,} of {self.pairs:,} pairs of {self.a.dataset}, {self.a.split}, drawn at random (seed 0), "
                 "each compared with all"
             )
+        parts += [self.units.words().partition(": ")[2]] if self.units.counted else []
         parts += [f"{left:,} of A are not in B"] if left else []
         parts += ["a sample of the split"] if self.sampled else []
         parts += [f"{self.k} neighbors among {self.modality}s"]
@@ -193,19 +210,27 @@ def changes(
     if any(side is None for side in sides):
         raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
     stages = _Stages(progress)
-    drawn = _drawn(len(at_a))
+    whole = units_of(first, at_a)
+    drawn = _drawn(whole)
     values = _standings(first, second, at_a, at_b, drawn, stages)
+    # Neighbors are other pictures: a copy would be its own nearest one in any model.
+    number = whole.of(UNIT_OF[modality])
+    once = whole.rows(UNIT_OF[modality])
+    asking, of_asking = np.unique(number[drawn], return_inverse=True)
+    distinct = [_rows(side, once) for side in sides]
     near = [
-        neighbor_rows(side, k, rows=drawn, progress=stages.stage(f"neighbors in {x}")) for side, x in zip(sides, "AB")
+        neighbor_rows(side, k, rows=asking, progress=stages.stage(f"neighbors in {x}"))
+        for side, x in zip(distinct, "AB")
     ]
-    values["overlap"] = jaccard(*near)
+    values["overlap"] = jaccard(*near)[of_asking]
+    near = [once[found[of_asking]] for found in near]
     stages.stage("Procrustes", 1)(0.0, "")
-    values["residual"] = procrustes_residuals(*reversed(sides))[drawn]
+    values["residual"] = procrustes_residuals(*reversed(distinct))[number[drawn]]
     by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
     if verdicts:
         values["verdict"] = _agreement(verdicts)
     return Changes(
-        SnapshotLabel(**shown(row_a, first)),
+        SnapshotLabel(**shown(row_a, first, whole)),
         SnapshotLabel(**shown(row_b, second)),
         modality,
         near[0].shape[1],
@@ -217,6 +242,7 @@ def changes(
         verdict_by=by,
         sampled=first.sampled or second.sampled,
         pairs=len(at_a),
+        units=whole.taken(drawn),
     )
 
 
@@ -287,10 +313,10 @@ def _standings(
     return values
 
 
-def _drawn(n: int) -> Int[np.ndarray, " m"]:
-    """Return the pairs compared with all: every one, or as many as `MOST_CELLS` allows."""
-    most = max(LEAST_DRAWN, MOST_CELLS // max(n, 1))
-    return at_most(n, most)
+def _drawn(units: Units) -> Int[np.ndarray, " m"]:
+    """Return the pairs compared with all: those of every picture, or of as many as `MOST_CELLS` allows."""
+    most = max(LEAST_DRAWN, MOST_CELLS // max(len(units), 1))
+    return units.sample(most, "picture")
 
 
 def _verdicts(

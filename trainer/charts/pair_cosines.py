@@ -19,7 +19,6 @@ from trainer.analysis.units import Units
 from trainer.analysis.unmatched import Hardest
 from trainer.charts import ChartError
 from trainer.charts.facets import column_values
-from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -97,7 +96,7 @@ class SimilaritySettings:
 
 @dataclass(frozen=True)
 class Facet:
-    """The images with one value of a column, and their pairs' separation from the hardest unmatched ones."""
+    """The pictures with one value of a column, `n` of them, and their pairs' separation from the hardest unmatched."""
 
     value: str
     n: int
@@ -114,8 +113,8 @@ class SimilarityRun(SnapshotLabel):
 
     Attributes:
         items: Of the snapshot.
-        n: Images compared, each with all texts of the split.
-        pairs: Pairs of the snapshot; larger than `n` when sampled.
+        n: Pairs compared, each once; the pictures among them ask.
+        pairs: Distinct pairs of the snapshot; larger than `n` when sampled.
         k: Unmatched texts of each image: as many as asked for, or as every image has.
         rows: The pairs of the snapshot that were compared.
         matched: Cosine of each image with its own text.
@@ -125,8 +124,8 @@ class SimilarityRun(SnapshotLabel):
         unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
         unmatched_weights: How many pairs have each of them; None: one each.
         recall1: Share of distinct pictures one of whose own texts is more similar than every other text.
-        pictures: How many distinct pictures these are.
-        intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over images.
+        pictures: How many distinct pictures ask: the independent items behind every number.
+        intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over pictures.
         shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
         grid: Cosines at which densities are given.
         densities: Kernel densities of matched and unmatched cosines over `grid`.
@@ -191,19 +190,19 @@ def similarity(
         **opened.label,
         items=opened.snapshot.items,
         n=len(found.matched),
-        pairs=opened.row.n,
+        pairs=found.pairs,
         k=found.hardest.cosines.shape[1],
-        rows=found.rows,
+        rows=found.asked.rows,
         matched=found.matched,
-        hardest=found.hardest.cosines,
-        hardest_row=found.hardest.places[:, 0],
+        hardest=found.hardest.cosines[found.asked.of],
+        hardest_row=found.hardest.places[found.asked.of, 0],
         unmatched=found.unmatched,
         unmatched_weights=found.weights,
         mean_matched=_mean(found.matched),
         mean_unmatched=_mean(found.unmatched, found.weights),
         **_separation(found),
-        recall1=_recall1(found.hardest, found.asking),
-        pictures=len(found.asking),
+        recall1=_recall1(found.hardest, np.arange(len(found.asked.pictures))),
+        pictures=len(found.asked.pictures),
         intervals=counting.intervals(first, second, found.bins),
         shuffled=found.shuffled,
         grid=grid,
@@ -219,7 +218,7 @@ def similarity(
 class _Cosines:
     """The measurements of one run; `counts` are fine-binned, by image group."""
 
-    rows: np.ndarray
+    asked: _Asked
     matched: np.ndarray
     hardest: Hardest
     unmatched: np.ndarray
@@ -228,48 +227,66 @@ class _Cosines:
     bins: counting.Bins
     shuffled: Mapping[str, float]
     facets: tuple[Facet, ...]
-    asking: np.ndarray
+    pairs: int
 
 
 def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Progress) -> _Cosines:
     image, text = opened.both("matched pairs need")
     snapshot, name = opened.snapshot, opened.run.name
-    units = units_of(snapshot)
+    units = opened.units
     texts = units.matching.texts
     values = column_values(snapshot.items, settings.facet) if settings.facet else None
-    everything = at_most(np.arange(snapshot.n), MOST_IMAGES)
     only = "" if settings.only == EMPTY else settings.only
     rows = np.flatnonzero(values == only) if settings.only else np.arange(snapshot.n)
-    # Who asks for all pairs gets all of them, however long it takes.
-    rows = rows if settings.compared == "all" else at_most(rows, MOST_IMAGES)
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
+    # Who asks for all pairs gets all of them, however long it takes.
+    asked = _Asked(units, rows, None if settings.compared == "all" else MOST_IMAGES)
+    rows, asking = asked.rows, asked.pictures
     settings = replace(settings, k=max(1, min(settings.k, texts.fewest_wrong(rows))))
     matched = matched_cosines(image[rows], text[rows])
-    group_of, weights = counting.anchor_groups(len(rows)), None
+    groups, weights = units.bootstrap_groups(asking), None
     if settings.compared == "all":
         counts, bins, hardest = counting.all_unmatched(
-            image, text, settings.k, group_of, texts, rows=rows, progress=progress
+            image, text, settings.k, groups, texts, rows=asking, progress=progress
         )
         there = np.flatnonzero(counts.sum(0))
         unmatched, weights = bins.centers[there], counts.sum(0)[there]
     else:
-        hardest = hardest_texts(image, text, settings.k, texts, rows=rows, progress=progress)
+        hardest = hardest_texts(image, text, settings.k, texts, rows=asking, progress=progress)
         found = hardest.cosines
         if settings.compared == "sampled":
-            found = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=rows)
+            found = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=asking)
         bins = counting.spanning(matched, found)
-        counts, unmatched = counting.fine_counts(found, group_of, bins), found[np.isfinite(found)]
+        counts, unmatched = counting.fine_counts(found, groups, bins), found[np.isfinite(found)]
     facets: tuple[Facet, ...] = ()
     if values is not None:
-        against = hardest
-        if settings.only or len(rows) != len(everything):
-            against = hardest_texts(image, text, settings.k, texts, rows=everything, progress=progress)
-        cosines = matched_cosines(image[everything], text[everything])
-        facets = tuple(_facets(values[everything], cosines, against, texts.question[everything]))
-    both = (counting.fine_counts(matched, group_of, bins), counts)
-    level = _level(snapshot, units, rows, settings, (unmatched, weights))
-    return _Cosines(rows, matched, hardest, unmatched, weights, both, bins, level, facets, texts.asking(rows))
+        every, against = asked, hardest
+        if settings.only:
+            every = _Asked(units, np.arange(snapshot.n), MOST_IMAGES)
+            against = hardest_texts(image, text, settings.k, texts, rows=every.pictures, progress=progress)
+        cosines = matched_cosines(image[every.rows], text[every.rows])
+        facets = tuple(_facets(values[every.rows], cosines, against, every))
+    both = (counting.fine_counts(matched, groups[asked.of], bins), counts)
+    level = _level(snapshot, units, asking, settings, (unmatched, weights))
+    return _Cosines(asked, matched, hardest, unmatched, weights, both, bins, level, facets, units.count("pair"))
+
+
+class _Asked:
+    """The pairs that are matched, each once, and the pictures that ask what is unmatched, each once.
+
+    Attributes:
+        rows: Of the pairs.
+        pictures: Of the pictures: the first row of each.
+        of: Of each pair, the place of its picture among `pictures`.
+    """
+
+    def __init__(self, units: Units, rows: Int[np.ndarray, " m"], most: int | None) -> None:
+        if most is not None:
+            rows = rows[units.taken(rows).sample(most, "picture")]
+        self.rows = rows[units.taken(rows).rows("pair")]
+        of_these = units.taken(self.rows)
+        self.pictures, self.of = self.rows[of_these.rows("picture")], of_these.picture
 
 
 def _level(
@@ -279,13 +296,12 @@ def _level(
     question: SimilaritySettings,
     others: tuple[np.ndarray, np.ndarray | None],
 ) -> Mapping[str, float]:
-    """Return the measures for shuffled pairs, with at most `LEVEL_IMAGES` images."""
+    """Return the measures for shuffled pairs, with at most `LEVEL_IMAGES` of the pictures `rows`, one row each."""
     captions, images = units.caption, units.picture
     image, text = snapshot.image, snapshot.text
     assert image is not None, "shown before"
     assert text is not None, "shown before"
-    if len(rows) > LEVEL_IMAGES:
-        rows = np.sort(np.random.default_rng(1).choice(rows, LEVEL_IMAGES, replace=False))
+    rows = at_most(rows, LEVEL_IMAGES, seed=1)
 
     def measure(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         matched = matched_cosines(image[rows], text[order[rows]])
@@ -315,17 +331,17 @@ def _separation(found: _Cosines) -> dict[str, Any]:
     return {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
 
 
-def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, question: np.ndarray) -> list[Facet]:
+def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, every: _Asked) -> list[Facet]:
     names, counts = np.unique(values, return_counts=True)
     made = []
     for name in names[np.argsort(-counts, kind="stable")]:
         of = values == name
-        own, others = matched[of], hardest.cosines[of]
-        asking = np.flatnonzero(of)[np.unique(question[of], return_index=True)[1]]
+        asking = np.unique(every.of[of])
+        own, others = matched[of], hardest.cosines[asking]
         made.append(
             Facet(
                 value=str(name),
-                n=len(own),
+                n=len(asking),
                 auc=auc(own, others),
                 d_prime=d_prime(own, others),
                 overlap=overlap(own, others),
@@ -341,7 +357,7 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 def _recall1(found: Hardest, asking: np.ndarray) -> float:
-    """Return the share of the rows `asking`, one of each distinct picture, whose own text comes first."""
+    """Return the share of these pictures, places of `found`, whose own text comes first."""
     right, hardest = found.right[asking], found.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
     first = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))

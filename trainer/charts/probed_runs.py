@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -12,9 +13,10 @@ from jaxtyping import Float
 
 from trainer.analysis.probes import Probe, probe
 from trainer.analysis.progress import part_of
-from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_directions, effective_rank
+from trainer.analysis.units import UNIT_OF, Unit
 from trainer.charts import ChartError
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, modalities_of
@@ -35,6 +37,10 @@ _ATTRIBUTES: Final = {
 """Columns of Scenes in words: the subject is the larger thing; `2` is the object."""
 
 
+HELD_OUT: Final[dict[str, tuple[Unit, Unit]]] = {"image": ("picture", "picture"), "text": ("caption", "group")}
+"""Modality -> what is read, and what is held out as a whole: captions of one picture say the same of it."""
+
+
 @dataclass(frozen=True)
 class ProbeSettings:
     """The pairs and runs to probe."""
@@ -53,7 +59,8 @@ class Probed(SnapshotLabel):
         cooccurrence: Of its training data; None where they have none.
         others: Attribute -> accuracy of a probe on the other attributes alone.
         recall: Image to text R@1 at that step, in percent; NaN where it was not measured.
-        directions, rank: Modality -> effective directions and effective rank.
+        directions, rank: Modality -> effective directions and effective rank, of distinct pictures or captions.
+        untried: What could not be probed -> why not.
     """
 
     cooccurrence: float | None
@@ -63,6 +70,7 @@ class Probed(SnapshotLabel):
     recall: float
     directions: dict[str, float]
     rank: dict[str, float]
+    untried: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,27 +108,40 @@ def attributes_of(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progress) -> Probed:
-    """Return all probes of one snapshot, on at most 20,000 random rows.
+    """Return all probes of one snapshot, on at most 20,000 random pictures with all of their captions.
 
     Raises:
         ChartError: Its items have no attributes.
     """
     snapshot = read_snapshot(row.folder)
-    rows = at_most(snapshot.n, MOST_PAIRS)
+    whole = units_of(snapshot)
+    rows = whole.sample(MOST_PAIRS, "picture")
+    units = whole.taken(rows)
     named = {name: np.array(values, dtype=str)[rows] for name, values in attributes_of(snapshot).items()}
     if not named:
         raise ChartError(f"The pairs of {row.dataset}-{row.split} have no attributes to probe; Scenes has.")
     probes: dict[str, dict[str, Probe]] = {"image": {}, "text": {}}
-    others: dict[str, float] = {}
+    others: dict[str, float] = dict.fromkeys(named, math.nan)
+    untried: dict[str, str] = {}
     for place, (name, words) in enumerate(named.items()):
         progress(place / len(named), f"Probing {run.name}: {name}")
         for side, vectors in modalities_of(snapshot):
-            probes[side][name] = probe(finite(vectors[rows], run), words, progress=progress)
+            vectors, (unit, apart) = finite(vectors[rows], run), HELD_OUT[side]
+            try:
+                probes[side][name] = probe(vectors, words, units, unit=unit, apart=apart, progress=progress)
+            except ValueError as problem:
+                untried[f"{name} of the {side}s"] = str(problem)
         rest = [values for other, values in named.items() if other != name]
-        others[name] = probe(_one_hot(rest), words).accuracy if rest else math.nan
-    spectra = {side: covariance_spectrum(vectors[rows]) for side, vectors in modalities_of(snapshot)}
+        with suppress(ValueError):
+            others[name] = probe(_one_hot(rest), words, units).accuracy if rest else math.nan
+    if not (probes["image"] or probes["text"]):
+        raise ChartError(f"{run.name} cannot be probed: {next(iter(untried.values()))}.")
+    spectra = {
+        side: covariance_spectrum(vectors[rows[units.rows(UNIT_OF[side])]]) for side, vectors in modalities_of(snapshot)
+    }
     return Probed(
-        **shown(run, row),
+        **shown(run, row, whole),
+        untried=untried,
         cooccurrence=getattr(workspace.runs.config_of(run.id).data, "cooccurrence", None),
         images=probes["image"],
         texts=probes["text"],

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from trainer.analysis.prototypes import Prototypes, prototypes
-from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
 from trainer.charts.marks import (
     Axis,
@@ -25,6 +24,7 @@ from trainer.charts.marks import (
     categories,
     run_tone,
 )
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
@@ -68,7 +68,9 @@ class RunPrototypes:
     items: Items
     rows: np.ndarray
     near: np.ndarray
-    """Cosine of each pair with its own prototype, at the last step."""
+    """Cosine of each of the distinct pictures `rows` with its own prototype, at the last step."""
+    counted: str = ""
+    """As of a `SnapshotLabel`."""
 
 
 def of_run(
@@ -90,16 +92,17 @@ def of_run(
         snapshot = read_snapshot(one.folder)
         if snapshot.image is None:
             raise ChartError(f"{row.name} embeds no images. Choose a run with an image tower.")
-        rows = at_most(snapshot.n, MOST_PAIRS)
+        units = units_of(snapshot)
+        rows = units.rows("picture", MOST_PAIRS)
         if len(rows) < settings.clusters:
-            raise ChartError(f"{row.name} has {len(rows)} pairs. Choose at most as many clusters.")
+            raise ChartError(f"{row.name} has {len(rows)} pictures. Choose at most as many clusters.")
         labels = [snapshot.items.label[at] for at in rows]
         found.append(prototypes(snapshot.image[rows], labels, settings.clusters, settings.seed))
         steps.append(one.step)
     last = found[-1]
     assert snapshot.image is not None
     near = np.einsum("nd,nd->n", np.float64(snapshot.image[rows]), last.centers[last.assigned])
-    return RunPrototypes(row.name, *key, tuple(steps), tuple(found), snapshot.items, rows, near)
+    return RunPrototypes(row.name, *key, tuple(steps), tuple(found), snapshot.items, rows, near, units.counted)
 
 
 def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:

@@ -11,11 +11,13 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from trainer.analysis.embedding_similarity import compare_spaces
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.sampling import at_most
+from trainer.analysis.units import UNIT_OF, Units
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import HeatMap, Panel
+from trainer.charts.matching import units_of
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
@@ -25,7 +27,8 @@ from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 METHOD: Final = """\
 Every snapshot of the runs is compared with every other on the pairs that all of them hold, images and texts each as a \
-space of its own; a step that is named is taken alone.
+space of its own; a step that is named is taken alone. Each distinct picture, and each distinct caption, counts once; \
+images are compared with texts on pairs that share neither.
 
 Linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all pairwise cosines, Kriegeskorte \
 et al. 2008), and the mean Jaccard overlap of the k nearest neighbors. CKA is close to 1 for any two spaces when there \
@@ -33,9 +36,9 @@ are fewer pairs than dimensions, so check n. Gray: a space that does not vary.""
 
 MEASURES: Final[dict[str, str]] = {"cka": "Linear CKA", "rsa": "RSA", "neighbors": "Shared neighbors"}
 MOST_ROWS: Final = 4_000
-"""More pairs are sampled for CKA and neighbors: every cell compares them again."""
+"""More pictures or captions are sampled for CKA and neighbors: every cell compares them again."""
 MOST_RSA: Final = 600
-"""Pairs of RSA, which ranks all their 180,000 cosines."""
+"""Pictures or captions of RSA, which ranks all their 180,000 cosines."""
 MOST_SPACES: Final = 40
 
 
@@ -69,24 +72,29 @@ class RepresentationSimilarity:
     Attributes:
         spaces: Modality by modality, run by run, by step.
         matrices: Measure -> similarity of every two spaces; NaN where one of them does not vary.
-        n: Pairs compared (RSA: at most 600 of them).
-        pairs: Pairs that all snapshots hold; more than `n` where these were sampled.
+        n: Modality -> distinct pictures, or captions, compared (RSA: at most 600 of them); `both`: pairs without a
+            common picture or caption, on which images are compared with texts.
+        pairs: Pairs that all snapshots hold.
         k: Neighbors of each pair.
     """
 
     spaces: tuple[Space, ...]
     matrices: dict[str, Float[np.ndarray, "m m"]]
-    n: int
+    n: dict[str, int]
     pairs: int
     k: int
 
     @property
     def note(self) -> str:
         """N, and what was sampled."""
-        first = self.spaces[0]
-        drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if self.n < self.pairs else ""
-        rsa_n = f" · RSA of {MOST_RSA:,} of them" if self.n > MOST_RSA else ""
-        return f"{self.n:,} pairs{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
+        first, counts = self.spaces[0], set(self.n.values())
+        words = {"image": "pictures", "text": "captions", "both": "pairs for images with texts"}
+        if len(counts) == 1 and "both" in self.n:
+            words = {"both": "pairs"}
+        n = ", ".join(f"{self.n[key]:,} {name}" for key, name in words.items() if key in self.n)
+        drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if MOST_ROWS in counts else ""
+        rsa_n = f" · RSA of {MOST_RSA:,} of them" if max(counts) > MOST_RSA else ""
+        return f"{n}{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
 
 
 def representation_similarity(
@@ -103,18 +111,49 @@ def representation_similarity(
     kept = common_ids([snapshot.items for _, snapshot in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs of {dataset} in common; at least 3 are compared.")
-    drawn = at_most(len(kept), MOST_ROWS)
+    units = common_units(chosen, kept)
     spaces, vectors = [], []
     for modality in ("image", "text"):
         for row, snapshot in chosen:
             if (array := getattr(snapshot, modality)) is not None:
-                spaces.append(Space(modality=modality, **shown(row, snapshot)))
-                vectors.append(np.asarray(array[places_of(snapshot.items.id, kept[drawn])], np.float32))
+                spaces.append(Space(modality=modality, **shown(row, snapshot, units)))
+                vectors.append(array[places_of(snapshot.items.id, kept)])
     if len(spaces) > MOST_SPACES:
         raise ChartError(f"{len(spaces)} spaces are too many for one matrix; take fewer steps or runs ({MOST_SPACES}).")
-    k = min(settings.k, len(drawn) - 1)
-    matrices = compare_spaces(vectors, k, MOST_RSA, progress)
-    return RepresentationSimilarity(tuple(spaces), matrices, len(drawn), len(kept), k)
+    modalities = [space.modality for space in spaces]
+    matrices, n = _compared(vectors, modalities, units, settings.k, progress)
+    return RepresentationSimilarity(tuple(spaces), matrices, n, len(kept), min(settings.k, max(n.values()) - 1))
+
+
+def common_units(chosen: Sequence[tuple[RunRow, Snapshot]], kept: Shaped[np.ndarray, " n"]) -> Units:
+    """Return the units of the pairs that all snapshots hold."""
+    first = chosen[0][1]
+    return units_of(first, places_of(first.items.id, kept))
+
+
+def _compared(
+    vectors: Sequence[np.ndarray], modalities: Sequence[str], units: Units, k: int, progress: Progress
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Return the matrices, and how many rows each modality was compared on: those that are independent of each other.
+
+    Images with images: distinct pictures; texts with texts: distinct captions; images with texts: pairs of which no two
+    share either.
+    """
+    rows = {name: units.rows(UNIT_OF[name], MOST_ROWS) for name in UNIT_OF if name in modalities}
+    if len(rows) == 2:
+        rows = {"both": at_most(units.alike(), MOST_ROWS)} | rows
+    n = {name: len(of) for name, of in rows.items()}
+    parts = rows if len({*map(bytes, rows.values())}) > 1 else dict(list(rows.items())[:1])
+    found = {key: np.full((len(vectors),) * 2, np.nan) for key in MEASURES}
+    for part, (name, of) in enumerate(parts.items()):
+        at = [place for place, one in enumerate(modalities) if name in ("both", one)]
+        if len(of) < 3:
+            continue
+        some = [np.asarray(vectors[place][of], np.float32) for place in at]
+        blocks = compare_spaces(some, min(k, len(of) - 1), MOST_RSA, part_of(progress, part, len(parts)))
+        for key, matrix in blocks.items():
+            found[key][np.ix_(at, at)] = matrix
+    return found, n
 
 
 def draw(data: RepresentationSimilarity, settings: RepresentationSettings) -> Panel:
@@ -141,9 +180,10 @@ def short_names(spaces: Sequence[Space]) -> tuple[str, ...]:
 def values(data: RepresentationSimilarity, _settings: RepresentationSettings) -> list[dict[str, Any]]:
     """Return one column per space: its description, and its similarity to every space by every measure."""
     facts = ("run", "name", "step", "dataset", "split", "modality")
-    sizes = {"n": data.n, "pairs": data.pairs, "k": data.k}
+    sizes = {"pairs": data.pairs, "k": data.k}
     return [
         {name: getattr(space, name) for name in facts}
+        | {"n": data.n[space.modality]}
         | sizes
         | {key: matrix[place].tolist() for key, matrix in data.matrices.items()}
         for place, space in enumerate(data.spaces)
@@ -160,7 +200,7 @@ def records(
         (
             *(getattr(space, field) for space in (second, first) for field in fields),
             *(float(data.matrices[key][i, j]) for key in MEASURES),
-            *(data.n, data.pairs, data.k),
+            *(data.n[first.modality if first.modality == second.modality else "both"], data.pairs, data.k),
         )
         for i, first in enumerate(data.spaces)
         for j, second in enumerate(data.spaces[:i])

@@ -101,8 +101,9 @@ def _series(
 
 
 def _asked(one: SimilarityRun) -> str:
-    sampled = f" of {one.pairs:,}" if one.n < one.pairs else ""
-    return f"{one.n:,} pairs{sampled}, {one.n_unmatched:,} unmatched · {one.dataset}, {one.split}"
+    sampled = f", of {one.pairs:,} pairs" if one.n < one.pairs else ""
+    pictures = f" of {one.pictures:,} pictures" if one.pictures < one.n else ""
+    return f"{one.n:,} pairs{pictures}{sampled}, {one.n_unmatched:,} unmatched · {one.dataset}, {one.split}"
 
 
 def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
@@ -110,7 +111,7 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
     for field, words, hint, digits in _comparable(runs):
         lines.append(NumberRow(words, hint, tuple(getattr(one, field) for one in runs), digits, strong=True))
         if any(field in one.intervals for one in runs):
-            hint = "95 of 100 draws of the images lie in it."
+            hint = "95 of 100 draws of the pictures, with all of their captions, lie in it."
             lines.append(NumberRow(f"{words}, interval", hint, tuple(_interval(one, field, digits) for one in runs)))
         if any(field in one.shuffled for one in runs):
             level = tuple(one.shuffled[field] for one in runs)
@@ -119,8 +120,9 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
     rest = (
         Measure[SimilarityRun]("Mean matched", raw, lambda one: one.mean_matched),
         Measure[SimilarityRun]("Mean unmatched", raw, lambda one: one.mean_unmatched),
-        Measure[SimilarityRun]("n matched", "Pairs compared.", lambda one: len(one.matched), 0),
-        Measure[SimilarityRun]("n unmatched", "Unmatched pairs compared.", lambda one: one.n_unmatched, 0),
+        Measure[SimilarityRun]("Pictures", "Independent items: intervals draw these.", lambda one: one.pictures, 0),
+        Measure[SimilarityRun]("n matched", "Distinct pairs compared.", lambda one: len(one.matched), 0),
+        Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda one: one.n_unmatched, 0),
     )
     lines += [one.row(runs) for one in rest]
     return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
@@ -177,7 +179,7 @@ def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[di
     """Return facts and separation of each run; with a facet also the AUC of each of its values."""
     found = []
     for one in data.found:
-        row = facts_of(one, "n", "pairs") | {"n_unmatched": one.n_unmatched, "k": one.k}
+        row = facts_of(one, "n", "pairs", "pictures") | {"n_unmatched": one.n_unmatched, "k": one.k}
         parts = {f"auc_hard{one.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
         found.append(row | numbers(one, settings.against(one.k)) | parts)
     return filled(found)

@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from trainer.analysis.procrustes import procrustes
 from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, shares_of
+from trainer.analysis.units import Units
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
@@ -29,8 +29,8 @@ One plot per run, all of the same pairs and with the same axes.
 Map: the two main directions (PCA) of images and texts together, each run's rotated to the first one's by Procrustes, \
 so that runs that learned the same look the same; the share of the variance that the plane holds is written next to it.
 
-Cosines: of each image with its own caption (matched) and with 20 captions of other pairs (unmatched; equal captions \
-are left out), as shares of all.
+Cosines: of each image with its own caption (matched) and with 20 distinct captions that are not its own \
+(unmatched), as shares of all. Each picture, and each caption, counts once.
 
 Spectrum: share of the variance of the images along each direction, on a logarithmic axis; the effective rank is \
 written next to it."""
@@ -95,46 +95,46 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     kept = common_ids([one.snapshot.items for one in chosen])
     if len(kept) < 3:
         raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are needed.")
-    drawn = at_most(len(kept), MOST_POINTS)
+    units = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, kept))
+    pictures, pairs = units.rows("picture"), units.rows("pair")
+    drawn = units.rows("pair", MOST_POINTS)
     made: list[Multiple] = []
     onto: np.ndarray | None = None
     for place, (one, both) in enumerate(zip(chosen, sides, strict=True)):
         progress(place / len(chosen), one.run.name)
         rows = places_of(one.snapshot.items.id, kept)
         image, text = (np.asarray(side[rows], np.float64) for side in both)
-        plane, held = _plane(np.concatenate([image, text]))
+        plane, held = _plane(image, text, units)
         points = np.concatenate([plane[: len(kept)][drawn], plane[len(kept) :][drawn]])
         if onto is None:
             onto = points
         else:
             points = procrustes(points, onto).apply(points)
-        captions = np.asarray([one.snapshot.items.caption[at] for at in rows.tolist()], str)
-        spectrum = covariance_spectrum(image)
+        spectrum = covariance_spectrum(image[pictures])
         made.append(
             Multiple(
                 images=points[: len(drawn)],
                 texts=points[len(drawn) :],
                 held=held,
-                matched=_shares((image * text).sum(1)),
-                unmatched=_shares(unmatched_cosines(image, text, captions)),
+                matched=_shares((image[pairs] * text[pairs]).sum(1)),
+                unmatched=_shares(unmatched_cosines(image, text, units)),
                 spectrum=np.sort(shares_of(spectrum))[::-1],
                 rank=effective_rank(spectrum),
-                **one.label,
+                **(one.label | {"counted": units.counted}),
             )
         )
     return SmallMultiples(tuple(made), len(kept))
 
 
 def unmatched_cosines(
-    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], captions: np.ndarray
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], units: Units
 ) -> Float[np.ndarray, " m"]:
-    """Return the cosines of each image with the captions of the next `OTHERS` pairs, without equal captions."""
-    n = len(image)
-    found = []
-    for by in range(1, min(OTHERS, n - 1) + 1):
-        other = np.roll(np.arange(n), -by)
-        differ = captions != captions[other]
-        found.append((image * text[other]).sum(1)[differ])
+    """Return the cosines of each distinct picture with the next `OTHERS` distinct captions, without right answers."""
+    pictures, captions = units.rows("picture"), units.rows("caption")
+    start, found = units.caption[pictures], []
+    for by in range(1, min(OTHERS, len(captions) - 1) + 1):
+        other = captions[(start + by) % len(captions)]
+        found.append((image[pictures] * text[other]).sum(1)[~units.right_pairs(pictures, other)])
     return np.concatenate(found) if found else np.zeros(0)
 
 
@@ -143,9 +143,14 @@ def _shares(cosines: Float[np.ndarray, " m"]) -> Float[np.ndarray, " bins"]:
     return counts / max(len(cosines), 1)
 
 
-def _plane(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, "n 2"], float]:
-    centered = vectors - vectors.mean(0)
-    values, directions = np.linalg.eigh(centered.T @ centered)
+def _plane(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], units: Units
+) -> tuple[Float[np.ndarray, "2n 2"], float]:
+    """Return the places of all rows on the main directions of the distinct pictures and captions."""
+    distinct = np.concatenate([image[units.rows("picture")], text[units.rows("caption")]])
+    centered = np.concatenate([image, text]) - distinct.mean(0)
+    own = distinct - distinct.mean(0)
+    values, directions = np.linalg.eigh(own.T @ own)
     total = float(values.sum())
     return centered @ directions[:, ::-1][:, :2], float(values[-2:].sum()) / total if total > 0 else 0.0
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.analysis.units import Units
 from trainer.store import RunRow, SnapshotRow
 from trainer.store.snapshot_files import Snapshot
 
@@ -21,6 +22,7 @@ class SnapshotLabel:
         step: Of the snapshot.
         dataset: Of the snapshot.
         split: Of the snapshot.
+        counted: How many pictures and captions its rows are, and how that is known, where any repeats; else empty.
     """
 
     run: int
@@ -29,10 +31,11 @@ class SnapshotLabel:
     step: int
     dataset: str
     split: str
+    counted: str = ""
 
 
-def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
-    """Return the fields of `SnapshotLabel` for a snapshot of a run."""
+def shown(run: RunRow, snapshot: SnapshotRow | Snapshot, units: Units | None = None) -> dict[str, Any]:
+    """Return the fields of `SnapshotLabel` for a snapshot of a run, with what its rows are by `units`."""
     return {
         "run": run.id,
         "name": run.name,
@@ -40,7 +43,23 @@ def shown(run: RunRow, snapshot: SnapshotRow | Snapshot) -> dict[str, Any]:
         "step": snapshot.step,
         "dataset": snapshot.dataset,
         "split": snapshot.split,
+        "counted": units.counted if units is not None else "",
     }
+
+
+def counted_notes(data: object) -> tuple[str, ...]:
+    """Return a sentence for what the snapshots of a chart's data hold, where pictures or captions repeat."""
+    found: dict[str, list[str]] = {}
+    for value in vars(data).values() if hasattr(data, "__dict__") else ():
+        for one in value if isinstance(value, tuple | list) else (value,):
+            run = one if hasattr(one, "counted") else getattr(one, "run", None)
+            if counted := getattr(run, "counted", ""):
+                found.setdefault(counted, []).append(run.name)  # type: ignore[union-attr]
+    words = {counted: ", ".join(dict.fromkeys(names)) for counted, names in found.items()}
+    several = len(words) > 1
+    return tuple(
+        f"{f'{names}: ' if several else ''}{counted}. Equal ones count once." for counted, names in words.items()
+    )
 
 
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:

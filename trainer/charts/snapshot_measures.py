@@ -67,6 +67,14 @@ def choose_batch(
     return row if held_out or not beside else beside[0]
 
 
+MASK_WORDS: Final = {True: ", right answers masked as in the run's updates", False: ""}
+
+
+def masks_duplicates(workspace: Workspace, run: RunRow) -> bool:
+    """Return whether the run's updates leave captions that are right answers out of the negatives."""
+    return bool(getattr(workspace.runs.config_of(run.id).objective, "mask_duplicates", False))
+
+
 def kind_of(split: str) -> str:
     """Describe the pairs of a batch."""
     return "training" if split == BATCH else "held-out"

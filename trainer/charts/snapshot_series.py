@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.retrieval import question_ranks, recall_at
-from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
-from trainer.charts.matching import matching_of
+from trainer.analysis.units import UNIT_OF
+from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.metrics import noted_n, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace
@@ -90,6 +90,7 @@ class TimelineRun:
         n: Pairs.
         sampled: The snapshots hold a sample of their split.
         measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
+        counted: As of a `SnapshotLabel`.
         pictures: Distinct pictures among the pairs, the questions of recall; 0 where they are not known.
         curves: By the key of their measure; those that cannot be had are missing.
     """
@@ -110,6 +111,7 @@ class TimelineRun:
     sampled: bool
     measured: int
     pictures: int = 0
+    counted: str = ""
     curves: dict[str, Curve] = field(default_factory=dict)
 
     def at(self, step: float) -> int:
@@ -176,17 +178,21 @@ def fixed_tau(workspace: Workspace, run: int) -> float | None:
 def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
     """Return the measures of one snapshot by key, NaN if it lacks a modality; cached per process."""
     snapshot = read_snapshot(folder)
-    rows = sample_of(snapshot.n)
+    units = units_of(snapshot)
+    rows = units.sample(MOST_PAIRS, UNIT_OF["image" if snapshot.image is not None else "text"])
+    units = units.taken(rows)
     image, text = (
         None if part is None else np.asarray(part[rows], np.float32) for part in (snapshot.image, snapshot.text)
     )
-    seen = image if image is not None else text
-    assert seen is not None, "a snapshot has images or texts"
+    assert image is not None or text is not None, "a snapshot has images or texts"
+    seen = image[units.rows("picture")] if image is not None else text[units.rows("caption")]  # type: ignore[index]
     nan = float("nan")
     numbers = {"recall": nan, "gap": nan, "alignment": nan}
     if image is not None and text is not None and len(image) == len(text):
-        numbers["recall"] = recall_at(question_ranks(image, text, matching_of(snapshot, rows).texts), 1)
-        numbers["gap"], numbers["alignment"] = modality_gap(image, text)[1], alignment(image, text)
+        pairs = units.rows("pair")
+        numbers["recall"] = recall_at(question_ranks(image, text, units.matching.texts), 1)
+        numbers["gap"] = modality_gap(image, text, units.matching)[1]
+        numbers["alignment"] = alignment(image[pairs], text[pairs])
     return numbers | {
         "uniformity": uniformity(seen),
         "rank": effective_rank(covariance_spectrum(seen)),
@@ -194,17 +200,14 @@ def numbers_of(folder: Path, _changed: int) -> dict[str, float]:
     }
 
 
-def sample_of(n: int) -> Int[np.ndarray, " k"]:
-    """Return the pairs on which curves are measured: all, or a fixed sample of `MOST_PAIRS`."""
-    return at_most(n, MOST_PAIRS)
-
-
 def timeline_run(
     index: int, row: RunRow, snapshots: Sequence[SnapshotRow], points: Sequence[np.ndarray] = ()
 ) -> TimelineRun:
     """Return the run over these snapshots; without points it has only curves."""
     last = read_snapshot(snapshots[-1].folder)
+    units = units_of(last)
     return TimelineRun(
+        counted=units.counted,
         index=index,
         run=row.id,
         name=row.name,
@@ -219,7 +222,6 @@ def timeline_run(
         items=last.items,
         n=last.n,
         sampled=last.sampled,
-        measured=min(last.n, MOST_PAIRS),
-        pictures=noted_n("val/image_to_text_R@1", last.split, row.facts)
-        or len(matching_of(last, sample_of(last.n)).images),
+        measured=len(units.sample(MOST_PAIRS, UNIT_OF["image" if last.image is not None else "text"])),
+        pictures=noted_n("val/image_to_text_R@1", last.split, row.facts) or min(units.count("picture"), MOST_PAIRS),
     )

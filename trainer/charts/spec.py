@@ -14,6 +14,7 @@ from trainer.charts import ChartError
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.settings import NoSettings, settings_of
+from trainer.charts.snapshot_label import counted_notes
 from trainer.errors import UserError
 from trainer.store import Workspace
 
@@ -175,10 +176,12 @@ class Chart(Generic[S, D]):
         return Outside(request, texts, files, placement, self.of_words)
 
     def panel(self, data: D, settings: S) -> Panel:
-        """Return the panel; messages about runs that cannot be shown come first among its warnings."""
+        """Return the panel; its warnings begin with what cannot be shown, its notes end with what was counted once."""
         drawn = self.draw(data, settings)
-        problems = tuple(getattr(data, "problems", ()))
-        return replace(drawn, warnings=(*problems, *drawn.warnings)) if problems else drawn
+        problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
+        if not (problems or counted):
+            return drawn
+        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=(*drawn.notes, *counted))
 
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
         """Return what is printed: one dictionary per column."""

@@ -12,7 +12,10 @@ from jaxtyping import Float, Int
 from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.analysis.progress import part_of
+from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
+from trainer.analysis.units import UNIT_OF, shuffled
+from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -54,11 +57,11 @@ class Spread:
     """One modality of one snapshot.
 
     Attributes:
-        n: Rows whose pairs were all compared.
+        n: Distinct pictures or captions that were all compared with each other.
         ajne: Ajne's statistic of them: .25 if uniform, n/4 if all are equal; grows with n off uniformity.
         gine: Gine's statistic: .5 if uniform, n/2 if all are equal; grows with n too.
         mean_angle: Degrees between two rows, 90 if uniform; does not depend on n.
-        resultant: Length of the mean row, of all rows: 0 balanced, 1 all equal.
+        resultant: Length of the mean row, of all distinct ones: 0 balanced, 1 all equal.
         uniformity: Wang and Isola's, t = 2.
         p_ajne: Chance of an Ajne statistic as large under uniformity, of `n_tested` rows; NaN where not tested.
         p_gine: The same for Gine's.
@@ -144,34 +147,42 @@ def geometry(
     """
     opened = open_target(workspace, target, request)
     snapshot = opened.snapshot
-    rows, image, text = _sample(snapshot.n, settings.most), snapshot.image, snapshot.text
+    units, image, text = opened.units, snapshot.image, snapshot.text
+    rows = units.rows("pair", settings.most)
     there = {name: vectors for name, vectors in (("image", image), ("text", text)) if vectors is not None}
     near = apart = float("nan")
     if image is not None and text is not None:
-        near, apart = alignment(image[rows], text[rows]), modality_gap(image, text)[1]
+        near, apart = alignment(image[rows], text[rows]), modality_gap(image, text, units.matching)[1]
     return Geometry(
         **opened.label,
         n=len(rows),
-        pairs=snapshot.n,
+        pairs=units.count("pair"),
         d=snapshot.d,
         alignment=near,
         modality_gap=apart,
         course=_course(_same_data(workspace.results.snapshots(opened.run.id), opened.row), part_of(progress, 0, 3)),
         spreads={
-            name: measure(vectors, rows, part_of(progress, 1 + place, 3))
+            name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, 1 + place, 3), most=settings.most)
             for place, (name, vectors) in enumerate(there.items())
         },
     )
 
 
-def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], progress: Progress | None = None) -> Spread:
-    """Measure one modality: all pairs of `rows`, with tests on 400 of them."""
+def measure(
+    vectors: Float[np.ndarray, "n d"],
+    every: Int[np.ndarray, " u"],
+    progress: Progress | None = None,
+    *,
+    most: int | None = None,
+) -> Spread:
+    """Measure one modality: all pairs of at most `most` of the distinct rows `every`, with tests on 400 of them."""
+    rows = every if most is None else at_most(every, most)
     chosen = exact(vectors[rows])
     n, d = chosen.shape
     by_row = np.zeros(n)
     angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2), by_row=by_row)
     # A sample drawn in the order of the rows would be of one class where a folder is sorted.
-    tested = chosen[np.random.default_rng(1).permutation(n)[:TEST_ROWS]]
+    tested = chosen[shuffled(np.arange(n), 1)[:TEST_ROWS]]
     their_angles, their_sines, _ = tests.pair_sums(tested)
     null = tests.null_statistics(len(tested), d, draws=DRAWS, progress=part_of(progress, 1, 2))
     ajne = tests.ajne_of(angles, n)
@@ -181,7 +192,7 @@ def measure(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " m"], prog
         ajne=ajne,
         gine=tests.gine_of(sines, n, d),
         mean_angle=tests.mean_angle(ajne, n),
-        resultant=tests.mean_resultant_length(vectors),
+        resultant=tests.mean_resultant_length(vectors[every]),
         uniformity=uniformity(chosen),
         p_ajne=tests.p_value(tests.ajne_of(their_angles, len(tested)), null[:, 0]),
         p_gine=tests.p_value(tests.gine_of(their_sines, len(tested), d), null[:, 1]),
@@ -206,9 +217,10 @@ def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict
         if progress:
             progress(place / len(snapshots), "measuring each checkpoint")
         at = read_snapshot(row.folder)
+        units = units_of(at)
         for name in MODALITIES:
             if (vectors := getattr(at, name)) is not None:
-                spread = _at_step(row.step, exact(vectors[_sample(at.n, STEP_ROWS)]))
+                spread = _at_step(row.step, exact(vectors[units.rows(UNIT_OF[name], STEP_ROWS)]))
                 course.setdefault(name, []).append(spread)
     return {name: tuple(steps) for name, steps in course.items()}
 
@@ -216,10 +228,6 @@ def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict
 def _same_data(rows: Sequence[SnapshotRow], chosen: SnapshotRow) -> list[SnapshotRow]:
     same = {row.step: row for row in rows if (row.dataset, row.split) == (chosen.dataset, chosen.split)}
     return [same[step] for step in sorted(same)]
-
-
-def _sample(n: int, most: int) -> np.ndarray:
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def _at_step(step: int, vectors: np.ndarray) -> StepSpread:

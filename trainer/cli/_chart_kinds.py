@@ -87,7 +87,7 @@ class AnalyzeChart:
         settings = from_options(self.chart.settings, args)
         data = _compute(args.workspace, self.chart, request_of(self.chart, args), settings)
         values = self.chart.numbers(data, settings)
-        print_values(args, values, () if values else self.chart.draw(data, settings).notes)
+        print_values(args, values, () if values else self.chart.panel(data, settings).notes)
         return 0
 
 

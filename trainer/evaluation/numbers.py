@@ -60,7 +60,7 @@ def measure(
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
         **_separation(heldout, *pair, matched, progress),
-        "modality_gap": modality_gap(embedded.image, embedded.text)[1],
+        "modality_gap": modality_gap(embedded.image, embedded.text, heldout.matching)[1],
         "effective_rank_image": effective_rank(covariance_spectrum(embedded.image)),
         "effective_rank_text": effective_rank(covariance_spectrum(embedded.text)),
         "own_image_weight": own_weight(embedded.text, embedded.image, method.beta, batch_size),

@@ -76,10 +76,18 @@ class Question:
         """The question as stored: JSON, the same for equal questions."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
-    def asked(self, name: str) -> int:
-        """Return the number of distinct questions behind the number `name`: its n, and that of its interval.
+    def independent(self, name: str) -> int:
+        """Return the number of independent questions behind the number `name`, that of its interval.
 
-        In retrieval captions that repeat ask once, and so do pictures: their answers are equal, not independent.
+        Several captions of one picture are found or missed together: they are no more than the pictures are.
+        """
+        asked = self.asked(name)
+        return min(asked, self.pictures) if self.pictures else asked
+
+    def asked(self, name: str) -> int:
+        """Return the number of distinct questions behind the number `name`: its n.
+
+        In retrieval captions that repeat ask once, and so do pictures: their answers are equal.
         """
         if self.task == "retrieval" and name.startswith("text_to_image"):
             return self.gallery or self.n

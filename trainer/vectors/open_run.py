@@ -188,7 +188,7 @@ def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
     image, text, matching = snapshot.image, snapshot.text, units.matching
     numbers = {
         "matched_cosine": float(matched_cosines(image, text).mean()),
-        "modality_gap": modality_gap(image, text)[1],
+        "modality_gap": modality_gap(image, text, matching)[1],
     }
     for name, query, stored, answers in (
         ("image_to_text", image, text, matching.texts),

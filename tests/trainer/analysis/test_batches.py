@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trainer.analysis.batches import batch, likely_false_negatives, pull_lengths, seen_by
 from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.units import units_of_numbers
 
 
 def test_weights_are_naive_softmaxes(pairs):
@@ -78,14 +79,43 @@ def test_likely_false_negatives(unit):
     image, text = unit(6, 16, 1), unit(6, 16, 2)
     text[4] = text[1]
     image[5] = image[2]
-    groups = np.array([0, 1, 2, 0, 4, 5])
+    units = units_of_numbers(np.arange(6), np.array([0, 1, 2, 0, 4, 5]))
     found = batch(image, text, 10.0)
-    rows = likely_false_negatives(found, image, text, groups, least=0.95)
+    rows = likely_false_negatives(found, image, text, units, least=0.95)
     reasons = {tuple(sorted(row[:2])): row[4] for row in rows}
     assert reasons == {(0, 3): "same caption", (1, 4): "texts alike", (2, 5): "images alike"}
     assert [row[2] for row in rows] == sorted((row[2] for row in rows), reverse=True)
     for anchor, sample, weight, _, _ in rows:
         assert weight == found.infoloob[anchor, sample] >= found.infoloob[sample, anchor]
+
+
+def test_right_answers_are_no_negatives_where_a_run_masks_them(unit):
+    """Five pairs of three pictures; the last caption is that of the first picture, too."""
+    image, text = unit(5, 8, 1), unit(5, 8, 2)
+    units = units_of_numbers(np.array([0, 0, 1, 2, 0]), np.array([0, 1, 2, 3, 3]))
+    right = units.right(np.arange(5), np.arange(5))
+    assert right.tolist() == [
+        [True, True, False, True, True],
+        [True, True, False, True, True],
+        [False, False, True, False, False],
+        [False, False, False, True, True],
+        [True, True, False, True, True],
+    ]
+    found = batch(image, text, 10.0, right)
+    logits = 10 * image @ text.T
+    for i in range(5):
+        negatives = [j for j in range(5) if not right[i, j]]
+        rest = sum(math.exp(logits[i, j]) for j in negatives)
+        assert found.unsaturated[i] == pytest.approx(rest / (rest + math.exp(logits[i, i])))
+        for j in range(5):
+            expected = math.exp(logits[i, j]) / rest if j in negatives else 0.0
+            assert found.infoloob[i, j] == pytest.approx(expected)
+    alone = batch(image, text, 10.0, np.ones((5, 5), bool))
+    assert alone.unsaturated.tolist() == [0.0] * 5, "without a negative nothing is left to push"
+    listed = likely_false_negatives(batch(image, text, 10.0), image, text, units, least=1.1)
+    assert {(*sorted(row[:2]), row[4]) for row in listed} >= {(0, 1, "same picture"), (3, 4, "same caption")}
+    left = likely_false_negatives(found, image, text, units, masked=True, least=1.1)
+    assert not any(right[i, j] and right[j, i] for i, j, *_ in left)
 
 
 def test_one_pair_is_no_batch():

@@ -28,7 +28,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def of() -> ConceptSpaces:
     sides = [[np.float32(unit(rng.standard_normal((N, width)) + 0.4)) for _ in range(2)] for width in WIDTHS]
-    spaces = tuple(standardized(image, text, np.arange(N - 8)) for image, text in sides)
+    spaces = tuple(standardized(image, text, np.r_[: N - 8, N : 2 * N - 8]) for image, text in sides)
     rows = np.concatenate([space.rows for space in spaces], axis=1)
     width = sum(WIDTHS)
     parts = rng.standard_normal((width, SIZE)), rng.standard_normal(SIZE), rng.standard_normal((SIZE, width))

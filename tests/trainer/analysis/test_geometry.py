@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.analysis.distinct import matching
 from trainer.analysis.geometry import ajne, alignment, effective_eigenvalues, modality_gap, uniformity
 
 
@@ -61,3 +62,21 @@ def test_rotations_change_nothing(n: int, seed: int):
         assert measure(rows @ rotation) == pytest.approx(measure(rows), abs=1e-6)
     assert modality_gap(rows @ rotation, -rows @ rotation)[1] == pytest.approx(modality_gap(rows, -rows)[1])
     assert 0 <= effective_eigenvalues(rows) <= 6
+
+
+def test_the_gap_of_pictures_with_several_captions_weighs_every_picture_once():
+    rng = np.random.default_rng(2)
+    picture, caption = np.array([0, 0, 0, 1, 2, 2, 3]), np.array([0, 1, 2, 3, 3, 4, 5])
+    image, text = rng.standard_normal((4, 5))[picture], rng.standard_normal((6, 5))[caption]
+    expected = np.mean(
+        [
+            image[picture == p][0] - np.mean([text[caption == c][0] for c in {*caption[picture == p]}], axis=0)
+            for p in range(4)
+        ],
+        axis=0,
+    )
+    gap, size = modality_gap(image, text, matching(caption, picture))
+    assert gap == pytest.approx(expected)
+    assert size == pytest.approx(float(np.linalg.norm(expected)))
+    same = np.arange(7)
+    assert modality_gap(image, text, matching(same, same))[0] == pytest.approx(modality_gap(image, text)[0])

@@ -71,7 +71,7 @@ def test_refusals_and_cancelling(data):
     rows, targets = data
     with pytest.raises(ValueError, match="2 values"):
         probe(rows, ["same"] * 90)
-    with pytest.raises(ValueError, match="4 rows"):
+    with pytest.raises(ValueError, match="4 items"):
         probe(rows[:3], ["a", "b", "c"])
 
     def cancel(_share: float, _note: str) -> None:

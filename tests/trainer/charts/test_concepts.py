@@ -13,6 +13,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.concepts import concept_words, learned_and_held
 from trainer.analysis.sparse_dictionary import SparseDictionary, matched
+from trainer.analysis.units import units_of_numbers
 from trainer.charts import ChartError, registry
 from trainer.charts.concept_dictionary import ConceptsSettings, compute
 from trainer.charts.spec import Request, Target
@@ -95,7 +96,7 @@ def naive_recall(image: np.ndarray, text: np.ndarray) -> float:
 
 
 def test_what_is_embedded_and_what_components_keep_equals_naive_numbers(two: Workspace, found) -> None:
-    learned, held = learned_and_held(N)
+    learned, held, _ = learned_and_held(units_of_numbers(np.arange(N), np.arange(N)))
     assert sorted([*learned, *held]) == list(range(N))
     assert (found.pairs, found.held) == (N, N // 5)
     spaces, means, scales = [], [], []

@@ -15,6 +15,7 @@ from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
 from trainer.charts import ChartError, registry
 from trainer.charts.batch_negatives import batch_rows
+from trainer.charts.matching import units_of
 from trainer.charts.settings import checked
 from trainer.charts.snapshot_measures import choose_batch, temperatures
 from trainer.charts.snapshots import BATCH
@@ -79,13 +80,13 @@ def test_saturation_is_that_of_the_runs_own_batches(charted):
 def test_batch_weights_are_of_what_the_objective_sees(charted):
     data, board = computed(charted, "batch-negatives", size=16, number=1, anchor=3)
     shot = snapshot(charted, 2)
-    rows = batch_rows(shot, 16, 1)
+    rows = batch_rows(shot, units_of(shot), 16, 1)
     image, text = shot.image[rows], shot.text[rows]
     seen = hopfield_retrieval(image, image, 8.0), hopfield_retrieval(text, image, 8.0)
     found = batch(*seen, 30.0)
     assert np.allclose(board.mark("infoloob-1").values, found.infoloob)
     assert np.allclose(board.mark("logits-1").values, found.logits)
-    assert data.found[0].rows.tolist() == batch_rows(snapshot(charted, 1), 16, 1).tolist()
+    assert data.found[0].rows.tolist() == batch_rows(snapshot(charted, 1), units_of(shot), 16, 1).tolist()
     labels = [shot.items.label[row] for row in rows]
     assert labels == sorted(labels)
     strip = board.mark("negatives-1")

@@ -13,7 +13,7 @@ from trainer.charts import ChartError, opened_snapshot
 from trainer.charts import gap_measures as module
 from trainer.charts.gap import CHART, PUBLISHED
 from trainer.charts.gap_measures import SHARES, GapSettings, objective_of
-from trainer.charts.matching import matching_of
+from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
 from trainer.store import Workspace, read_snapshot
@@ -33,20 +33,24 @@ def test_the_gap_is_that_of_the_snapshot(charted):
     panel = CHART.draw(data, settings)
     for place, (run, loss) in enumerate(zip(data.found, (info_nce, cloob), strict=True)):
         snapshot, measures = snapshot_of(charted, run.run), run.measures
-        assert measures.sizes[-1] == pytest.approx(modality_gap(snapshot.image, snapshot.text)[1])
+        assert measures.sizes[-1] == pytest.approx(
+            modality_gap(snapshot.image, snapshot.text, matching_of(snapshot))[1]
+        )
         assert measures.sizes[-1] == pytest.approx(charted.results.last_values(run.run)["val/modality_gap"], abs=1e-5)
-        image, text = close_gap(snapshot.image, snapshot.text, 0.5)
+        vector = modality_gap(snapshot.image, snapshot.text, matching_of(snapshot))[0]
+        image, text = close_gap(snapshot.image, snapshot.text, 0.5, gap=vector)
         objective = objective_of(charted, charted.runs.get(run.run), run.step)
         beta = (objective.beta,) if objective.kind == "cloob" else ()
         point = measures.at("shift", 50)
-        assert point.loss == pytest.approx(loss(image, text, objective.inv_tau, *beta))
+        alone = units_of(snapshot).alike()
+        assert point.loss == pytest.approx(loss(image[alone], text[alone], objective.inv_tau, *beta))
         right = ranks(image, text, matching_of(snapshot).texts) == 1
         assert point.image_to_text == pytest.approx(right.mean())
         shown = {line.words: line.values[place] for line in panel.mark("now").lines}
         assert (shown["Loss"], shown["Image to text R@1, renderings, n = 240"], shown["n pairs"]) == (
             point.loss,
             right.mean(),
-            240,
+            len(set(snapshot.items.caption)),
         )
         curve = panel.mark("recall").curves[2 * place]
         assert curve.y[SHARES.index(50)] == right.mean()
@@ -80,7 +84,11 @@ def test_a_sample_says_so(charted, monkeypatch):
     monkeypatch.setattr(module, "LIVE", 50)
     data = gap(charted, 1, most=100)
     (run,) = data.found
-    assert (run.n, run.measures.pairs, len(run.measures.live.rows)) == (100, 240, 50)
+    assert (len(run.measures.sample.rows), run.measures.pairs, len(run.measures.live.rows)) == (100, 240, 50)
+    captions = [run.measures.sample.rows[place] for place in run.measures.sample.batch]
+    assert (
+        run.n == len(captions) == len({snapshot_of(charted, 1).items.caption[row] for row in run.measures.sample.rows})
+    )
     assert np.isin(run.measures.live.rows, run.measures.sample.rows).all()
     assert any("100 pairs are measured, drawn at random" in note for note in CHART.draw(data, GapSettings()).notes)
 

@@ -17,7 +17,7 @@ from trainer.charts import ChartError
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
-from trainer.charts.snapshot_series import MEASURES, sample_of
+from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import pca_frames, point_colors, timeline
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure
@@ -108,12 +108,6 @@ def test_every_point_is_inside_the_frame_and_pairs_stay_pairs(charted: Workspace
             assert (xy >= [left - 1e-6, bottom - 1e-6]).all()
             assert (xy <= [right + 1e-6, top + 1e-6]).all()
     assert [chart.runs[0].at(step) for step in (-5, 0, 79, 80, 1000)] == [0, 0, 0, 1, 3]
-
-
-def test_more_pairs_than_can_be_compared_are_sampled_once_for_all():
-    assert sample_of(4000).tolist() == list(range(4000))
-    assert len(sample_of(9000)) == len(set(sample_of(9000).tolist())) == 4000
-    assert np.array_equal(sample_of(9000), sample_of(9000))
 
 
 def test_what_cannot_be_shown_is_refused(charted: Workspace):

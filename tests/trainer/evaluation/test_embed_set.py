@@ -14,12 +14,15 @@ from PIL import Image
 from tests.trainer.places.object_store import ObjectStore, environment_of
 from tests.trainer.places.test_ssh import written
 from trainer.__main__ import main
+from trainer.analysis.distinct import matching, numbered
+from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.evaluation import embed_set
 from trainer.inference import shards
 from trainer.inference.shards import WrittenShard
 from trainer.places.embed_job import EmbedJob, bring, checkpoint_of
 from trainer.places.storage import Storage
 from trainer.store import Workspace
+from trainer.vectors.open_run import unit_rows
 
 pytestmark = pytest.mark.slow
 
@@ -226,3 +229,34 @@ def test_of_its_own_data_a_run_marks_what_it_has_held_out(trained, pictures, tmp
         marked = {row["path"]: row["split"] for row in rows}
         assert marked == {path: part for path, part in expected.items() if split in (None, part)}
     workspace.close()
+
+
+def test_opened_as_vectors_pictures_with_several_captions_have_the_recall_of_the_evaluation(
+    trained, pictures, tmp_path, capsys
+):
+    """A table of two captions a picture, embedded and opened: pixels tell the pictures, with or without their files."""
+    lines = ["file,caption"]
+    for number in range(23):
+        if number != 5:
+            lines += [f"{number:02d}.png,picture {number}", f"{number:02d}.png,another word on {number}"]
+    (pictures / "captions.csv").write_text("\n".join(lines) + "\n")
+    data = pictures / "captions.csv"
+    embed(trained, data, tmp_path / "out", status=0)
+    capsys.readouterr()
+    workspace, sides = Workspace(trained), {}
+    for side, folder in (("image", "img_emb"), ("text", "text_emb")):
+        parts = sorted((tmp_path / "out" / folder).glob("*.npy"))
+        sides[side] = np.concatenate([np.load(part) for part in parts]).astype(np.float32)
+    tables = [pq.read_table(part).to_pydict() for part in sorted((tmp_path / "out" / "metadata").glob("*.parquet"))]
+    columns = {name: [value for table in tables for value in table[name]] for name in ("pixels", "caption")}
+    expected = matching(numbered(columns["caption"]), numbered(columns["pixels"]))
+    unit = {side: unit_rows(rows) for side, rows in sides.items()}
+    ways = (("image_to_text", "image", "text", expected.texts), ("text_to_image", "text", "image", expected.images))
+    for more in ([], ["--pictures", str(pictures)]):
+        words = ["open", "vectors", "--image", str(tmp_path / "out"), *more, "--json", "--workspace", str(trained)]
+        assert main(words) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert "44 pairs: 21 pictures (equal pixels), 44 captions" in answer["note"]
+        stored = workspace.results.last_values(answer["id"])
+        for name, asks, answers, right in ways:
+            assert stored[f"val/{name}_R@1"] == recall_at(question_ranks(unit[asks], unit[answers], right), 1)

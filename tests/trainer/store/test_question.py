@@ -56,6 +56,15 @@ def test_retrieval_is_asked_by_distinct_pictures_and_captions_and_older_rows_say
     assert same.words() == "n = 40, among 40 texts, 40 distinct pictures"
 
 
+def test_several_captions_of_a_picture_are_no_more_independent_questions_than_pictures():
+    flickr = retrieval_question(450, texts=450, images=150)
+    assert (flickr.asked("text_to_image_R@1"), flickr.independent("text_to_image_R@1")) == (450, 150)
+    assert (flickr.asked("image_to_text_R@1"), flickr.independent("image_to_text_R@1")) == (150, 150)
+    folder = retrieval_question(979, texts=18, images=979)
+    assert (folder.independent("image_to_text_R@1"), folder.independent("text_to_image_R@1")) == (979, 18)
+    assert Question("zero_shot", 70).independent("zero_shot_acc1") == 70
+
+
 def test_every_metric_of_a_task_belongs_to_it():
     named = {"zero_shot_acc5": "zero_shot", "val/text_to_image_R@5": "retrieval", "auc_hard10": "similarity"}
     named |= {"fine_tune_linear_1pct_acc1": "fine_tune", "knn_words": "knn", "shift_drop": "robustness", "acc1": ""}

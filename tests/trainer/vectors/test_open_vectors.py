@@ -20,6 +20,7 @@ from safetensors.torch import save_file as save_torch
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
+from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import RunLog, Snapshot, Workspace, read_snapshot, snapshot_name
 from trainer.vectors import open_run
@@ -475,3 +476,56 @@ def test_names_tell_the_sides(tmp_path: Path):
     assert found.image is None
     assert found.text is not None
     assert found.text.name == "caption_emb"
+
+
+SHARED = np.repeat(np.arange(N // 3), 3)
+"""Three captions a picture."""
+
+
+def table(folder: Path, **columns: list[Any]) -> list[str]:
+    image, text = unit(IMAGE[: N // 3])[SHARED], unit(TEXT[: len(SHARED)])
+    np.save(folder / "a.npy", image)
+    np.save(folder / "b.npy", text)
+    columns = {"caption": [f"caption {row}" for row in range(len(SHARED))], **columns}
+    pq.write_table(pa.table(columns), folder / "items.parquet")
+    return ["--image", str(folder / "a.npy"), "--text", str(folder / "b.npy"), "--items", str(folder / "items.parquet")]
+
+
+def shared_recall(sides: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+    """Return the shares of pictures and of captions whose right answer comes first, by a float64 loop."""
+    image, text = (np.float64(side) for side in sides)
+    cosines, pictures = image[::3] @ text.T, N // 3
+    by_image = [max(cosines[p][SHARED == p]) > max(cosines[p][SHARED != p]) for p in range(pictures)]
+    by_text = [cosines[:, row].argmax() == SHARED[row] for row in range(len(SHARED))]
+    return float(np.mean(by_image)), float(np.mean(by_text))
+
+
+@pytest.mark.parametrize(
+    ("columns", "equality"),
+    [
+        ({}, "equal embeddings"),
+        ({"path": [f"p{p}.png" for p in SHARED]}, "equal paths"),
+        ({"path": [f"C:\\data\\p{p}.png" for p in SHARED]}, "equal paths"),
+        ({"pixels": [f"{p:016x}" for p in SHARED], "path": ["all.tar"] * len(SHARED)}, "equal pixels"),
+        ({"pixels": [224 * 224] * len(SHARED), "path": [f"p{p}.png" for p in SHARED]}, "equal paths"),
+        ({"path": ["shard-00001.parquet"] * len(SHARED)}, "equal paths"),
+        ({"path": [f"p{p}.png" if p % 2 else None for p in SHARED]}, "equal paths"),
+    ],
+    ids=["vectors", "paths", "windows", "pixels", "number-of-pixels", "one-table", "some-paths"],
+)
+def test_pictures_with_three_captions_are_one_however_that_is_known(tmp_path: Path, opened, columns, equality: str):
+    answer, found = opened(*table(tmp_path, **columns))
+    assert f"{len(SHARED)} pairs: {N // 3} pictures ({equality}), {len(SHARED)} captions." in answer["note"]
+    assert units_of(found).picture.tolist() == SHARED.tolist()
+    assert list(found.items.path) == [""] * len(SHARED), "no file is opened for it"
+    values = Workspace(tmp_path / "ws").results.last_values(answer["id"])
+    assert (values["val/image_to_text_R@1"], values["val/text_to_image_R@1"]) == pytest.approx(
+        shared_recall((found.image, found.text))
+    )
+
+
+def test_a_picture_that_was_embedded_in_other_batches_is_one_by_its_path(tmp_path: Path, opened):
+    words = table(tmp_path, path=[f"p{p}.png" for p in SHARED])
+    image = np.load(tmp_path / "a.npy")
+    np.save(tmp_path / "a.npy", image + np.float32(1e-5) * np.random.default_rng(0).standard_normal(image.shape))
+    assert units_of(opened(*words)[1]).picture.tolist() == SHARED.tolist()

@@ -1,0 +1,83 @@
+"""Rows of snapshots are drawn, permuted and drawn again by `trainer.analysis.units` alone: a pair is no unit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[2]
+WHERE: Final = ("trainer/charts", "trainer/analysis")
+DRAWS: Final = frozenset({"permutation", "permuted", "shuffle", "choice", "multinomial", "resample"})
+ELSEWHERE: Final = {
+    "trainer/analysis/units.py": "the place for it",
+    "trainer/analysis/sampling.py": "`at_most`, of units",
+    "trainer/analysis/separation.py": "draws the groups of `Units.bootstrap_groups`",
+    "trainer/analysis/significance.py": "draws stored answers, one a question",
+    "trainer/analysis/shuffled.py": "the level of shuffled pairs is of shuffled pairs",
+    "trainer/analysis/linear_probe.py": "draws rows of an evaluation, which are given by group",
+    "trainer/analysis/label_shares.py": "draws labels of a training",
+    "trainer/analysis/hopfield.py": "draws stored patterns, which are distinct",
+    "trainer/analysis/cluster_words.py": "k-means draws its first centers",
+    "trainer/analysis/sparse_dictionary.py": "draws its batches and first concepts",
+    "trainer/analysis/similarity_matrix.py": "k-means draws its first centers, to order a matrix",
+    "trainer/analysis/effective_robustness.py": "draws runs",
+    "trainer/charts/field_importance.py": "permutes a field of runs",
+    "trainer/analysis/margins.py": "draws negatives of a picture of a loss",
+}
+"""Files that draw something else -> what."""
+ROWS: Final = frozenset({"n", "pairs"})
+"""What `at_most` may not be given: the number of rows of a snapshot."""
+
+
+def draws(source: str) -> Iterator[tuple[int, str]]:
+    """Yield calls that permute or draw, samples of the rows of a snapshot, and n of rows that an interval is given."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        first = node.args[0] if node.args else None
+        if name in DRAWS and isinstance(node.func, ast.Attribute):
+            yield node.lineno, name
+        if name == "integers" and first is not None and any(_counts(one) for one in node.args):
+            yield node.lineno, "integers(len(rows))"
+        if name == "at_most" and isinstance(first, ast.Attribute) and first.attr in ROWS:
+            yield node.lineno, f"at_most(.{first.attr})"
+        if name == "wilson" and any(isinstance(one, ast.Attribute) and one.attr in ROWS for one in node.args[1:]):
+            yield node.lineno, "wilson(share, .n)"
+
+
+def _counts(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len"
+
+
+def test_only_units_draw_rows_of_snapshots():
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for folder in WHERE
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path.relative_to(ROOT).as_posix() not in ELSEWHERE
+        for line, what in draws(path.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
+
+
+def test_what_draws_elsewhere_is_still_there():
+    for name in ELSEWHERE:
+        source = (ROOT / name).read_text(encoding="utf-8")
+        assert list(draws(source)) or "default_rng" in source, f"{name} draws nothing any more: take it off the list"
+
+
+def test_planted_draws_of_rows_are_found():
+    planted = """
+order = np.random.default_rng(0).permutation(snapshot.n)
+rows = at_most(snapshot.n, 4_000)
+again = rng.integers(0, len(rows), len(rows))
+some = rng.choice(rows, 5)
+low, high = wilson(share, found.n)
+"""
+    assert [what for _, what in draws(planted)] == [
+        "permutation", "at_most(.n)", "integers(len(rows))", "choice", "wilson(share, .n)",
+    ]  # fmt: skip
+    assert not list(draws("rows = units.rows('picture', 9)\ndrawn = at_most(units.rows('pair'), 9)\nrng.integers(5)"))
