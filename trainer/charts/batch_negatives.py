@@ -92,15 +92,8 @@ def batch_of_run(
     side: batches.Side = "pairs" if warm.beta is None else "images"
     found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau, right)
     likely = batches.likely_false_negatives(found, image, text, own, masked=masked, least=LEAST_ALIKE)
-    return BatchOfRun(
-        **shown(run, row, units),
-        masked=masked,
-        items=snapshot.items,
-        rows=rows,
-        warm=warm,
-        batch=found,
-        likely=tuple(likely),
-    )
+    fields = shown(run, row, units) | {"masked": masked, "items": snapshot.items, "rows": rows, "warm": warm}
+    return BatchOfRun(**fields, batch=found, likely=tuple(likely))
 
 
 def batch_rows(snapshot: Snapshot, units: Units, size: int, number: int) -> Int[np.ndarray, " b"]:

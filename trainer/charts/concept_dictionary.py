@@ -114,6 +114,13 @@ class Concepts:
     texts: TowerTexts | None
     apart: Unit = "group"
 
+    @property
+    def held_notes(self) -> tuple[str, ...]:
+        """What is held out, in sentences."""
+        first = "A recall is among the distinct captions of the pairs that the dictionary was not trained on."
+        linked = "Captions of held-out pictures were learned from: nearly all pictures share captions."
+        return (first, linked) if self.apart == "picture" else (first,)
+
 
 def sentences(workspace: Workspace, request: Request, settings: ConceptsSettings) -> tuple[str, ...]:
     """Return the words and class prompts that each run embeds; none unless the settings ask for them."""

@@ -70,9 +70,7 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
         f"{data.pairs:,} pairs, {data.held:,} of them held out",
         f"{len(data.concepts):,} of {data.size:,} concepts are used, at most {data.active} in a row",
     )
-    notes = ["A recall is among the distinct captions of the pairs that the dictionary was not trained on."]
-    if data.apart == "picture":
-        notes.append("Captions of held-out pictures were learned from: nearly all pictures share captions.")
+    notes = [*data.held_notes]
     if data.stable == data.stable:
         notes.append(f"{data.stable:.0%} of the concepts are stable over seeds (cosine at least {STABLE}).")
     return Panel(title="Concepts of the embeddings", head=head, rows=rows, notes=tuple(notes))

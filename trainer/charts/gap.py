@@ -195,8 +195,7 @@ def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
     if len({run.measures.objective.kind for run in runs}) > 1:
         yield "Losses of different objectives are different quantities: compare recall."
     if any(len(run.measures.sample.pairs) < run.measures.pairs for run in runs):
-        measured = max(len(run.measures.sample.pairs) for run in runs)
-        yield f"At most {measured:,} pairs are measured, drawn at random."
+        yield f"At most {max(len(run.measures.sample.pairs) for run in runs):,} pairs are measured, drawn at random."
     published = "; ".join(f"{p.what}: gap {p.gap:.4f}, loss {p.loss:.4f}" for p in PUBLISHED)
     yield f"For comparison, {published}. {SOURCE}"
 

@@ -37,6 +37,7 @@ ELSEWHERE: Final = {
     "effective-robustness": "logged numbers",
     "retrieval-share": "runs of several seeds; ranks by `matching_of`, as `snapshot-curves`",
     "replayed-step": "records of a replay",
+    "word-map": "words that the text towers embed",
     "toy-batch": "settings alone",
     "loss-saturation": "settings alone",
     "loss-margins": "settings alone",
