@@ -159,6 +159,27 @@ def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -
     lock.unlock()
 
 
+@pytest.mark.parametrize("odd", ["a link", "a link to nothing", "a folder", "a pipe", "words", "long"])
+def test_what_no_window_made_at_the_place_of_the_lock_is_moved_aside(odd: str, tmp_path: Path) -> None:
+    """Qt would take it for the lock of a window that does not respond, at every start."""
+    path, other = tmp_path / "explorer.lock", tmp_path / "other"
+    other.write_text("kept")
+    if odd.startswith("a link"):
+        path.symlink_to(other if odd == "a link" else tmp_path / "nowhere")
+    elif odd == "a folder":
+        path.mkdir()
+    elif odd == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("no number" if odd == "words" else "1" * 30_000)
+    lock = claim(tmp_path)
+    assert lock is not None
+    assert claim(tmp_path) is None, "a window's own lock stays"
+    lock.unlock()
+    assert other.read_text() == "kept"
+    assert len(list(tmp_path.glob("explorer.lock-odd-*"))) == 1
+
+
 @pytest.mark.slow
 def test_the_lock_of_a_killed_window_is_taken_over(tmp_path: Path) -> None:
     program = (

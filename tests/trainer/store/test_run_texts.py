@@ -45,3 +45,23 @@ def test_a_hostile_run_folder_is_cleaned_at_import_and_rebuild(workspace: Worksp
     for row in rows:
         assert (row.tags, row.note, row.reason) == ("paper", cleaned(EVIL), cleaned(EVIL))
     assert any("tags" in words for words in said)
+
+
+def test_a_sign_of_life_without_a_known_column_changes_nothing(workspace: Workspace, tiny):
+    """A place may tell nothing that is known; an UPDATE without columns said that the database is damaged."""
+    run = workspace.runs.create(tiny)
+    before = workspace.runs.get(run)
+    assert workspace.take_over(run, {}, quick=True) == []
+    assert workspace.take_over(run, {"unknown": 1, "step": "x"}, quick=True) != []
+    assert workspace.runs.get(run).status == before.status
+
+
+@pytest.mark.parametrize("seed", [2**53 + 1, 2**64, 10**23])
+def test_whole_numbers_beyond_every_generator_are_refused_in_words(seed: int):
+    from dataclasses import replace
+
+    from trainer import config
+
+    config.check(replace(config.Run(name="a"), seed=2**53))
+    with pytest.raises(config.ConfigError, match="is too large: choose at most 9,007,199,254,740,992"):
+        config.check(replace(config.Run(name="a"), seed=seed))
