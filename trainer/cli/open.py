@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         metavar="MODEL",
         help="open_clip:ViT-B-32/laion2b_s34b_b79k, hf-hub:OWNER/NAME, local-dir:FOLDER, the folder of an open_clip "
-        "run, or a .safetensors or .pt file (open_clip, or CLOOB as published); list: published models with size and "
-        "license; vectors: see below",
+        "run, of transformers (CLIP, SigLIP) or of an export, or a .safetensors or .pt file (open_clip, or CLOOB as "
+        "published); list: published models with size and license; vectors: see below",
     )
     data = parser.add_mutually_exclusive_group()
     data.add_argument("--data", metavar="PATH", help="folder, table or tar to embed; the layout is detected")
