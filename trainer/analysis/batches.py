@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from trainer.analysis.losses import hopfield_retrieval
+from trainer.analysis.mispair_evidence import FENCE, lower_fence
 from trainer.analysis.tiles import exact
 from trainer.analysis.units import Units
 
@@ -104,25 +106,26 @@ def likely_false_negatives(
     units: Units,
     *,
     masked: bool = False,
-    least: float = 0.9,
     most: int = MOST_LIKELY,
 ) -> list[tuple[int, int, float, float, str]]:
     """Return likely false negatives: anchor, sample, weight in InfoLOOB, cosine of their texts or images, reason.
 
     A negative is likely false where its caption is a right answer to the anchor's picture, or the other way round, or
-    where the two texts, or the two images, lie at a cosine of at least `least`. Each unordered pair once, the largest
-    weight first. Where right answers are `masked`, these are no negatives.
+    where the two texts, or the two images, are alike by the run's own measure (`alike_limit`). Each unordered pair
+    once, the largest weight first. Where right answers are `masked`, these are no negatives.
     """
     texts, images = (_cosines(part) for part in (text, image))
     rows = np.arange(len(units))
     right = units.right(rows, rows)
+    others = np.triu(~(right | right.T), 1)
+    alike = np.logical_or.reduce([part >= alike_limit(part[others]) for part in (texts, images)])
     same = right | right.T
     if masked:
-        texts, images = (np.where(right & right.T, -np.inf, part) for part in (texts, images))
+        alike &= ~(right & right.T)
         same = right ^ right.T
     weight = np.maximum(batch.infoloob, batch.infoloob.T)
     found = []
-    for i, j in zip(*np.nonzero(np.triu(same | (texts >= least) | (images >= least), 1)), strict=True):
+    for i, j in zip(*np.nonzero(np.triu(same | alike, 1)), strict=True):
         if same[i, j]:
             reason, cosine = _same(units, i, j), 1.0
         elif texts[i, j] >= images[i, j]:
@@ -133,6 +136,20 @@ def likely_false_negatives(
         found.append((int(first), int(second), float(weight[i, j]), cosine, reason))
     found.sort(key=lambda row: (-row[2], row[0], row[1]))
     return found[:most]
+
+
+def alike_limit(cosines: Float[np.ndarray, " m"], *, fence: float = FENCE) -> float:
+    """Return the cosine from which two items are alike to a run, by its cosines of different items.
+
+    The lower fence of the logarithm of the distances `1 - cosine`, by the rule of `mispair_evidence.suspected`: no
+    cosine means the same in two runs. In the narrow cone of a run that has hardly trained all items have a cosine of
+    .99, and in a spread one .8 is far from all others. Infinite where distances do not differ beyond rounding, which
+    is that of float32.
+    """
+    distances = np.log(np.maximum(1 - cosines, 1e-6))
+    limit = lower_fence(distances, fence)
+    spread = np.median(distances) - limit if len(distances) else 0.0
+    return 1 - math.exp(limit) if spread > 1e-6 else math.inf
 
 
 def _same(units: Units, i: int, j: int) -> str:

@@ -34,8 +34,6 @@ from trainer.store.snapshot_files import Items, Snapshot
 MOST_BATCH: Final = 256
 MOST_SHOWN: Final = 6
 """Likely false negatives."""
-LEAST_ALIKE: Final = 0.9
-"""Cosine of two texts, or of two images, from which a negative may be right."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def batch_of_run(
     image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
     side: batches.Side = "pairs" if warm.beta is None else "images"
     found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau, right)
-    likely = batches.likely_false_negatives(found, image, text, own, masked=masked, least=LEAST_ALIKE)
+    likely = batches.likely_false_negatives(found, image, text, own, masked=masked)
     fields = shown(run, row, units) | {"masked": masked, "items": snapshot.items, "rows": rows, "warm": warm}
     return BatchOfRun(**fields, batch=found, likely=tuple(likely))
 
@@ -119,8 +117,9 @@ def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
             "on the anchor; InfoNCE's diagonal is p, and its negatives together only weigh 1 − p. Click a row for its "
             "anchor.",
             "Pairs of the first training batch, as the run saw them at this step, or held-out ones, drawn from a fixed "
-            "seed. Likely false negatives: a right answer (the same caption or picture), or a cosine of at least "
-            f"{LEAST_ALIKE:g} between the two texts or the two images.",
+            "seed. Likely false negatives: a right answer (the same caption or picture), or two texts or "
+            "two images that are alike to this run: their distance 1 − cosine is below the lower fence of its own, "
+            "median − 7 (median − lower quartile) of their logarithms.",
             *(_note(one, name) for one, _, name in drawn),
         ),
     )

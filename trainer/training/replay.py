@@ -20,8 +20,9 @@ from torch import Tensor
 from trainer import config, data, device, methods
 from trainer.analysis import batches
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import groups_of
+from trainer.analysis.units import units_of_numbers
 from trainer.checkpoints import checkpoint
+from trainer.data.content import matching_of
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.methods import Batch, ImageText
@@ -37,8 +38,6 @@ from trainer.untrusted import files as untrusted_files
 
 COMPARED: Final = ("clip", "infoloob", "cloob")
 """Objectives that are asked what they would have done, besides the run's own."""
-ALIKE: Final = 0.9
-"""Cosine of two texts, or of two images, from which a negative may be right."""
 
 Rows = Float[np.ndarray, "n d"]
 PerPair = Float[np.ndarray, " n"]
@@ -170,7 +169,7 @@ def replay(
         before=before,
         after=after,
         pulls=pulls,
-        likely=tuple(suspected(training.method, before, captions)),
+        likely=tuple(suspected(training.method, before, rows, pairs)),
     )
 
 
@@ -359,11 +358,20 @@ def pairs_method(method: methods.Method) -> ImageText:
 
 
 def suspected(
-    method: methods.Method, before: tuple[Rows, Rows], captions: Sequence[str]
+    method: methods.Method, before: tuple[Rows, Rows], rows: Int[np.ndarray, " n"], pairs: data.Pairs
 ) -> list[tuple[int, int, float, float, str]]:
-    """Return suspected false negatives of a batch: both places, weight, cosine, reason."""
-    weights = batches.batch(*before, pairs_method(method).inv_tau)
-    return batches.likely_false_negatives(weights, *before, groups_of(captions), least=ALIKE)
+    """Return suspected false negatives of a batch: both places, weight, cosine, reason.
+
+    Right answers that the run masks are no negatives, and pictures are known by their pixels, as in its loss.
+    """
+    own = pairs_method(method)
+    drawn = pairs.part(rows, split=pairs.split)
+    known = matching_of(drawn) if own.matching is None else own.matching
+    at = np.arange(len(rows)) if own.matching is None else rows
+    units = units_of_numbers(known.images.place[at], known.texts.place[at])
+    right = units.right(np.arange(len(rows)), np.arange(len(rows))) if own.masks else None
+    weights = batches.batch(*before, own.inv_tau, right)
+    return batches.likely_false_negatives(weights, *before, units, masked=own.masks)
 
 
 def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: RunRow) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.analysis.batches import batch, likely_false_negatives, pull_lengths, seen_by
+from trainer.analysis.batches import alike_limit, batch, likely_false_negatives, pull_lengths, seen_by
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.units import units_of_numbers
 
@@ -76,12 +76,14 @@ def test_what_an_objective_sees(pairs):
 
 
 def test_likely_false_negatives(unit):
-    image, text = unit(6, 16, 1), unit(6, 16, 2)
+    image, text = unit(24, 64, 1), unit(24, 64, 2)
     text[4] = text[1]
     image[5] = image[2]
-    units = units_of_numbers(np.arange(6), np.array([0, 1, 2, 0, 4, 5]))
+    captions = np.arange(24)
+    captions[3] = 0
+    units = units_of_numbers(np.arange(24), captions)
     found = batch(image, text, 10.0)
-    rows = likely_false_negatives(found, image, text, units, least=0.95)
+    rows = likely_false_negatives(found, image, text, units)
     reasons = {tuple(sorted(row[:2])): row[4] for row in rows}
     assert reasons == {(0, 3): "same caption", (1, 4): "texts alike", (2, 5): "images alike"}
     assert [row[2] for row in rows] == sorted((row[2] for row in rows), reverse=True)
@@ -112,10 +114,34 @@ def test_right_answers_are_no_negatives_where_a_run_masks_them(unit):
             assert found.infoloob[i, j] == pytest.approx(expected)
     alone = batch(image, text, 10.0, np.ones((5, 5), bool))
     assert alone.unsaturated.tolist() == [0.0] * 5, "without a negative nothing is left to push"
-    listed = likely_false_negatives(batch(image, text, 10.0), image, text, units, least=1.1)
+    listed = likely_false_negatives(batch(image, text, 10.0), image, text, units)
     assert {(*sorted(row[:2]), row[4]) for row in listed} >= {(0, 1, "same picture"), (3, 4, "same caption")}
-    left = likely_false_negatives(found, image, text, units, masked=True, least=1.1)
+    left = likely_false_negatives(found, image, text, units, masked=True)
     assert not any(right[i, j] and right[j, i] for i, j, *_ in left)
+
+
+@pytest.mark.parametrize("cone", [0.0, 20.0])
+def test_no_cosine_means_the_same_in_two_runs(unit, cone):
+    """In a narrow cone all cosines are above .99: one pair that is nearer than all others is listed, and no other."""
+    image, text = (rows + cone * np.eye(64)[0] for rows in (unit(40, 64, 1), unit(40, 64, 2)))
+    text[7] = text[3] + 0.01 * np.eye(64)[1]
+    image, text = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (image, text))
+    cosines = (text @ text.T)[np.triu_indices(40, 1)]
+    assert (np.median(cosines) > 0.99) == (cone > 0)
+    listed = likely_false_negatives(
+        batch(image, text, 10.0), image, text, units_of_numbers(np.arange(40), np.arange(40))
+    )
+    assert [sorted(row[:2]) for row in listed] == [[3, 7]]
+    distances = np.sort(np.log(1 - cosines))
+    quartile, median = np.quantile(distances, [0.25, 0.5])
+    assert alike_limit(cosines) == pytest.approx(1 - math.exp(median - 7 * (median - quartile)))
+
+
+def test_a_run_whose_cosines_are_all_equal_lists_nothing():
+    assert alike_limit(np.zeros(0)) == math.inf
+    different = np.eye(8)
+    units = units_of_numbers(np.arange(8), np.arange(8))
+    assert likely_false_negatives(batch(different, different, 10.0), different, different, units) == []
 
 
 def test_one_pair_is_no_batch():
