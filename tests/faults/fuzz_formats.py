@@ -231,7 +231,7 @@ def _open_log(file: Path, folder: Path) -> None:
     from trainer.store import Workspace
     from trainer.trackers.importing import import_curves
 
-    workspace = Workspace(folder / "workspace")
+    workspace = Workspace(folder)
     try:
         source = file.parent if file.name in ("out.log", "params.txt", "results.jsonl") else file
         import_curves(workspace, source)
@@ -369,12 +369,14 @@ def tried(kind: str, seed: int, folder: Path, content: bytes | None = None) -> O
         (place / name).write_bytes(make())
     file = place / KINDS[kind].name
     file.write_bytes(case(kind, seed) if content is None else content)
-    if seed % _IMPORTS == 0:
-        shutil.rmtree(folder / "workspace", ignore_errors=True)
+    # Never at an earlier path: a process refuses a workspace that was replaced.
+    workspace = folder / f"workspace-{kind.replace(' ', '-')}-{seed // _IMPORTS}"
+    for earlier in set(folder.glob(f"{workspace.name.rpartition('-')[0]}-*")) - {workspace}:
+        shutil.rmtree(earlier, ignore_errors=True)
     _forget_peak()
     before, started, end, words = _memory("VmRSS"), _cpu_s(), "read", ""
     try:
-        KINDS[kind].open(file, folder)
+        KINDS[kind].open(file, workspace)
     except UserError as error:
         words = str(error)
         end = "refused" if _is_sentence(words) else "no sentence"
