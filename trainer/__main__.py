@@ -35,7 +35,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import trainer.cli
 from trainer.distribution import training_part
@@ -84,8 +84,8 @@ def main(argv: list[str] | None = None) -> int:
     except FileNotFoundError:
         if not confined.is_moved(args.workspace.folder):
             raise
-        words = f"{args.workspace.folder} was moved, renamed or removed meanwhile"
-        say(f"trainer {args.command}: {words}. Open it where it lies now: Resume continues.", error=True)
+        reason = f"{args.workspace.folder} was moved, renamed or removed meanwhile"
+        say(f"trainer {args.command}: {reason}. Open it where it lies now: Resume continues.", error=True)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -197,7 +197,7 @@ def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.Ar
 class _Parser(argparse.ArgumentParser):
     """Prints help and complaints through the door: they repeat words, and names that a workspace has."""
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             say(message, error=file is not sys.stdout, end="")
 

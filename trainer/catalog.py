@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from trainer import config
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE, learned_templates
@@ -246,7 +246,7 @@ def suite_facts(suite: PromptSuite | None) -> dict[str, Any]:
 def suite_of_facts(facts: object) -> PromptSuite | None:
     """Return the question that `suite_facts` stored; None for anything else."""
     stored = facts if isinstance(facts, dict) else {}
-    name, classes, templates = (stored.get(key) for key in ("suite", "classes", "templates"))
+    name, classes, templates = stored.get("suite"), stored.get("classes"), stored.get("templates")
     if not isinstance(name, str) or not _are_texts(classes) or not _are_texts(templates):
         return None
     bundled = prompt_suites().get(name)
@@ -259,7 +259,7 @@ def suite_of_facts(facts: object) -> PromptSuite | None:
     return dataclasses.replace(made, worded=worded) if worded in ("captions", "plain") else made
 
 
-def _are_texts(value: object) -> bool:
+def _are_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 

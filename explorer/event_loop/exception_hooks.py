@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, TextIO
+from typing import IO, Any, Final
 
 import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
@@ -161,7 +161,7 @@ def _handler(file: Path) -> logging.Handler:
 class _PrivateHandler(logging.handlers.RotatingFileHandler):
     """Writes a file that its user alone may read: captions and paths get into a log."""
 
-    def _open(self) -> TextIO:  # type: ignore[override]
+    def _open(self) -> Any:
         opener = functools.partial(os.open, mode=0o600)
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)
 

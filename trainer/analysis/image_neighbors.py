@@ -60,7 +60,7 @@ def image_neighbors(
         # Of many equal images the own row may not be among the nearest: then the last one is left out.
         own[~own.any(axis=1), -1] = True
         rows[block] = found[~own].reshape(-1, k)
-        distances[block] = 1.0 - cosines[~own].reshape(-1, k).astype(np.float64)
+        distances[block] = np.maximum(1.0 - cosines[~own].reshape(-1, k).astype(np.float64), 0.0)
     return ImageNeighbors(rows[:, 0], distances[:, 0], distances.mean(axis=1), k)
 
 

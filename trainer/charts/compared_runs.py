@@ -23,7 +23,10 @@ INTERVAL_NOTE: Final = (
 )
 
 
-BEST_NOTE: Final = "Bold (or *): the best, where it differs from all others as printed. "
+BEST_NOTE: Final = (
+    "Bold (or *): the best, where its 95 % interval lies beyond those of all others; as in every table, a difference "
+    "that may be chance is not bold. "
+)
 
 
 CERTAIN_NOTE: Final = (
@@ -79,8 +82,8 @@ class ComparisonRow:
         n: Distinct questions behind each run's value, else pairs of its split; None where unknown.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share; None for what is no share, or without n.
-        best: Place of the best value; empty where nothing is better, only one run has a value, the best ones are equal
-            as printed, or the value cannot differ.
+        best: Index of the best value; empty where nothing is better, only one run has a value, its interval overlaps
+            another one, some value has no interval, or the value cannot differ.
         question: What all the values answer; None where it is not known, and then nothing is best.
     """
 
@@ -212,7 +215,7 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
         for value, size in zip(values, sizes)
     )
     # Nobody knows whether numbers of older versions answer the same question.
-    best = () if question is None or question.is_certain(name) else _best(values, known)
+    best = () if question is None or question.is_certain(name) else _best(values, intervals, known)
     return ComparisonRow(known, name, *key[:2], tuple(n), values, intervals, best, question)
 
 
@@ -224,13 +227,19 @@ def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
     return plain.get(name)
 
 
-def _best(values: tuple[float | None, ...], known: Metric) -> tuple[int, ...]:
-    present = [value for value in values if value is not None and not math.isnan(value)]
-    if known.better == "none" or len(present) < 2:
+def _best(
+    values: tuple[float | None, ...], intervals: tuple[tuple[float, float] | None, ...], known: Metric
+) -> tuple[int, ...]:
+    present = [index for index, value in enumerate(values) if value is not None and not math.isnan(value)]
+    bounds = {index: intervals[index] for index in present}
+    if known.better == "none" or len(present) < 2 or any(bound is None for bound in bounds.values()):
         return ()
-    top = known.text(max(present) if known.better == "up" else min(present))
-    best = tuple(i for i, value in enumerate(values) if value is not None and known.text(value) == top)
-    return best if len(best) == 1 else ()
+    sign = 1 if known.better == "up" else -1
+    worst = {index: min(sign * end for end in bound or ()) for index, bound in bounds.items()}
+    highest = {index: max(sign * end for end in bound or ()) for index, bound in bounds.items()}
+    return tuple(
+        index for index in present if all(worst[index] > highest[other] for other in present if other != index)
+    )
 
 
 def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:

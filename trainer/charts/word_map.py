@@ -117,7 +117,7 @@ def word_map(
 
 
 def _answering(request: Request) -> list[Target]:
-    """Return the targets whose models embedded the words; what kept the others from it is told of each."""
+    """Return the targets whose models embedded the words, and warn of each other one with its reason."""
     pairs = zip(request.targets, request.vectors, strict=False)
     return [target for target, rows in pairs if not isinstance(rows, str)]
 

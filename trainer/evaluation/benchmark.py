@@ -149,7 +149,7 @@ class Evaluation:
         if isinstance(self.subject.namer, CaptionPrediction):
             found = tasks.likelihood_zero_shot(self._likelihoods(self.subject.namer), self._label)
             return self._record("zero_shot", found, **about)
-        logits = {"inv_tau": self.subject.inv_tau, "bias": self.subject.logit_bias}
+        logits: dict[str, Any] = {"inv_tau": self.subject.inv_tau, "bias": self.subject.logit_bias}
         found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, **logits)
         return self._record("zero_shot", found, **about)
 
@@ -264,7 +264,7 @@ class Evaluation:
         if self.of == "embeddings":
             return self._train(), self._tried()[self._known]
         found = self._train_features(), self._tried_features()[self._known]
-        return tuple(_unit(rows) for rows in found) if unit else found
+        return (_unit(found[0]), _unit(found[1])) if unit else found
 
     def _tried_features(self) -> Float[np.ndarray, "n w"]:
         note = "Embedding images before the projection"

@@ -155,8 +155,10 @@ def not_learned(models: OpenModels, row: RunRow, pairs: Pairs, opened: OpenModel
         return np.zeros(len(pairs), bool)
     places = {place_of(str(source.path)) for source in learned.sources}
     away = np.array([place_of(path) not in places for path in pairs.paths], bool)
-    prepared = {"size": opened.image_size, "cache": Path(folder) / "cache", "preprocessing": opened.preprocessing}
-    digests = {digest.hex()[:16] for digest in digests_of(learned.sources, **prepared)}
+    prepared = digests_of(
+        learned.sources, size=opened.image_size, cache=Path(folder) / "cache", preprocessing=opened.preprocessing
+    )
+    digests = {digest.hex()[:16] for digest in prepared}
     if digests and away.any():
         away &= np.array([content not in digests for content in pixel_digests(pairs.images)], bool)
     return away

@@ -171,8 +171,8 @@ def open_image(
         raise UnreadableImage("The file does not exist.") from None
     except PermissionError:
         raise UnreadableImage("The file may not be read; change its permissions.") from None
-    except NoFile as reason:
-        raise UnreadableImage(str(reason)) from None
+    except NoFile as error:
+        raise UnreadableImage(str(error)) from None
     except MemoryError as error:
         raise UnreadableImage("Opening it needs more memory than there is.") from error
     except UnidentifiedImageError:

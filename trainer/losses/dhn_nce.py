@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -47,7 +49,7 @@ def dhn_nce(
     needs_two(len(image), "dhn_nce")
     matched = inv_tau * (image * text).sum(dim=1)
     hardness = (beta_image, beta_text)
-    left_out = {"leave_out_matched": True, "answers": answers, "tile": tile}
+    left_out: dict[str, Any] = {"leave_out_matched": True, "answers": answers, "tile": tile}
     sharp = both_logsumexps(image, text, inv_tau, factors=(1 + beta_image, 1 + beta_text), **left_out)
     flat = both_logsumexps(image, text, inv_tau, factors=hardness, **left_out)
     to_text, to_image = (

@@ -59,7 +59,7 @@ def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = 
             for part in range(1, BETWEEN + 1):
                 share = part / (BETWEEN + 1)
                 yield FilmFrame(((1 - share) * before + share * pixels).round().astype(np.uint8), BETWEEN_MS)
-        yield FilmFrame(pixels, LAST_MS if step == steps[-1] else HOLD_MS, f"{place:04d}-step-{step:06d}")
+        yield FilmFrame(pixels, LAST_MS if step == steps[-1] else HOLD_MS)
         before = pixels
 
 

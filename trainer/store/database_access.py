@@ -34,7 +34,7 @@ def is_writable(path: Path) -> bool:
 
 
 def has_files_of_another(path: Path) -> bool:
-    """Return whether the database, its folder or what SQLite would read beside it belongs to another user."""
+    """Return whether the database, its folder or what SQLite would read next to it belongs to another user."""
     for one in (path.parent, path, *(path.with_name(path.name + ending) for ending in ("-wal", "-journal"))):
         with contextlib.suppress(OSError):  # it is not there; what may not be looked at is told by who reads it
             if is_of_another(one.lstat()):

@@ -109,7 +109,7 @@ def _check(file: Path, found: os.stat_result) -> None:
         )
     if hasattr(os, "geteuid") and stat.S_IMODE(found.st_mode) & 0o077:
         raise NoKey(
-            f"The key {file} can be read by other users, so it is no secret, and every workspace is look only. Remove "
+            f"The key {file} can be read by other users, so it is not secret, and every workspace is look only. Remove "
             "it: then a new one is drawn, and your workspaces become yours again by trainer doctor --adopt."
         )
 

@@ -455,7 +455,7 @@ class RunLog:
 
     def _later(self, error: StoreError) -> None:
         if isinstance(error, DatabaseGone) and not isinstance(self._trouble, DatabaseGone):
-            say(f"{error} The run goes on: its curves and checkpoints are in {self.folder}.", error=True)
+            say(f"{error} The run continues: its curves and checkpoints are in {self.folder}.", error=True)
         self._trouble = error
         self._retry_at = time.monotonic() + (_BUSY_RETRY_S if isinstance(error, DatabaseBusy) else _RETRY_S)
 

@@ -547,7 +547,7 @@ def _elsewhere(runs_folder: Path, text: str) -> str:
     if not path.exists():
         return f"There is no run folder {path}. Those of this workspace lie in {runs_folder}."
     if path.parent.name != runs_folder.name or not (path / "config.toml").exists():
-        return f"{path} is no run folder of this workspace: those lie in {runs_folder}."
+        return f"{path} does not name a run folder of this workspace: those lie in {runs_folder}."
     return (
         f"{path} is a run of the workspace {path.parent.parent}, not of {runs_folder.parent}. Name that one "
         f"(--workspace {shell.quote(str(path.parent.parent))}), or copy the run to this one: trainer runs import "
