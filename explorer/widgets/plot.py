@@ -48,7 +48,7 @@ class _Axis(pg.AxisItem):
 
     def labelString(self) -> str:
         """Return the label as HTML, in which the text stands as it is: names of files and arms get here."""
-        text: str = self.labelText
+        text = str(self.labelText)  # type: ignore[has-type]
         self.labelText = html.escape(text)
         try:
             return super().labelString()

@@ -157,8 +157,9 @@ def efficiency(
     asked = {row.objective for row in every} if measure.startswith("zero_shot") else set()
     words, captions = bool(asked & {"multiclass", "one_vs_all"}), "caption_prediction" in asked
     n = _samples(workspace, every, key, same) if question is None else question.n
-    facts = (level, budget, test, words, captions, question, counted_line(named))
-    return EfficiencyChart(*key, known, measure, n, tuple(groups), *facts)
+    return EfficiencyChart(
+        *key, known, measure, n, tuple(groups), level, budget, test, words, captions, question, counted_line(named)
+    )
 
 
 def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, list[str]]:

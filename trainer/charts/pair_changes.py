@@ -226,9 +226,10 @@ def changes(
     near = [once[found[of_asking]] for found in near]
     stages.stage("Procrustes", 1)(0.0, "")
     values["residual"] = procrustes_residuals(*reversed(distinct))[number[drawn]]
-    by, *verdicts = _verdicts(first, second, at_a, at_b, drawn, texts) or ("",)
-    if verdicts:
-        values["verdict"] = _agreement(verdicts)
+    verdicts = _verdicts(first, second, at_a, at_b, drawn, texts)
+    by, classes, verdict_a, verdict_b = verdicts or ("", (), _NONE, _NONE)
+    if verdicts is not None:
+        values["verdict"] = _agreement((classes, verdict_a, verdict_b))
     return Changes(
         SnapshotLabel(**shown(row_a, first, whole)),
         SnapshotLabel(**shown(row_b, second)),
@@ -237,8 +238,11 @@ def changes(
         first.items,
         at_a[drawn],
         {key: values[key] for key in MEASURES if key in values},
-        *(at_a[places] for places in near),
-        *verdicts,
+        at_a[near[0]],
+        at_a[near[1]],
+        classes,
+        verdict_a,
+        verdict_b,
         verdict_by=by,
         sampled=first.sampled or second.sampled,
         pairs=len(at_a),

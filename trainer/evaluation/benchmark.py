@@ -19,7 +19,7 @@ from trainer.analysis.retrieval import question_ranks
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.pairs import DataError
-from trainer.data.tokenizer import Tokenizer
+from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import questions, tasks
 from trainer.evaluation.caption_answers import prompt_likelihoods
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
@@ -47,7 +47,7 @@ class Subject:
     """
 
     towers: TwoTowers
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     context_length: int
     device: torch.device
     inv_tau: float

@@ -98,6 +98,7 @@ class ReferencePairs:
         """
         pairs, images = heldout.pairs, embedded.image is not None
         query = embedded.image if images else embedded.text
+        assert query is not None
         asking = asking_rows(heldout, images=images)
         distinct = np.arange(self.drawn) if self._distinct is None else self._distinct
         kept = np.arange(len(stored)) if images else self._others(pairs, distinct)

@@ -92,7 +92,8 @@ def _of_outside(workspace: Workspace, asked: Outside, target: Target, lenient: b
 
 def _places(vectors: tuple[Rows | str, ...], asked: Outside, progress: Progress) -> tuple[Rows | str, ...]:
     """Return where the vectors of each target's texts stand, or its sentence; nothing where none are placed."""
-    if asked.placement is None:
+    placement = asked.placement
+    if placement is None:
         return ()
     from trainer.projection.fitting import placed
 
@@ -100,7 +101,7 @@ def _places(vectors: tuple[Rows | str, ...], asked: Outside, progress: Progress)
         # What has no vector, a word outside of a vocabulary, has no place.
         texts = np.array(rows[: len(asked.texts)])
         there, found = texts.any(axis=1), np.full((len(texts), 2), np.nan)
-        found[there] = placed(texts[there], asked.placement, progress)
+        found[there] = placed(texts[there], placement, progress)
         return _rows(found)
 
     return tuple(rows if isinstance(rows, str) else places(rows) for rows in vectors)
