@@ -154,7 +154,7 @@ def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
     found = mispairs(view.found)
     for key, places in (("both", found.both), ("only_a", found.only_a), ("only_b", found.only_b)):
         assert [tile.pair for tile in view.mispairs.lists[key].tiles.tiles] == places.tolist()
-        assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pairs")
+        assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pictures")
     tiles = view.mispairs.lists["only_b"]
     place = tiles.visualRect(tiles.tiles.index(0)).center()
     qtbot.mouseClick(tiles.viewport(), Qt.MouseButton.LeftButton, pos=place)

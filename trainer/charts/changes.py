@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.sampling import at_most
+from trainer.analysis.units import Unit
 from trainer.charts import objective_label
 from trainer.charts.compared_snapshots import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
@@ -57,7 +58,7 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
     tones: tuple[Tone, ...] = ("bad", run_tone(0), run_tone(place))
     clouds = [Points("", "quiet", both[drawn], one.rows[drawn])]
     clouds += [
-        Points(f"{which}, n = {len(at):,}", tone, both[at], one.rows[at], 6)
+        Points(f"{which}, n = {len(at):,} pairs", tone, both[at], one.rows[at], 6)
         for (which, at), tone in zip(marked.items(), tones, strict=True)
     ]
     axes = [_axis(f"{AXES[key].lower()} in {side}", both, log=log) for side in "AB"]
@@ -70,14 +71,14 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
         axes[1],
         (Series("", "quiet", ends, ends, dashed=True, width=1),),
         points=tuple(clouds),
-        note=f"{_better(both, log=log)}{sampled}",
+        note=f"{_better(one, key, both, log=log)}{sampled}",
         brushes="xy",
     )
 
 
 def _chance(one: Changes, settings: ChangesSettings) -> str:
     bad = bad_pairs(one, settings)
-    return "" if bad is None else f" Low-ranked in both by chance: {bad.expected:.1f}."
+    return "" if bad is None else f" Pictures low-ranked in both by chance: {bad.expected:.1f}."
 
 
 def _axis(label: str, values: Float[np.ndarray, "n 2"], *, log: bool) -> Axis:
@@ -86,9 +87,12 @@ def _axis(label: str, values: Float[np.ndarray, "n 2"], *, log: bool) -> Axis:
     return Axis(label, 0.9, 1.15 * max(2.0, float(np.nanmax(values, initial=1.0))), log=True)
 
 
-def _better(both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
+def _better(one: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
+    unit: Unit = "pair" if key == "both" else MEASURES[f"{key}_a"].unit
+    both = both[one.units.rows(unit)]
     change = (both[:, 0] - both[:, 1]) if log else (both[:, 1] - both[:, 0])
-    return f"{int((change > 0).sum()):,} better, {int((change < 0).sum()):,} worse, {int((change == 0).sum()):,} equal"
+    better, worse, equal = ((change > 0).sum(), (change < 0).sum(), (change == 0).sum())
+    return f"of {len(both):,} {unit}s {better:,} better, {worse:,} worse, {equal:,} equal"
 
 
 def _overlaps(one: Changes, place: int, name: str) -> XYPlot:
@@ -99,7 +103,7 @@ def _overlaps(one: Changes, place: int, name: str) -> XYPlot:
         f"overlap-{place}",
         "Neighbors kept",
         Axis(f"Jaccard overlap of the {one.k} nearest {one.modality}s", 0.0, 1.0),
-        axis_over("share of {one.modality}s (%)", [shares], include=(0,)),
+        axis_over(f"share of {one.modality}s (%)", [shares], include=(0,)),
         (Series(name, run_tone(place), edges, shares, stepped=True, filled=True),),
         cursor=mean,
         note=f"mean {mean:.3f}",
@@ -114,11 +118,11 @@ def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> Nu
     ]
     bad = [bad_pairs(one, settings) for one in data.found]
     for label, hint, field in (
-        ("Low-ranked in both", "Possible mislabels.", "both"),
-        ("Low-ranked only in A", "The models differ.", "only_a"),
-        ("Low-ranked only in B", "The models differ.", "only_b"),
+        ("Pictures low-ranked in both", "Possible mislabels.", "both"),
+        ("Pictures low-ranked only in A", "The models differ.", "only_a"),
+        ("Pictures low-ranked only in B", "The models differ.", "only_b"),
     ):
-        counts = tuple(float("nan") if one is None else float(len(getattr(one, field))) for one in bad)
+        counts = tuple(float("nan") if one is None else float(one.pictures[field]) for one in bad)
         lines.append(NumberRow(label, hint, counts, 0))
     lines.append(NumberRow("Pairs compared", "", tuple(float(one.n) for one in data.found), 0))
     title = "Means over the distinct pictures; image ranks: over the captions"
@@ -149,8 +153,9 @@ def _values(one: Changes, bad: Mispairs | None) -> dict[str, Any]:
         facts[f"{key}_mean"] = _mean(one, key)
         facts[f"{key}_median"] = float(np.median(known)) if len(known) else float("nan")
     if bad is not None:
-        facts |= {"bad_in_both": len(bad.both), "bad_only_in_a": len(bad.only_a)}
-        facts |= {"bad_only_in_b": len(bad.only_b), "bad_in_both_by_chance": bad.expected}
+        # Pictures.
+        facts |= {"bad_in_both": bad.pictures["both"], "bad_only_in_a": bad.pictures["only_a"]}
+        facts |= {"bad_only_in_b": bad.pictures["only_b"], "bad_in_both_by_chance": bad.expected}
     return facts
 
 

@@ -15,14 +15,17 @@ from trainer.charts.pair_changes import Changes
 class Mispairs:
     """Badly ranked pairs, worst first; places in `Changes.rows`.
 
+    Pairs are listed, pictures are counted: the captions of one picture are ranked badly together.
+
     Attributes:
-        share: Part of the pairs that counts as badly ranked in each run.
+        share: Part of the pairs that counts as badly ranked in each run; each picture has the same weight.
         badness_a: Geometric mean of the ranks both ways in A; 1 is best.
         badness_b: The same in B.
         both: Badly ranked in both: candidates for wrong labels.
         only_a: Badly ranked in A only.
         only_b: Badly ranked in B only.
-        expected: How many `both` would hold if the runs erred independently.
+        pictures: `both`, `only_a` and `only_b` -> how many pictures have a badly ranked pair in both runs, or in one.
+        expected: How many pictures `both` would count if the runs erred independently.
     """
 
     share: float
@@ -31,6 +34,7 @@ class Mispairs:
     both: Int[np.ndarray, " i"]
     only_a: Int[np.ndarray, " j"]
     only_b: Int[np.ndarray, " k"]
+    pictures: dict[str, int]
     expected: float
 
 
@@ -49,23 +53,31 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
         raise ChartError("The share of pairs that counts as low-ranked must be between 0 and 1.")
     values = changes.values
     bad = [np.sqrt(values[f"image_rank_{side}"] * values[f"text_rank_{side}"]) for side in "ab"]
-    place = [_quantile(b) for b in bad]
-    worst = [(q >= 1 - share) & (b > 1) for q, b in zip(place, bad)]
+    picture = changes.units.picture if len(changes.units) else np.arange(len(bad[0]))
+    weight = 1 / np.bincount(picture)[picture]
+    place = [_quantile(b, weight) for b in bad]
+    # Sums of weights are rounded.
+    worst = [(q >= 1 - share - 1e-9) & (b > 1) for q, b in zip(place, bad)]
     both = np.flatnonzero(worst[0] & worst[1])
     only_a, only_b = np.flatnonzero(worst[0] & ~worst[1]), np.flatnonzero(worst[1] & ~worst[0])
+    has = [np.bincount(picture, low) > 0 for low in worst]
+    counted = {"both": has[0] & has[1], "only_a": has[0] & ~has[1], "only_b": has[1] & ~has[0]}
     return Mispairs(
         share,
         *bad,
         _worst_first(both, np.minimum(*place), bad[0] * bad[1]),
         _worst_first(only_a, place[0] - place[1], bad[0]),
         _worst_first(only_b, place[1] - place[0], bad[1]),
-        expected=float(worst[0].mean() * worst[1].sum()) if len(bad[0]) else 0.0,
+        pictures={key: int(of.sum()) for key, of in counted.items()},
+        expected=float(has[0].mean() * has[1].sum()) if len(bad[0]) else 0.0,
     )
 
 
-def _quantile(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return the share of smaller values; ties share the highest place."""
-    return np.searchsorted(np.sort(values), values, side="left") / max(len(values), 1)
+def _quantile(values: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return the share, by weight, of smaller values; ties share the highest place."""
+    order = np.argsort(values, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return below[np.searchsorted(values[order], values, side="left")] / max(below[-1], 1.0)
 
 
 def _worst_first(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> Int[np.ndarray, " m"]:

@@ -22,7 +22,7 @@ Same prediction: whether both assign the image to the same class. A class is rep
 its captions in this snapshot, or by a prompt suite that each run's own model embeds; the list above selects which.
 
 Mispairs: the lowest-ranked pairs of each run (geometric mean of both ranks). Low-ranked in both suggests a mislabel, \
-in one a difference between the models. "By chance" is how many would be low-ranked in both if the runs erred \
+in one a difference between the models. "By chance" is how many pictures would be low-ranked in both if the runs erred \
 independently.
 
 Representation similarity: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all \

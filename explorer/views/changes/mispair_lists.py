@@ -75,8 +75,10 @@ class MispairLists(QWidget):
             places = getattr(found, key)
             shown = f", the first {MOST} shown" if len(places) > MOST else ""
             chance = f"; {found.expected:.1f} by chance" if key == "both" else ""
+            pairs = "" if len(places) == found.pictures[key] else f" · {len(places):,} pairs"
             self.counts[key].setText(
-                f"{len(places):,} of {changes.n:,} pairs{shown}{chance} · {hint} · image / text rank"
+                f"{found.pictures[key]:,} of {changes.units.count('picture'):,} pictures{pairs}{shown}{chance} · {hint} · "
+                "image / text rank"
             )
             self.counts[key].setToolTip(f"Of the worst {100 * found.share:g} % of each run's pairs")
             self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +19,10 @@ import numpy as np
 import pytest
 
 from trainer import config
+from trainer.analysis.units import units_of_numbers
 from trainer.charts import registry
 from trainer.charts.class_task import ClassTexts, write_class_texts
+from trainer.charts.mispairs import mispairs
 from trainer.charts.spec import Request, Target
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 
@@ -253,6 +256,20 @@ def test_concepts_hold_whole_pictures_out(copies: tuple[str, Workspace]):
         assert not {column[row] for row in of.rows[learned]} & {column[row] for row in of.rows[of.held]}
     assert data.apart == "group"
     assert data.held == COPIES * N // 5
+
+
+def test_low_ranked_pairs_are_counted_by_picture(copies: tuple[str, Workspace]):
+    _, workspace = copies
+    one = computed(workspace, "changes", 1)[2].found[0]
+    rows, copied = np.repeat(np.arange(one.n), COPIES), np.arange(COPIES * one.n)
+    units = units_of_numbers(one.units.picture[rows], copied)
+    many = replace(one, rows=copied, values={key: of[rows] for key, of in one.values.items()}, units=units)
+    for share in (0.1, 0.3):
+        once, often = mispairs(one, share=share), mispairs(many, share=share)
+        assert sum(once.pictures.values()) > 0
+        assert often.pictures == once.pictures
+        assert often.expected == pytest.approx(once.expected)
+        assert len(often.both) == COPIES * len(once.both), "all pairs are listed"
 
 
 def _equal(one: Any, other: Any) -> bool:
