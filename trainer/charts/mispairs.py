@@ -64,7 +64,8 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
     counted = {"both": has[0] & has[1], "only_a": has[0] & ~has[1], "only_b": has[1] & ~has[0]}
     return Mispairs(
         share,
-        *bad,
+        bad[0],
+        bad[1],
         _worst_first(both, np.minimum(*place), bad[0] * bad[1]),
         _worst_first(only_a, place[0] - place[1], bad[0]),
         _worst_first(only_b, place[1] - place[0], bad[1]),

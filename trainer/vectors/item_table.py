@@ -25,11 +25,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "path": (
         *("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
         *("paths", "image_paths", "file_names", "filenames", "filepaths", "files"),
+        *("image_name", "image_names", "img_name", "image_file", "image_filename", "image_file_name", "img_path", "img"),
     ),
     "caption": ("caption", "text", "title", "sentence", "description", "prompt", "captions", "texts", "sentences"),
     "label": ("label", "class", "category", "target", "label_name", "labels", "classes", "targets", "y"),
 }
 """What an item is told by -> how the column that tells it may be called."""
+_PICTURE_IDS: Final = ("image_id", "img_id", "imageid", "imgid", "cocoid", "picture_id")
+"""What a column of numbers or names of pictures may be called; it repeats where a picture has several captions."""
 _MOST_COLUMNS: Final = 40
 _MOST_WORDS: Final = 10_000
 _PIXELS: Final = "pixels"
@@ -65,10 +68,13 @@ def read_items(
     columns, other = _columns(files, rows, total) if files else ({}, [])
     for name, values in itertools.islice(arrays.items(), _MOST_COLUMNS):
         columns.setdefault(name, [_value(values[row]) for row in rows])
-    found = {key: next((n for n in columns if n.lower() in names), "") for key, names in NAMES.items()}
+    found = {key: next((n for n in columns if n.strip().lower() in names), "") for key, names in NAMES.items()}
     words = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
     ids = words["id"]
-    content = _identities(columns.get(_PIXELS), words["path"])
+    named = next((n for n in columns if n.strip().lower() in _PICTURE_IDS), found["id"])
+    names = [_first(value) for value in columns[named]] if named else ids
+    by_name = not any(words["path"]) and len(set(names)) < len(names)
+    content = _identities(columns.get(_PIXELS), names if by_name else words["path"])
     numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
     if pictures:
         words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
@@ -85,6 +91,8 @@ def read_items(
         content=content,
     )
     notes = [_numbered_because(found, list(columns), ids)] if files and numbered else []
+    if by_name and any(names):
+        notes.append(f"Rows with the same {named!r} are one picture where their embeddings agree.")
     if found["caption"] in lists:
         notes.append(f"The column {found['caption']!r} holds lists: the caption of a row is the first of its list.")
     if other:
@@ -95,7 +103,8 @@ def read_items(
 def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:
     """Return what tells pictures apart: digests of pixels, else the paths as the table has them; none without either.
 
-    A path is compared as text, and nothing is opened: rows of one path are several captions of one picture.
+    Without paths these are the names of pictures, `image_id`, or ids that repeat; whoever counts asks the embeddings,
+    too (`pictures_by_path`). A path is compared as text, and nothing is opened: rows of one path are several captions of one picture.
     """
     digests = [_word(value) for value in pixels or ()]
     if not all(_DIGEST.fullmatch(digest) for digest in digests if digest):  # a number of pixels, or something else

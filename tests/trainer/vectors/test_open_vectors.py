@@ -20,8 +20,9 @@ from safetensors.torch import save_file as save_torch
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.matching import units_of
+from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
+from trainer.evaluation.tasks import clip_benchmark_recalls
 from trainer.store import RunLog, Snapshot, Workspace, read_snapshot, snapshot_name
 from trainer.vectors import open_run
 from trainer.vectors.found import VectorError, find
@@ -529,3 +530,47 @@ def test_a_picture_that_was_embedded_in_other_batches_is_one_by_its_path(tmp_pat
     image = np.load(tmp_path / "a.npy")
     np.save(tmp_path / "a.npy", image + np.float32(1e-5) * np.random.default_rng(0).standard_normal(image.shape))
     assert units_of(opened(*words)[1]).picture.tolist() == SHARED.tolist()
+
+
+@pytest.mark.parametrize("column", nightly_except(["image_name", " Image_Name", "image_id", "cocoid", "key"], "image_id"))
+def test_a_column_of_another_program_tells_pictures_that_were_embedded_in_other_batches(
+    tmp_path: Path, opened, column: str
+):
+    """Flickr and COCO tables: numbers and names of pictures repeat, and equal pictures differ by rounding."""
+    words = table(tmp_path, **{column: [1000 + int(p) if "id" in column else f"{p}.jpg" for p in SHARED]})
+    image = np.load(tmp_path / "a.npy")
+    np.save(tmp_path / "a.npy", image + np.float32(1e-5) * np.random.default_rng(0).standard_normal(image.shape))
+    answer, found = opened(*words)
+    assert units_of(found).picture.tolist() == SHARED.tolist()
+    assert f"{N // 3} pictures" in answer["note"]
+
+
+def test_an_id_that_repeats_on_different_pictures_makes_them_not_one(tmp_path: Path, opened):
+    np.save(tmp_path / "a.npy", IMAGE)
+    pq.write_table(pa.table({"id": [str(p // 4) for p in range(N)]}), tmp_path / "items.parquet")
+    _, found = opened("--image", str(tmp_path / "a.npy"), "--items", str(tmp_path / "items.parquet"))
+    assert units_of(found).count("picture") == N
+
+
+def test_five_captions_a_picture_as_numpy_and_a_list_count_as_clip_benchmark_does(tmp_path: Path, opened):
+    """Where no caption repeats, our recalls are those of CLIP_benchmark: each caption asks, each picture once."""
+    rng, pictures, width = np.random.default_rng(3), 20, 12
+    shown, rows = rng.normal(size=(pictures, width)), np.repeat(np.arange(pictures), 5)
+    said = shown[rows] + 1.3 * rng.normal(size=(len(rows), width))
+    np.save(tmp_path / "a.npy", np.float32(shown[rows]))
+    np.save(tmp_path / "b.npy", np.float32(said))
+    lines = [f"{1000 + picture}.jpg,caption {row}" for row, picture in enumerate(rows)]
+    (tmp_path / "items.csv").write_text("\n".join(["image,caption", *lines]), encoding="utf-8")
+    given = ("--image", str(tmp_path / "a.npy"), "--text", str(tmp_path / "b.npy"))
+    answer, found = opened(*given, "--items", str(tmp_path / "items.csv"))
+    cosines = unit(shown) @ unit(said).T
+    logged = Workspace(tmp_path / "ws").results.last_values(answer["id"])
+    peer = clip_benchmark_recalls(found.image, found.text, matching_of(found))
+    for k in (1, 5, 10):
+        by_image = np.mean([(rows[np.argsort(-cosines[p])[:k]] == p).any() for p in range(pictures)])
+        by_text = np.mean([p in np.argsort(-cosines[:, row])[:k] for row, p in enumerate(rows)])
+        assert logged[f"val/image_to_text_R@{k}"] == pytest.approx(by_image)
+        assert logged[f"val/text_to_image_R@{k}"] == pytest.approx(by_text)
+        if k < 10:
+            assert peer[f"text_retrieval_recall@{k}"] == pytest.approx(by_image)
+            assert peer[f"image_retrieval_recall@{k}"] == pytest.approx(by_text)
