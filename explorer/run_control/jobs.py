@@ -490,6 +490,8 @@ class Jobs(QObject):
         if found.look_only != self._look_only:
             self._look_only = found.look_only
             self.look_only_changed.emit(found.look_only)
+        if found.lost:
+            self.failed.emit(found.lost)
         ended = self._ended(found.runs) if found.runs is not None else []
         if found.runs is not None and (found.runs != self._runs or not self._is_read):
             self._runs, self._is_read = found.runs, True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,8 +12,11 @@ from trainer.scheduling import experiments, queue
 from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunRow, ScalarRow, StoreError, Workspace
 from trainer.store.elsewhere import may_train_elsewhere
+from trainer.untrusted import shell
 
 SCALARS_A_POLL: Final = 50_000
+_ROW_S: Final = 0.5
+"""How long the folder of a run that is being made may be there before its row."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class PollResult:
         runs: None when nothing in the store has changed since `PollState`.
         look_only: Why nothing may train in this workspace; empty when it is the user's own.
         silent: Run -> why its living trainer does not answer, and what to do; None where nobody looked.
+        lost: What it means that run folders have no row, as a sentence; the first poll looks for them.
     """
 
     seen: PollState
@@ -44,6 +49,7 @@ class PollResult:
     slots: queue.Slots | None = None
     look_only: str = ""
     silent: dict[int, str] | None = None
+    lost: str = ""
 
 
 def working(run: RunRow) -> bool:
@@ -89,7 +95,21 @@ def news(
     counts = {run: len(workspace.results.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = PollState(changes, newest, waiting, seen.snapshots | counts, seen.followers)
-    return PollResult(after, runs, scalars, grown, queue.slots(workspace), look_only, silent)
+    lost = _lost(workspace) if first and not look_only else ""
+    return PollResult(after, runs, scalars, grown, queue.slots(workspace), look_only, silent, lost)
+
+
+def _lost(workspace: Workspace) -> str:
+    """Return what it means that run folders have no row; empty where each has one."""
+    before = workspace.runs.unlisted()
+    if not before:
+        return ""
+    # Not above: the window is painted before SQLAlchemy is loaded.
+    from trainer.store.run_table import lost_words
+
+    time.sleep(_ROW_S)
+    folders = [name for name in workspace.runs.unlisted() if name in before]
+    return lost_words(folders, shell.quote(str(workspace.folder))) if folders else ""
 
 
 def _keep_following(workspace: Workspace, active: Sequence[int], tried: dict[int, float]) -> None:

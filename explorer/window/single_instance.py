@@ -35,7 +35,12 @@ def claim(folder: Path) -> QLockFile | None:
     _set_aside(folder)
     lock = QLockFile(str(folder / LOCK))
     lock.setStaleLockTime(0)
-    return lock if lock.tryLock(0) else None
+    if not lock.tryLock(0):
+        return None
+    if hasattr(os, "fchmod"):
+        with contextlib.suppress(OSError), confined.open_file(folder, LOCK) as file:
+            os.fchmod(file.fileno(), 0o600)  # Qt lets everybody read it
+    return lock
 
 
 def _set_aside(folder: Path) -> None:

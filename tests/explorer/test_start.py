@@ -174,6 +174,7 @@ def test_what_no_window_made_at_the_place_of_the_lock_is_moved_aside(odd: str, t
         path.write_text("no number" if odd == "words" else "1" * 30_000)
     lock = claim(tmp_path)
     assert lock is not None
+    assert path.stat().st_mode & 0o777 == 0o600 or os.name == "nt"
     assert claim(tmp_path) is None, "a window's own lock stays"
     lock.unlock()
     assert other.read_text() == "kept"

@@ -520,11 +520,12 @@ class RunTable:
         return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
 
 
-def lost_words(folders: Sequence[str]) -> str:
-    """Return what it means that run folders have no row, and what to do."""
+def lost_words(folders: Sequence[str], workspace: str = "") -> str:
+    """Return what it means that run folders have no row, and what to do, in a quoted `workspace` where that is told."""
     many = f"{len(folders)} run folders have" if len(folders) > 1 else "A run folder has"
     listed = ", ".join(map(cells.shown, folders[:5])) + (", ..." if len(folders) > 5 else "")
-    return f"{many} no row in the database ({listed}): it was lost or replaced. Rebuild it: trainer doctor --rebuild."
+    command = "trainer doctor --rebuild" + (f" --workspace {workspace}" if workspace else "")
+    return f"{many} no row in the database ({listed}): it was lost or replaced. Rebuild it: {command}"
 
 
 def is_path(text: str) -> bool:
