@@ -1,4 +1,4 @@
-"""The window of a workspace whose database was lost or replaced: it tells of the run folders, and how they come back."""
+"""The window of a workspace whose database was lost or replaced tells of the run folders, and how they come back."""
 
 from __future__ import annotations
 

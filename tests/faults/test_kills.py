@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
 from trainer.store import Workspace
@@ -22,6 +23,16 @@ CHAINS = (
     ("journal.appended:5", "scalars.stored:2", "run.json.renamed:9"),
 )
 """The twelve named moments; each chain is one run, and each session of it ends at the next of its moments."""
+LOSE = """
+from trainer.store import RunLog
+log_scalars = RunLog.scalars
+def lose(self, step, values):
+    if step == 5:
+        for path in self.folder.parent.parent.glob("explorer.db*"):
+            path.unlink()
+    log_scalars(self, step, values)
+RunLog.scalars = lose
+"""
 
 
 def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, small, zygote, straight, tmp_path, faults):
@@ -36,6 +47,34 @@ def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, smal
     words = "doctor --rebuild brings every run, curve, checkpoint and evaluation back"
     faults.row(7, "database lost", words, len(runs), good)
     assert good == len(runs)
+
+
+@pytest.mark.parametrize(
+    "moment", nightly_except(["checkpoints.renamed:3", "snapshots.renamed:4", ""], "checkpoints.renamed:3")
+)
+def test_a_database_lost_while_a_run_trains_is_rebuilt_and_the_run_resumed(
+    moment, small, zygote, straight, tmp_path, faults
+):
+    """What the trainer made after the loss is in no database: its folders tell it, and the resumed run lists it."""
+    space = Workspace(tmp_path / "space")
+    run = small(space)
+    ended = zygote.start(space, run, before=LOSE, **{VARIABLE: moment}).ended()
+    assert ended == (KILLED if moment else 0)
+    space.close()
+    assert not space.database_file.exists()
+    words = ["--workspace", str(space.folder)]
+    assert main(["doctor", "--rebuild", *words]) == 0
+    made = {path.name for path in (space.runs.get(run).folder / "snapshots").glob("scenes-*")}
+    assert {one.folder.name for one in space.results.snapshots(run)} == made
+    if moment:
+        assert space.runs.get(run).status == "interrupted"
+        assert zygote.start(space, run).ended() == 0
+    good = straight.same_as(straight.of(space, run))
+    space.close()
+    faults.row(
+        7, "database removed while a run trains, which is killed later", "rebuilt, resumed bit-identical", 1, good
+    )
+    assert good
 
 
 def redone(space, run: int) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -29,8 +31,14 @@ from trainer.untrusted import files as untrusted_files
 _MOST_JOURNAL: Final = 1 << 32
 _MOST_LOG: Final = 1 << 26
 _MOST_FILES: Final = 1_000
+_STEP_S: Final = 60.0
+"""How long a step goes on to bring what is new: requests of this computer are sent, and its state is read, between."""
 _DRAFT: Final = ".tmp-mirror-"
 _OF_THIS_MOMENT: Final = frozenset({*LIVE, "asked", "heartbeat_at", "step"})
+
+
+class _NotYetWhole(Exception):
+    """A step has lasted long enough; the next one goes on where it was."""
 
 
 class Mirror:
@@ -50,6 +58,7 @@ class Mirror:
         self.asked = self.status = ""
         self.changes: list[str] = []
         self._length, self._digest, self._half = 0, hashlib.sha256(), b""
+        self._until = math.inf
         workspace.catch_up(run)
         self._take_stock()
 
@@ -64,6 +73,7 @@ class Mirror:
             PlaceError: It answers what cannot be.
             StoreError: The database or the disk of this computer refuses.
         """
+        self._until = time.monotonic() + _STEP_S
         # First the state: what it says to be there is there when it is asked for.
         state = self.source.state()
         whole = self._read_journal()
@@ -83,6 +93,7 @@ class Mirror:
         Raises:
             PlaceError: There is none.
         """
+        self._until = math.inf
         rows = [row for row in _rows(self.source.state(), "checkpoints") if row.get("step") == step]
         there = self.source.folders()
         for row in rows:
@@ -126,7 +137,11 @@ class Mirror:
                 # Half a line is the end where it stays one: its writer was killed.
                 half, self._half = self._half, chunk.content
                 return not chunk.content or half == chunk.content
+            if self._length + len(lines) > _MOST_JOURNAL:
+                raise PlaceError(f"The curves of the run have more than {_MOST_JOURNAL:,} bytes there.")
             self._add(lines)
+            if time.monotonic() > self._until:
+                return False
 
     def _add(self, lines: bytes) -> None:
         # The database first: what is there twice is there once, and what is in the file is in the database.
@@ -212,7 +227,10 @@ class Mirror:
             if name not in there:  # it was removed there since, or is being written
                 whole = whole and not name.startswith("snapshots/")
             elif self._folders.get(name) != there[name]:
-                self._fetch(name, there[name], progress)
+                try:
+                    self._fetch(name, there[name], progress)
+                except _NotYetWhole:
+                    return False
         return whole
 
     def _fetch(self, name: str, digest: str, progress: Callable[[str], None]) -> None:
@@ -279,6 +297,8 @@ class Mirror:
                 confined.cut(target, 0)
                 begun = 0
             while begun < size:
+                if time.monotonic() > self._until:
+                    raise _NotYetWhole
                 part = self.source.read(f"{name}/{file}", begun)
                 if part.offset != begun or not part.content:
                     raise OutOfReach(f"{name}/{file} ends early there.")

@@ -5,12 +5,16 @@ Ray itself warns that whoever reaches its port may run anything: the port belong
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.client
 import json
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -37,6 +41,42 @@ _MOST: Final = 1 << 24
 WANTED: Final = "wanted.toml"
 ENDED: Final = ("STOPPED", "SUCCEEDED", "FAILED")
 _WAITS: Final = ("PENDING",)
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection whose socket is known from its first moment on."""
+
+    def __init__(self, host: str, *, sockets: list[socket.socket], **options: Any) -> None:
+        super().__init__(host, **options)
+        self._sockets = sockets
+
+    def connect(self) -> None:
+        super().connect()
+        self._sockets.append(self.sock)
+
+
+class _Deadline(urllib.request.HTTPHandler):
+    """Ends a connection after some seconds: the timeout of a socket begins anew with each byte.
+
+    Attributes:
+        is_over: Whether it has done so; what was read then is no answer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._sockets: list[socket.socket] = []
+        self.is_over = False
+        self.timer = threading.Timer(seconds, self._end)
+        self.timer.daemon = True
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(_Connection, sockets=self._sockets), req)
+
+    def _end(self) -> None:
+        self.is_over = True
+        for opened in self._sockets:
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
 
 
 class RayJobs:
@@ -107,9 +147,11 @@ class RayJobs:
     ) -> bytes:
         headers = {"Content-Type": kind or "application/octet-stream"}
         request = urllib.request.Request(self._base + path, data=content, method=method, headers=headers)
+        deadline = _Deadline(2 * wait_s)
+        deadline.timer.start()
         try:
-            with urllib.request.urlopen(request, timeout=wait_s) as answer:
-                found = answer.read(_MOST + 1)
+            with urllib.request.build_opener(deadline).open(request, timeout=wait_s) as answer:
+                found: bytes = answer.read(_MOST + 1)
         except urllib.error.HTTPError as error:
             reply = untrusted_files.spelled(error.read(2_000).decode("utf-8", "replace")[-300:])
             # So Ray answers while its head is coming up.
@@ -119,6 +161,10 @@ class RayJobs:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise OutOfReach(f"Ray at {self._name} does not answer: {getattr(error, 'reason', error)}.") from error
+        finally:
+            deadline.timer.cancel()
+        if deadline.is_over:
+            raise OutOfReach(f"Ray at {self._name} does not end its answer within {2 * wait_s:.0f} s.")
         if len(found) > _MOST:
             raise PlaceError(f"Ray at {self._name} answers without an end.")
         return found

@@ -149,17 +149,25 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         if answer.status != 206:
             begun = 0
-        total = begun + int(answer.headers.get("Content-Length") or 0)
-        if total > shutil.disk_usage(part.parent).free + begun - _SPARE:
+        total = 0 if answer.length is None else begun + answer.length
+        room = shutil.disk_usage(part.parent).free + begun - _SPARE
+        if total > room:
             raise PretrainedError(
                 f"{name} has {total / 1e6:,.0f} MB, and {part.parent} has not as much free. Free some space."
             )
         opened = confined.open_file(part.parent, part.name, "ab" if begun else "wb")
         with io.BufferedWriter(opened) as file:  # type: ignore[type-var]
             done, reported = begun, 0.0
-            while block := answer.read(_BLOCK):
-                file.write(block)
+            # What has arrived, and no more: a server that sends a byte at a time can be cancelled, too.
+            while block := answer.read1(_BLOCK):
                 done += len(block)
+                if done > room:  # it did not say how much it has, and may have no end
+                    confined.remove(part.parent, part.name)
+                    raise PretrainedError(
+                        f"{name} has more than {room / 1e6:,.0f} MB, and {part.parent} has not as much free. Free some "
+                        "space, or check the name: what has arrived was removed."
+                    )
+                file.write(block)
                 if time.monotonic() - reported >= _TELL_S or done == total:
                     reported = time.monotonic()
                     of = f" of {total / 1e6:,.0f}" if total else ""

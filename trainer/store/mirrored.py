@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Table, delete, select, update
+from sqlalchemy import Table, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from trainer.store import cells, schema
@@ -48,22 +48,29 @@ def take_over(
     for name in LIVE:
         if name in document and not cells.fault("run", name, document[name]):
             values[name] = document[name]
+    # Read before the database is locked: the document may be long.
+    with database.read() as connection:
+        folder, created_at = _row(connection, run)
+    wanted = {} if quick else {table: rows_of(document, table.name, created_at, changes) for table in TABLES}
+    if snapshots := wanted.get(schema.snapshot):
+        wanted[schema.snapshot] = [one for one in snapshots if (runs_folder / folder / one["folder"]).is_dir()]
     with database.write(durable=not quick) as connection:
-        row = fetch(connection, select(schema.run.c.folder, schema.run.c.created_at).where(schema.run.c.id == run))
-        if not row:
-            raise StoreError(f"There is no run {run} any more.")
-        folder, created_at = runs_folder / row[0][0], row[0][1]
+        _row(connection, run)
         if values:
             connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
-        if quick:
-            return changes
-        for table in TABLES:
-            wanted = rows_of(document, table.name, created_at, changes)
-            if table is schema.snapshot:
-                wanted = [one for one in wanted if (folder / one["folder"]).is_dir()]
-            _make_equal(connection, table, run, wanted)
-        write_run_file(connection, runs_folder, run)
+        for table, rows in wanted.items():
+            _make_equal(connection, table, run, rows)
+        if not quick:
+            write_run_file(connection, runs_folder, run)
     return changes
+
+
+def _row(connection: Any, run: int) -> tuple[str, float]:
+    """Return folder and age of a run."""
+    found = fetch(connection, select(schema.run.c.folder, schema.run.c.created_at).where(schema.run.c.id == run))
+    if not found:
+        raise StoreError(f"There is no run {run} any more.")
+    return found[0][0], found[0][1]
 
 
 def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mapping[str, Any]]) -> None:
@@ -72,12 +79,14 @@ def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mappin
         tuple(row._mapping[n] for n in names): row for row in fetch(connection, select(table).where(table.c.run == run))
     }
     rows = {tuple(one.get(n, "") for n in names): {**one, "run": run} for one in wanted}
-    for key, row in found.items():
-        if key not in rows:
-            connection.execute(delete(table).where(table.c.id == row._mapping["id"]))
+    if gone := [{"gone": row._mapping["id"]} for key, row in found.items() if key not in rows]:
+        connection.execute(delete(table).where(table.c.id == bindparam("gone")), gone)
+    changed: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for key, values in rows.items():
         known = found.get(key)
-        if known is not None and all(known._mapping[name] == value for name, value in values.items()):
-            continue
-        statement = insert(table).values(values)
-        connection.execute(statement.on_conflict_do_update(index_elements=["run", *names], set_=values))
+        if known is None or any(known._mapping[name] != value for name, value in values.items()):
+            changed.setdefault(tuple(sorted(values)), []).append(values)
+    for columns, listed in changed.items():
+        statement = insert(table)
+        new = {name: statement.excluded[name] for name in columns}
+        connection.execute(statement.on_conflict_do_update(index_elements=["run", *names], set_=new), listed)

@@ -55,6 +55,8 @@ _DEEPEST: Final = 8
 """Levels of folders in a run's; a stranger's may be thousands."""
 _NUMBERED: Final = re.compile(r"\d{4,}-")
 """How the name of a run folder begins, whatever its number."""
+MOST_ROWS: Final = 100_000
+"""Rows of a table that one run may have; who reads more of a stranger's holds the database for minutes."""
 TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 
@@ -262,8 +264,8 @@ def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks:
     listed = document.get(f"{table}s", [])
     columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    wrong = not isinstance(listed, list)
-    for row in listed if isinstance(listed, list) else ():
+    wrong = not isinstance(listed, list) or len(listed) > MOST_ROWS
+    for row in listed[:MOST_ROWS] if isinstance(listed, list) else ():
         if not isinstance(row, dict):
             wrong = True
             continue
@@ -281,7 +283,7 @@ def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks:
                 plain[name] = float(plain[name])
         found[key] = plain
     if wrong:
-        remarks.append(f"some of its {table}s cannot be read, or come twice, and were left out.")
+        remarks.append(f"some of its {table}s cannot be read, come twice or are too many, and were left out.")
     return list(found.values())
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -265,3 +266,67 @@ def test_memory_does_not_grow_with_a_rewound_journal(there: There, here: Workspa
     rows = here.results.scalars_after(0, runs=[2], limit=200_000)
     assert sorted(row.value for row in rows if row.name == "train/loss") == [step / 3 for step in range(60_000)]
     assert {row.name for row in rows} == {"train/loss", "b"}
+
+
+class Slow(WorkspaceSource):
+    """A peer that says one byte at a time, and of the journal one line, without an end."""
+
+    def __init__(self, there: There, now: list[float]) -> None:
+        super().__init__(there)
+        self._now, self._line = now, (there.folder / "metrics.jsonl").read_bytes().splitlines(keepends=True)[0]
+        self.endless = False
+
+    def journal(self, offset: int, digest: str) -> Chunk:
+        self._now[0] += 7.0
+        return Chunk(offset, self._line) if self.endless else super().journal(offset, digest)
+
+    def read(self, name: str, offset: int) -> Chunk:
+        self._now[0] += 7.0
+        found = super().read(name, offset)
+        return Chunk(offset, found.content[:1]) if name.startswith("snapshots") and "manifest" not in name else found
+
+
+def test_a_slow_peer_holds_no_step_for_long(there: There, here: Workspace, monkeypatch) -> None:
+    """Between two steps a request to stop is sent, and what the trainer says is taken over."""
+    there.begin()
+    there.train(range(1, 3), np.random.default_rng(0))
+    there.measure(2, np.random.default_rng(0))
+    now = [0.0]
+    monkeypatch.setattr("trainer.places.mirror.time", SimpleNamespace(monotonic=lambda: now[0]))
+    source = Slow(there, now)
+    mirror = Mirror(here, 2, source)
+    drafts = []
+    for _ in range(3):
+        before = now[0]
+        assert not mirror.step()
+        assert now[0] - before < 100.0
+        drafts.append(sum(path.stat().st_size for path in mirror._folder.glob("snapshots/.tmp-mirror-*/*")))
+    assert drafts == sorted(set(drafts)), "each step goes on where the one before was"
+    assert here.runs.get(2).status == there.workspace.runs.get(there.run).status
+    source.endless = True
+    before = now[0]
+    assert not mirror.step()
+    assert now[0] - before < 100.0
+    there.end("stopped")
+
+
+def test_a_state_of_very_many_rows_locks_the_database_for_a_moment(there: There, here: Workspace, monkeypatch) -> None:
+    there.begin()
+    monkeypatch.setattr("trainer.store.rebuild.MOST_ROWS", 500)
+    state = there.workspace.document(there.run)
+    source = WorkspaceSource(there)
+    mirror = Mirror(here, 2, source)
+    statements: list[str] = []
+    from sqlalchemy import Engine, event
+
+    hear = lambda connection, cursor, statement, *_: statements.append(statement)  # noqa: E731
+    event.listen(Engine, "before_cursor_execute", hear)
+    for step in (1, 2):
+        rows = [{"step": step * n, "folder": f"checkpoints/{step * n}", "created_at": 1.0} for n in range(1, 601)]
+        monkeypatch.setattr(source, "state", lambda rows=rows: state | {"checkpoints": rows})
+        mirror.step()
+        assert [row.step for row in here.results.checkpoints(2)] == [row["step"] for row in rows[:500]]
+        assert any("too many" in words for words in mirror.changes)
+    event.remove(Engine, "before_cursor_execute", hear)
+    assert len(statements) < 200, "not one for each row"
+    there.end("stopped")

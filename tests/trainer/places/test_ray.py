@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -218,6 +220,32 @@ def test_nobody_there_is_out_of_reach(tmp_path: Path) -> None:
         jobs.version()
     with pytest.raises(PlaceError, match="needs a folder"):
         parse("lab", "ray://127.0.0.1:8265")
+
+
+@pytest.mark.parametrize("part", ["its head", "its body", "everything"])
+def test_an_answer_without_an_end_is_ended(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then starts the timeout of a socket anew."""
+    monkeypatch.setattr(RayJobs._request, "__kwdefaults__", {"kind": "", "wait_s": 0.2})
+    begun = b"HTTP/1.1 200 OK\r\n" + (b"" if part == "its head" else b"Content-Length: 1000\r\n\r\n")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(10_000)
+                connection.sendall(begun if part != "everything" else b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    connection.sendall(bytes(100_000) if part == "everything" else b"x")
+                    time.sleep(0 if part == "everything" else 0.01)
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        jobs = RayJobs(parse("r", f"ray://127.0.0.1:{listening.getsockname()[1]}?storage=/tmp"))
+        error = PlaceError if part == "everything" else OutOfReach
+        with pytest.raises(error, match=r"Ray at r (does not|answers without an end)"):
+            jobs.version()
+        serving.join(10)
+        assert not serving.is_alive()
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -193,3 +195,46 @@ def test_without_a_network_and_with_a_silent_server_there_is_a_sentence(server, 
         fetch(f"{nobody}/m.pt", tmp_path / "m.pt", lambda *_: None)
     with pytest.raises(PretrainedError, match=r"nowhere\.invalid cannot be reached"):
         fetch("http://nowhere.invalid/m.pt", tmp_path / "m.pt", lambda *_: None)
+
+
+def _server_of(words: bytes, again: bytes) -> tuple[socket.socket, str]:
+    """Serve a first answer, and then the same bytes without an end."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(10_000)
+                    connection.sendall(words)
+                    while True:
+                        connection.sendall(again)
+                        time.sleep(0.005 if len(again) < 100 else 0)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listening, f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("length", [b"", b"Content-Length: none\r\n", b"Content-Length: -7\r\n"])
+def test_a_download_without_an_end_leaves_the_disk_free(length: bytes, tmp_path, monkeypatch):
+    listening, address = _server_of(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n", bytes(100_000))
+    monkeypatch.setattr(downloads.shutil, "disk_usage", lambda _: SimpleNamespace(free=downloads._SPARE + 10**6))
+    with listening, pytest.raises(PretrainedError, match=r"has more than 1 MB, and .* has not as much free"):
+        fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_byte_at_a_time_can_be_cancelled(tmp_path, monkeypatch):
+    listening, address = _server_of(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x")
+    monkeypatch.setattr(downloads, "_TELL_S", 0.0)
+    told: list[float] = []
+
+    def cancel(share: float, note: str) -> None:
+        told.append(share)
+        if len(told) > 3:
+            raise KeyboardInterrupt
+
+    with listening, pytest.raises(KeyboardInterrupt):
+        fetch(f"{address}/m.pt", tmp_path / "m.pt", cancel)
+    assert max(told) < 0.01
