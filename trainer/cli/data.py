@@ -126,11 +126,10 @@ def _show(args: argparse.Namespace) -> int:
 
         write_report(args.report.expanduser(), report_lines(found))
     if args.json:
-        problems = [{"path": path, "reason": reason} for path, reason in found.problems]
+        lists = {"problems": found.problems, "other_parts": found.other_parts}
+        lines = {key: [{"path": path, "reason": reason} for path, reason in items] for key, items in lists.items()}
         remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
-        say_json(
-            json.dumps(as_json(found) | {"question": question, "problems": problems, "remarks": remarks}, indent=2)
-        )
+        say_json(json.dumps(as_json(found) | {"question": question, **lines, "remarks": remarks}, indent=2))
     else:
         _print_survey(found)
         if found.opened and not found.trouble:
@@ -246,7 +245,7 @@ def _print_survey(found: Survey) -> None:
     if found.pairs.get("train") == 0:
         listed, rest = "held out, none to train on", "not used"
     pairs = "pair" if found.found == 1 else "pairs"
-    say(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {len(found.problems):,} {rest}.")
+    say(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {found.found - found.used:,} {rest}.")
     if found.bytes_needed:
         needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
         say(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")

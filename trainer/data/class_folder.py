@@ -12,7 +12,7 @@ from trainer.data import videos
 from trainer.data.class_names import BACKGROUND, class_names, repeated_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
-from trainer.data.split_lists import Problems, stated_sentence, unused_part
+from trainer.data.split_lists import Problems, not_in_use, stated_sentence
 from trainer.format_detection.paths import NAMED
 from trainer.format_detection.splits import StatedSplit, heldout_of, part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, not_read
@@ -70,15 +70,10 @@ def _shared_out(
     held = heldout_of(part for part in usable if part)
     log.split = stated_sentence(stated, held)
     heldout = [one for one in sources if part_of[one.relative] == held and one.label in classes]
-    used = {one.relative for one in (*train, *heldout)}
     more = [
-        (
-            one.relative,
-            _OTHER_CLASS if part_of[one.relative] == held else unused_part(stated, part_of[one.relative], held),
-        )
-        for one in sources
-        if one.relative not in used
+        (one.relative, _OTHER_CLASS) for one in sources if part_of[one.relative] == held and one.label not in classes
     ]
+    more += not_in_use(stated, (one.relative for one in sources), log, held)
     return {"train": train, "heldout": heldout}, problems + more
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from trainer.catalog import PromptSuite, learned_suite, prompt_suites
 from trainer.config.extension import PluginDataset
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
-from trainer.data.folder import folder_sources
+from trainer.data.folder import folder_sources, repeats_note
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
@@ -24,6 +25,7 @@ from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_b
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
 from trainer.format_detection.paths import table_parts, tables_alike
+from trainer.format_detection.readme import unread_split
 from trainer.store.picture_paths import data_here
 
 
@@ -67,10 +69,26 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
         splits, more = _shared(data, splits["train"], log)
         problems = problems + more
+    log.notes += _unread(data, splits, log)
     pairs = [source for sources in splits.values() for source in sources]
     captions, labels = [pair.caption for pair in pairs], [pair.label for pair in pairs]
     suite = learned_suite(name, captions, labels, stated=getattr(data, "template", ""))
     return Listing(name, splits, problems, suite, log)
+
+
+def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) -> list[str]:
+    """Return sentences about what other programs would read: a split in a README, repeats in names of folders."""
+    if not isinstance(data, config.Folder | config.Table | config.ClassFolder | config.Shards):
+        return []
+    path = Path(data.path)
+    # The tables of the hub lie in `data`, or a folder deeper.
+    folders = [path, *list(path.parents)[:3]] if isinstance(data, config.Table) else [path]
+    notes = []
+    with suppress(OSError):  # as without one
+        notes.append(next(filter(None, (unread_split(at, is_split=bool(log.split)) for at in folders)), ""))
+    if isinstance(data, config.Folder) and not log.split:
+        notes.append(repeats_note([source.relative for source in splits["train"]]))
+    return [note for note in notes if note]
 
 
 def _shared(
@@ -143,7 +161,8 @@ def _of_other_parts(
                     problems.append((file.name, str(error)))
                     continue
                 why = f"It is in {file.relative_to(above).as_posix()!r}, the part for {part}; {held!r} is held out."
-                problems += [*((one.relative, why) for one in rows), *more]
+                problems += more
+                log.other_parts += [(one.relative, why) for one in rows]
     return problems
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +24,7 @@ TOLD_EVERY: Final = 500
 """Items after which it is told how many there are."""
 
 _WORDNET: Final = re.compile(r"^n\d{8}\b\s*")
+_REPEATS: Final = re.compile(r"([0-9]{1,4})_.")
 _NUMBER: Final = re.compile(r"(?<=\D)\s+\d+$")
 
 
@@ -87,6 +89,20 @@ def folder_sources(
     if not found and not problems:
         raise DataError(f"There is no image in {root}. Files named {', '.join(sorted(SUFFIXES))} are looked for.")
     return found, problems
+
+
+def repeats_note(names: Sequence[str]) -> str:
+    """Return a sentence about folders that are named as kohya's sd-scripts name repeats; empty where not all are."""
+    folders = dict.fromkeys(name.split("/")[0] if "/" in name else "" for name in names)
+    matches = [_REPEATS.match(folder) for folder in folders]
+    repeats = {folder: int(match[1]) for folder, match in zip(folders, matches) if match}
+    if len(repeats) < len(folders) or max(repeats.values(), default=1) < 2:
+        return ""
+    first = max(repeats, key=lambda folder: repeats[folder])
+    return (
+        f"The folders are named as kohya's sd-scripts name repeats ({first[:80]!r} {repeats[first]:,} times). They "
+        "are not applied: a picture is seen once an epoch."
+    )
 
 
 def named_in(stem: str) -> str:

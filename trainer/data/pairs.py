@@ -43,13 +43,15 @@ class ImportLog:
     """Sentences about all of them."""
     split: str = ""
     """What states the split, as a sentence; empty if nothing does."""
+    other_parts: list[tuple[str, str]] = field(default_factory=list)
+    """(item, reason) of what a stated split puts in a part that is neither trained on nor held out."""
 
 
 @dataclass(frozen=True)
 class ImportReport:
     """How many pairs are used, why others are not, and remarks about used ones.
 
-    Every pair that was found is either used or has a line in `problems`.
+    Every pair that was found is either used or has a line in `problems` or `other_parts`.
     """
 
     used: int
@@ -61,6 +63,8 @@ class ImportReport:
     """Sentences about all of them: in which encoding they are, what repeats."""
     split: str = ""
     """How the split was chosen, as a sentence."""
+    other_parts: list[tuple[str, str]] = field(default_factory=list)
+    """(path, reason) of pairs of a stated part that is neither trained on nor held out."""
 
 
 @dataclass(frozen=True)

@@ -81,11 +81,11 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
     values = {part: value for part, value in zip(parts, said) if part}
     log.split = f"The column {SPLIT!r} states the split: {values[held]!r} is held out."
     splits = _by_part(sources, parts, held)
-    problems = [
-        (one.relative, f"Its split is {value!r}; {values[held]!r} is held out.")
-        for one, part, value in zip(sources, parts, said, strict=True)
-        if part not in ("train", held)
-    ]
+    problems: Problems = []
+    for one, part, value in zip(sources, parts, said, strict=True):
+        if part not in ("train", held):
+            lines = log.other_parts if part else problems
+            lines.append((one.relative, f"Its split is {value!r}; {values[held]!r} is held out."))
     return splits, problems
 
 
@@ -104,8 +104,7 @@ def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str
         return {"train": list(sources)}, []
     log.split = stated_sentence(stated)
     parts = [stated.parts.get(name) for name in names]
-    problems = [(name, unused_part(stated, part)) for name, part in zip(names, parts) if part not in _used(stated)]
-    return _by_part(sources, parts, stated.heldout), problems
+    return _by_part(sources, parts, stated.heldout), not_in_use(stated, names, log)
 
 
 def stated_sentence(stated: StatedSplit, heldout: Part | None = None) -> str:
@@ -119,16 +118,18 @@ def stated_sentence(stated: StatedSplit, heldout: Part | None = None) -> str:
     return f"The file names state the split by {named}: {stated.sources[held]!r} is held out."
 
 
-def unused_part(stated: StatedSplit, part: Part | None, heldout: Part | None = None) -> str:
-    """Return why a pair is in no part that is used."""
-    held = stated.sources[heldout or stated.heldout]
-    if part is None:
-        return f"It lies in no part of the split that the {stated.level} state."
-    return f"Its part of the split is {stated.sources[part]!r}; {held!r} is held out."
-
-
-def _used(stated: StatedSplit) -> tuple[str, str]:
-    return "train", stated.heldout
+def not_in_use(stated: StatedSplit, names: Iterable[str], log: ImportLog, heldout: Part | None = None) -> Problems:
+    """Return what lies in no part of a split, and why; `log` receives what lies in a part that is not used."""
+    held = heldout or stated.heldout
+    problems: Problems = []
+    for name in names:
+        part = stated.parts.get(name)
+        if part is None:
+            problems.append((name, f"It lies in no part of the split that the {stated.level} state."))
+        elif part not in ("train", held):
+            reason = f"Its part of the split is {stated.sources[part]!r}; {stated.sources[held]!r} is held out."
+            log.other_parts.append((name, reason))
+    return problems
 
 
 def _by_part(sources: Sequence[Source], parts: Sequence[str | None], heldout: str) -> dict[str, list[Source]]:

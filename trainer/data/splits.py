@@ -81,7 +81,12 @@ def load(
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(
-        sum(map(len, splits.values())), problems, remarks, listed.log.notes, split_sentence(data, listed)
+        sum(map(len, splits.values())),
+        problems,
+        remarks,
+        listed.log.notes,
+        split_sentence(data, listed),
+        listed.log.other_parts,
     )
     training = splits.pop("train")
     learned = set(digests.pop("train"))
@@ -184,7 +189,9 @@ def split_sentence(data: config.Data, listed: Listing) -> str:
     """Return how the split was chosen, as a sentence; empty for data that are drawn or named with their splits."""
     share = getattr(data, "heldout_share", None)
     if listed.log.split or len(listed.splits) > 1 or share is None:
-        return listed.log.split
+        count = len(listed.log.other_parts)
+        unit = f"{'tar' if isinstance(data, config.Shards) else 'pair'}{'s' if count > 1 else ''}"
+        return f"{listed.log.split} {count:,} {unit} of other parts are not used." if count else listed.log.split
     why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"
     return f"{why}: {100 * share:g} % of the pictures, drawn by a hash of their paths, are held out."
 

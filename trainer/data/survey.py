@@ -55,7 +55,9 @@ class Survey:
         pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
         examples: Ten pairs to train on, spread evenly over them.
         used: Pairs that a run gets, held out or not.
-        problems: (item, reason) of every item that is not used; `used` and these are all that was found.
+        problems: (item, reason) of every item that is not used and should be.
+        other_parts: The same of a stated part that is neither trained on nor held out; `used`, `problems` and these
+            are all that was found.
         remarks: (item, what was put right) of odd ones that are used.
         notes: Sentences about all of them: their encoding, what repeats, what is too long.
         split: How what is held out was chosen, as a sentence.
@@ -79,6 +81,7 @@ class Survey:
     examples: list[Example]
     used: int
     problems: Lines
+    other_parts: Lines = field(default_factory=list)
     remarks: Lines = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     split: str = ""
@@ -97,7 +100,7 @@ class Survey:
     @property
     def found(self) -> int:
         """The number of items that looked like a pair."""
-        return self.used + len(self.problems)
+        return self.used + len(self.problems) + len(self.other_parts)
 
 
 def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened: bool, progress: Progress) -> Survey:
@@ -142,6 +145,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "examples": _examples(found.splits["train"]),
         "used": len(sources),
         "problems": found.problems,
+        "other_parts": found.log.other_parts,
         "remarks": found.log.remarks,
         "notes": [*found.log.notes, *_notes((str(one.path), one.caption) for one in sources)],
         "split": split_sentence(data, found),
@@ -161,6 +165,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "examples": _examples_of(splits.train, getattr(data, "path", "")),
         "used": splits.report.used,
         "problems": splits.report.problems,
+        "other_parts": splits.report.other_parts,
         "remarks": splits.report.remarks,
         "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
         "split": splits.report.split,
@@ -182,7 +187,7 @@ def _notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def as_json(survey: Survey) -> dict[str, Any]:
     """Return everything but images and report lines, as plain values."""
     kept = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
-    for name in ("data", "problems", "remarks", "examples", "pictures"):
+    for name in ("data", "problems", "other_parts", "remarks", "examples", "pictures"):
         del kept[name]
     return {
         "recognized": _options(survey.data),
@@ -194,7 +199,7 @@ def as_json(survey: Survey) -> dict[str, Any]:
 
 def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
     """Yield (item, `not used`, `note` or `used with a warning`, reason) for everything in the report."""
-    yield from ((item, "not used", reason) for item, reason in survey.problems)
+    yield from ((item, "not used", reason) for item, reason in (*survey.problems, *survey.other_parts))
     yield from ((survey.name, "note", sentence) for sentence in survey.notes)
     yield from ((item, "used with a warning", remark) for item, remark in survey.remarks)
 
@@ -214,7 +219,7 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
     lines = "".join(json.dumps(line) + "\n" for line in report_lines(found))
     confined.write(scratch, report.name, lines.encode("utf-8"))
-    counts = {"not_used": len(found.problems), "odd": len(found.remarks)}
+    counts = {"not_used": found.found - found.used, "odd": len(found.remarks)}
     ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
     return as_json(found) | counts | ways | {"pictures": found.pictures, "report": str(report)}
 

@@ -27,7 +27,7 @@ from typing import BinaryIO, Final
 from trainer import config
 from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
-from trainer.data.split_lists import stated_sentence, unused_part
+from trainer.data.split_lists import not_in_use, stated_sentence
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
@@ -55,7 +55,7 @@ _MOST_LINES: Final = 2_000
 """Lines of a tar's texts that are looked at for their encoding."""
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_TEXT_KINDS: Final = ("txt", "json", "cls")
+_TEXT_KINDS: Final = ("txt", "caption", "json", "cls")
 _KEY: Final = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]*)", re.DOTALL)
 """WebDataset's rule: the key ends at the first dot of the file name, and hidden files have none."""
 _META: Final = re.compile(r"__[^/]*__($|/)")
@@ -151,8 +151,7 @@ def _splits(data: config.Shards, log: ImportLog) -> tuple[dict[str, list[Path]],
     splits = {
         split: [tar for name, tar in tars.items() if stated.parts.get(name) == part] for split, part in used.items()
     }
-    rest = [name for name in tars if stated.parts.get(name) not in used.values()]
-    return splits, [(name, unused_part(stated, stated.parts.get(name))) for name in rest]
+    return splits, not_in_use(stated, tars, log)
 
 
 def _tars(pattern: str) -> dict[str, Path]:
@@ -417,13 +416,17 @@ def _words(texts: dict[str, bytes], template: str, names: list[str], encoding: s
     decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
     metadata = _metadata(decoded.get("json", ""))
     label = _label(decoded.get("cls", "").strip(), names)
-    caption = " ".join(decoded.get("txt", "").split())
+    caption = " ".join(decoded.get("txt", decoded.get("caption", "")).split())
     for key in CAPTION_KEYS:
         caption = caption or " ".join(metadata.pop(key, "").split())
     if not caption and label:
         caption = captioned(template, label)
     if not caption:
-        raise ValueError("Its caption is empty." if "txt" in decoded else "It has an image and neither text nor class.")
+        raise ValueError(
+            "Its caption is empty."
+            if {"txt", "caption"} & decoded.keys()
+            else "It has an image and neither text nor class."
+        )
     return caption, label, metadata
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of
+from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, marked_encoding
 from trainer.untrusted.files import open_ordinary
 
 Kind = Literal["tensorboard", "wandb", "open_clip"]
@@ -95,7 +95,8 @@ def is_history(file: Path) -> bool:
         if suffix == ".parquet":  # its last bytes name the columns
             opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
             return _STEP_COLUMN in opened.read(_LOOKED_AT)
-        first = opened.readline(_LOOKED_AT).decode("utf-8", "replace")
+        begin = opened.read(_LOOKED_AT)
+        first = begin.decode(marked_encoding(begin), "replace").partition("\n")[0]
     if suffix == ".csv":
         headers = [[name.strip('"') for name in first.strip().split(sign)] for sign in ",;\t"]
         return any(HISTORY_STEP in header or axis_of(header) for header in headers)

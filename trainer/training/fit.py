@@ -383,7 +383,7 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
         heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
-        left_out=len(splits.report.problems),
+        left_out=len(splits.report.problems) + len(splits.report.other_parts),
         split=splits.report.split,
         **{ZERO_SHOT: suite_facts(splits.suite)},
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),

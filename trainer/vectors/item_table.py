@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -140,8 +141,11 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     except OSError as error:
         raise VectorError(f"{files[0]} cannot be read: {error.strerror or error}. Name the items again.") from error
     if files and (lines := sum(int(one["rows"]) for one in columns)) != total:
+        usual = Counter(int(one["rows"]) for one in columns).most_common(1)[0][0]
+        odd = [f"{file.name} {one['rows']:,}" for file, one in zip(files, columns) if int(one["rows"]) != usual]
+        each = f" (most of the {len(files):,} tables have {usual:,}, {', '.join(odd[:8])})" if odd else ""
         raise VectorError(
-            f"The items have {lines:,} lines and the vectors {total:,} rows, so it is not known which is which. "
+            f"The items have {lines:,} lines{each} and the vectors {total:,} rows, so it is not known which is which. "
             "Name the table that was written with them."
         )
     return columns

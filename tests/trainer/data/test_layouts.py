@@ -354,9 +354,10 @@ def differences(layout: Layout, workspace: Path) -> list[str]:
         if "Nothing states a split" not in splits.report.split:
             wrong.append(f"told: {splits.report.split!r}")
         unused = layout.surplus
+    report = splits.report
     # A tar of another part is counted as one.
-    if "tar" not in layout.root.name and len(splits.report.problems) != unused:
-        wrong.append(f"not used: {len(splits.report.problems)} for {unused}")
+    if "tar" not in layout.root.name and (count := len(report.problems) + len(report.other_parts)) != unused:
+        wrong.append(f"not used: {count} for {unused}")
     return wrong
 
 

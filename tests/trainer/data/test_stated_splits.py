@@ -11,6 +11,7 @@ import pytest
 from tests.trainer.data.test_layouts import as_lines
 from tests.trainer.data.test_sources import png, tar_of
 from trainer import config
+from trainer.__main__ import main
 from trainer.data import DataError
 from trainer.data.class_names import class_names
 from trainer.data.dataset_index import Listing, listing
@@ -121,7 +122,8 @@ def test_a_part_without_classes_is_not_held_out(tmp_path: Path) -> None:
     assert counts(found) == {"train": 8, "heldout": 8}
     assert {source.label for source in found.splits["heldout"]} == {"owl", "fox"}
     assert found.log.split == "The folders 'train' and 'val' state the split: 'val' is held out."
-    assert [reason for _, reason in found.problems] == ["Its part of the split is 'test'; 'val' is held out."] * 4
+    reason = "Its part of the split is 'test'; 'val' is held out."
+    assert ([why for _, why in found.log.other_parts], found.problems) == ([reason] * 4, [])
 
 
 def test_a_class_called_train_is_a_class(tmp_path: Path) -> None:
@@ -167,9 +169,8 @@ def test_rows_of_a_third_table_are_counted(tmp_path: Path) -> None:
     found = listed(propose(root).data, tmp_path)
     assert counts(found) == {"train": 16, "heldout": 4}
     assert found.log.split == "The names 'train.jsonl' and 'test.jsonl' state the split: 'test.jsonl' is held out."
-    assert [reason for _, reason in found.problems] == [
-        "It is in 'val.jsonl', the part for validation; 'test.jsonl' is held out."
-    ] * 4
+    reason = "It is in 'val.jsonl', the part for validation; 'test.jsonl' is held out."
+    assert ([why for _, why in found.log.other_parts], found.problems) == ([reason] * 4, [])
     # One that is pointed at is read alone, and the others are named.
     alone = listed(propose(root / "train.jsonl").data, tmp_path)
     assert (counts(alone), len(alone.log.notes)) == ({"train": 16}, 1)
@@ -260,8 +261,9 @@ def test_lines_of_a_caption_are_read_as_is_chosen_and_told(tmp_path: Path) -> No
         "first": ["one owl", "the text"],
         "each": ["one owl", "two owls", "the text"],
     }
-    several, both = listed(data, tmp_path).log.notes
+    several, both, repeats = listed(data, tmp_path).log.notes
     assert several.startswith("1 caption file, first 0.caption, of several lines: their lines are joined")
+    assert "('5_style' 5 times)" in repeats
     assert both == "1 caption file, first 1.txt, next to a .caption of the same name: the .txt is read."
 
 
@@ -348,3 +350,62 @@ def test_a_pattern_of_tars_states_the_split_of_its_names(tmp_path: Path) -> None
         tar_of(tmp_path / f"cc-{word}-0.tar", {"0.png": png(place), "0.txt": word.encode()})
     found = listed(config.Shards(path=f"{tmp_path}/cc-{{train,val}}-0.tar"), tmp_path)
     assert [source.caption for part in ("train", "heldout") for source in found.splits[part]] == ["train", "val"]
+
+
+# -- what other programs would read ------------------------------------------------------------------------------------
+
+HEADER = """---
+license: mit
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path: {}
+  - split: test
+    path:
+    - {}
+---
+# A data set
+"""
+
+
+def test_a_third_part_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pictures(tmp_path / "set", numbered("train", "test", "valid"))
+    workspace = ["--workspace", str(tmp_path / "w")]
+    assert main(["data", "show", "--quick", "--data", str(tmp_path / "set"), *workspace]) == 0
+    shown = capsys.readouterr().out
+    words = "The folders 'train' and 'test' state the split: 'test' is held out. 4 pairs of other parts are not used."
+    assert words in shown
+    assert "12 pairs found: 8 listed (their images were not decoded), 4 not." in shown
+
+
+@pytest.mark.parametrize(
+    ("folders", "paths", "is_told"),
+    [
+        (("one", "two"), ("one/*", "two/*"), True),
+        (("train", "test"), ("train/*", "test/*"), False),
+        (("train", "test"), ("test/*", "train/*"), True),
+    ],
+)
+def test_a_split_that_only_the_readme_states_is_told(
+    folders: tuple[str, ...], paths: tuple[str, str], is_told: bool, tmp_path: Path
+) -> None:
+    pictures(tmp_path / "set", numbered(*folders))
+    (tmp_path / "set" / "README.md").write_text(HEADER.format(*paths), encoding="utf-8")
+    notes = listed(propose(tmp_path / "set").data, tmp_path).log.notes
+    assert [note.startswith("README.md states by data_files") for note in notes] == [True] * is_told
+
+
+def test_repeats_of_kohya_are_told(tmp_path: Path) -> None:
+    pictures(tmp_path / "set", numbered("10_shapes", "1_cats"))
+    (note,) = listed(propose(tmp_path / "set").data, tmp_path).log.notes
+    assert note.startswith("The folders are named as kohya's sd-scripts name repeats ('10_shapes' 10 times).")
+
+
+@pytest.mark.slow
+def test_captions_of_tars_may_be_called_caption(tmp_path: Path) -> None:
+    members = {f"{number}.png": png(number) for number in range(4)}
+    members |= {f"{number}.Caption": f"c {number}".encode() for number in range(4)}
+    tar_of(tmp_path / "0.tar", dict(sorted(members.items(), key=lambda one: one[0].split(".")[0])))
+    found = listed(propose(tmp_path / "0.tar").data, tmp_path)
+    assert [source.caption for source in found.splits["train"]] == [f"c {number}" for number in range(4)]

@@ -154,7 +154,7 @@ def test_the_command_and_the_question_tell_the_same(
     shown = json.loads(capsys.readouterr().out)
     question = ReadData(path=str(folder), image_size=16, opened=True)
     answer = answer_read_data(question, workspace, lambda share, note: None)
-    for name in ("bytes_free", "problems", "remarks"):
+    for name in ("bytes_free", "problems", "other_parts", "remarks"):
         shown.pop(name)
     assert {name: answer[name] for name in shown} == shown
     assert shown["recognized"]["kind"] == "folder"

@@ -87,6 +87,16 @@ def test_other_separators_and_decimal_commas_are_read_and_said(tmp_path: Path, s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_chart_that_a_spreadsheet_saved_again_is_read(tmp_path: Path, encoding: str):
+    file = tmp_path / "c.csv"
+    file.write_text("Step\tsün - loss\r\n0\t2,5\r\n10\t1\r\n", encoding=encoding, newline="")
+    assert kind_of(file) == "wandb"
+    found = imported(tmp_path / "w", file)
+    assert {name: curves for name, (curves, _) in found.items()} == {"sün": {"loss": {0: 2.5, 10: 1.0}}}
+
+
+@pytest.mark.slow
 def test_a_chart_over_another_axis_is_refused_and_names_it(tmp_path: Path):
     axes = ("Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "epoch")
     for axis in axes:

@@ -18,7 +18,7 @@ from tests.nightly import nightly_except
 from trainer.errors import UserError
 from trainer.store import Items
 from trainer.vectors.found import FoundVectors, find
-from trainer.vectors.item_table import read_items
+from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.open_run import VectorError
 
 N, D = 12, 5
@@ -173,6 +173,14 @@ def test_parts_without_vectors_are_passed_over_and_counted(tmp_path: Path) -> No
 def test_a_part_that_is_short_or_missing_is_named(tmp_path: Path, sizes: tuple[list[int], ...], words: str) -> None:
     with pytest.raises(VectorError, match=words):
         find(clip_retrieval(tmp_path / "e", *sizes))
+
+
+@pytest.mark.slow
+def test_a_part_of_the_metadata_with_other_lines_is_named(tmp_path: Path) -> None:
+    found = find(clip_retrieval(tmp_path / "e", [5, 5, 5], [5, 5, 5], [5, 4, 5]))
+    words = r"14 lines \(most of the 3 tables have 5, metadata_1\.parquet 4\) and the vectors 15 rows"
+    with pytest.raises(VectorError, match=words):
+        check_items(found.items, 15)
 
 
 def _pt(file: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import itertools
 import re
 import time
@@ -30,7 +31,7 @@ from trainer.untrusted.bounded.tracker_rows import (
     remark,
     unread,
 )
-from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of
+from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of, marked_encoding
 from trainer.untrusted.bounded.wandb_file import Reading, run_and_history
 from trainer.untrusted.files import check_ordinary, parse_json
 
@@ -95,16 +96,19 @@ def open_clip_results(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text.
+    """Yield the lines of a text in UTF-8, or in UTF-16 if it begins with a mark of it.
 
     Raises:
         Unreadable: One is too long.
     """
     with path.open("rb") as file:
-        while line := file.readline(_MOST_LINE + 1):
+        encoding = marked_encoding(file.read(2))
+        file.seek(0)
+        text = io.TextIOWrapper(file, encoding, "replace", newline="\n")
+        while line := text.readline(_MOST_LINE + 1):
             if len(line) > _MOST_LINE:
-                raise Unreadable(f"{path.name} has a line of more than {_MOST_LINE:,} bytes. Export it again.")
-            yield line.decode("utf-8", "replace").removeprefix("\ufeff")
+                raise Unreadable(f"{path.name} has a line of more than {_MOST_LINE:,} characters. Export it again.")
+            yield line
 
 
 def _panel(path: Path) -> Iterator[TrackerRow | None]:
