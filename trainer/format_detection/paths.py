@@ -500,7 +500,7 @@ def _pattern(folder: Path, names: Sequence[str]) -> str:
 
 def _tables_near(place: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
     """Yield possible caption tables in the folder, its train folder or a text folder, the likeliest first."""
-    texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta", name, re.IGNORECASE)]
+    texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta|split", name, re.IGNORECASE)]
     train = [name for name in sorted(entries) if part_of(name) == "train"]
     inner = [entries[name] for name in dict.fromkeys((*train, *texts)) if entries[name].is_dir()]
     files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]

@@ -409,3 +409,11 @@ def test_captions_of_tars_may_be_called_caption(tmp_path: Path) -> None:
     tar_of(tmp_path / "0.tar", dict(sorted(members.items(), key=lambda one: one[0].split(".")[0])))
     found = listed(propose(tmp_path / "0.tar").data, tmp_path)
     assert [source.caption for source in found.splits["train"]] == [f"c {number}" for number in range(4)]
+
+
+def test_tables_of_a_split_lie_in_a_folder_for_it(tmp_path: Path) -> None:
+    root = tmp_path / "set"
+    pictures(root, [f"images/{number}.png" for number in range(8)], "")
+    table(root / "splits", "train.jsonl", range(6))
+    table(root / "splits", "test.jsonl", range(6, 8))
+    assert counts(listed(propose(root).data, tmp_path)) == {"train": 6, "heldout": 2}

@@ -11,7 +11,7 @@ from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.importing import ImportedRun, import_curves
 from trainer.trackers.recognition import kind_of
-from trainer.untrusted.bounded.wandb_chart import columns_of
+from trainer.untrusted.bounded.wandb_chart import axis_of, columns_of
 
 
 def bounded(*names: str) -> list[str]:
@@ -48,6 +48,13 @@ def test_a_history_is_of_one_run_whatever_its_columns_are_called():
     assert found is not None
     assert list(found.curves.values()) == [("", "a - loss"), ("", "b - loss"), ("", "x__MIN")]
     assert (found.step, found.time, found.notes) == (0, 3, [])
+    twice = columns_of(["_step", "loss", "loss"])
+    assert twice is not None
+    assert [*twice.curves.values()] == [("", "loss"), ("", "loss (2)")]
+
+
+def test_a_chart_over_the_steps_of_a_trainer_is_one():
+    assert axis_of(["trainer/global_step", "run - loss"]) == "trainer/global_step"
 
 
 def write(file: Path, header: list[str], rows: list[list[str]], separator: str = ",") -> Path:

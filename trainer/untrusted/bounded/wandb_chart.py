@@ -57,7 +57,8 @@ def columns_of(header: Sequence[str]) -> ChartColumns | None:
         numbers[run, metric] += 1
         number = numbers[run, metric]
         several[run] = max(several.get(run, 0), number)
-        found.curves[place] = (f"{run} ({number})" if number > 1 else run, metric)
+        again = f" ({number})" if number > 1 else ""
+        found.curves[place] = (run + again, metric) if run else ("", metric + again)
     for run, number in several.items():
         if number > 1:
             name = f"{number} runs are called {run[:80]!r}" if run else f"{number} columns have one name"
@@ -106,5 +107,5 @@ def axis_of(header: Sequence[str]) -> str:
     """Return over what a chart is drawn; empty where a header is of none."""
     has_runs = any(SEPARATOR in name for name in header)
     has_bounds = any(name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in header for name in header)
-    known = next((name for name in header if name == "Step" or name.startswith(_TIMES)), "")
+    known = next((name for name in header if name in STEPS or name.startswith(_TIMES)), "")
     return (known or (header[0] if has_bounds else "")) if has_runs else ""
