@@ -96,6 +96,8 @@ def _of_folder(
     relatives = [file.relative_to(root).as_posix() for file in files]
     problems += closed
     stated = stated_split(relatives)
+    if stated and data.class_from == "folders" and not _is_of_classes(relatives, stated):
+        stated = None
     kinds = _kinds(root, relatives, data, stated, log)
     for file, relative in zip(files, relatives, strict=True):
         if not untrusted_files.is_text(relative):
@@ -139,6 +141,20 @@ def _kinds(
     return {relative: names[folder] for relative, folder in folders.items()}
 
 
+def _is_of_classes(relatives: Sequence[str], stated: StatedSplit) -> bool:
+    """Return whether a split holds out pictures of classes to train on; a folder `test tube` next to others does not.
+
+    Where folders state both parts, that is so.
+    """
+    if "train" in stated.sources:
+        return True
+    classes: dict[bool, set[str]] = {True: set(), False: set()}
+    for relative, inner in _below_parts(relatives, stated).items():
+        if "/" in inner:
+            classes[stated.parts.get(relative) == "train"].add(inner.split("/")[0])
+    return not classes[True].isdisjoint(classes[False])
+
+
 def _below_parts(relatives: Sequence[str], stated: StatedSplit | None) -> dict[str, str]:
     """Return image -> its path below the folder of its part, where all parts lie in one folder; else below the root."""
     below = {relative: relative for relative in relatives}
@@ -147,7 +163,9 @@ def _below_parts(relatives: Sequence[str], stated: StatedSplit | None) -> dict[s
     parts: dict[str, tuple[str, ...]] = {}
     for relative, part in stated.parts.items():
         above = relative.split("/")[:-1]
-        parts[relative] = tuple(above[: next(n for n, name in enumerate(above, 1) if part_of(name) == part)])
+        # The rest, which is trained on where only a folder to validate on is stated, lies in no part's folder.
+        if end := next((n for n, name in enumerate(above, 1) if part_of(name) == part), 0):
+            parts[relative] = tuple(above[:end])
     if len({part[:-1] for part in parts.values()}) > 1:
         return below
     return below | {relative: relative.split("/", len(part))[-1] for relative, part in parts.items()}

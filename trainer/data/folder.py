@@ -158,7 +158,8 @@ class _Captions:
             ValueError: There is none; the message is the reason.
         """
         beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
-        present = [path for path in beside if path.is_file() or path.is_symlink()]
+        either = ((path, path.with_suffix(path.suffix.upper())) for path in beside)
+        present = [found for pair in either if (found := next(filter(_is_there, pair), None))]
         if len(present) > 1:
             self._both.append(present[0].name)
         text, odd = _caption((present or beside)[0], self._encoding)
@@ -184,6 +185,10 @@ class _Captions:
         if self._both:
             notes.append(f"{_files(self._both)} next to a .caption of the same name: the .txt is read.")
         return notes
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_file() or path.is_symlink()
 
 
 def _files(names: list[str]) -> str:

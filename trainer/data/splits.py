@@ -190,8 +190,9 @@ def split_sentence(data: config.Data, listed: Listing) -> str:
     share = getattr(data, "heldout_share", None)
     if listed.log.split or len(listed.splits) > 1 or share is None:
         count = len(listed.log.other_parts)
-        unit = f"{'tar' if isinstance(data, config.Shards) else 'pair'}{'s' if count > 1 else ''}"
-        return f"{listed.log.split} {count:,} {unit} of other parts are not used." if count else listed.log.split
+        unit = "tar" if isinstance(data, config.Shards) else "pair"
+        units = f"{count:,} {unit}s of other parts are" if count > 1 else f"1 {unit} of another part is"
+        return f"{listed.log.split} {units} not used." if count else listed.log.split
     why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"
     return f"{why}: {100 * share:g} % of the pictures, drawn by a hash of their paths, are held out."
 

@@ -132,6 +132,18 @@ def test_a_class_called_train_is_a_class(tmp_path: Path) -> None:
     assert {source.label for source in found.splits["train"]} == {"car", "bus", "train"}
 
 
+@pytest.mark.parametrize("name", ["test tube", "test", "eval"])
+def test_a_class_whose_name_holds_a_keyword_is_a_class(name: str, tmp_path: Path) -> None:
+    pictures(tmp_path / "set", numbered("rocket", name), "")
+    found = listed(propose(tmp_path / "set").data, tmp_path)
+    assert {source.label for source in found.splits["train"]} == {"rocket", name}
+    # With its classes in it, it is a part.
+    pictures(tmp_path / "parted", numbered("rocket", "tube", "test/rocket", "test/tube", each=3), "")
+    parted = listed(config.ClassFolder(path=str(tmp_path / "parted")), tmp_path)
+    assert counts(parted) == {"train": 6, "heldout": 6}
+    assert {source.label for part in parted.splits.values() for source in part} == {"rocket", "tube"}
+
+
 def test_parts_within_the_folders_of_classes(tmp_path: Path) -> None:
     pictures(tmp_path / "set", numbered("bottle/train", "bottle/test", "cable/train", "cable/test"), "")
     found = listed(config.ClassFolder(path=str(tmp_path / "set")), tmp_path)
@@ -417,3 +429,9 @@ def test_tables_of_a_split_lie_in_a_folder_for_it(tmp_path: Path) -> None:
     table(root / "splits", "train.jsonl", range(6))
     table(root / "splits", "test.jsonl", range(6, 8))
     assert counts(listed(propose(root).data, tmp_path)) == {"train": 6, "heldout": 2}
+
+
+def test_captions_may_have_their_ending_in_capitals(tmp_path: Path) -> None:
+    pictures(tmp_path / "set", ["0.PNG", "1.PNG"], ".TXT")
+    found = listed(propose(tmp_path / "set").data, tmp_path)
+    assert [source.caption for source in found.splits["train"]] == ["picture 0", "picture 1"]
