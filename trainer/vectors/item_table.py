@@ -105,7 +105,8 @@ def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:
     """Return what tells pictures apart: digests of pixels, else the paths as the table has them; none without either.
 
     Without paths these are the names of pictures, `image_id`, or ids that repeat; whoever counts asks the embeddings,
-    too (`pictures_by_path`). A path is compared as text, and nothing is opened: rows of one path are several captions of one picture.
+    too (`pictures_by_path`). A path is compared as text, and nothing is opened: rows of one path are several captions
+    of one picture.
     """
     digests = [_word(value) for value in pixels or ()]
     if not all(_DIGEST.fullmatch(digest) for digest in digests if digest):  # a number of pixels, or something else
