@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
-WHERE: Final = ("trainer/charts", "trainer/analysis")
+WHERE: Final = ("trainer/charts", "trainer/analysis", "trainer/evaluation")
+PAIRS: Final = "trainer/evaluation"
 DRAWS: Final = frozenset({"permutation", "permuted", "shuffle", "choice", "multinomial", "resample"})
 ELSEWHERE: Final = {
     "trainer/analysis/units.py": "the place for it",
@@ -25,14 +26,24 @@ ELSEWHERE: Final = {
     "trainer/analysis/effective_robustness.py": "draws runs",
     "trainer/charts/field_importance.py": "permutes a field of runs",
     "trainer/analysis/margins.py": "draws negatives of a picture of a loss",
+    "trainer/evaluation/tasks.py": "halves the rows that a temperature is fitted on; they are distinct pictures",
+    "trainer/evaluation/fine_tuning.py": "orders training batches of the distinct pictures that it is given",
+    "trainer/evaluation/picture_judge.py": "orders training batches of the judge of a decoder",
+    "trainer/evaluation/generative.py": "orders and holds out rows of `distinct_pictures`",
+    "trainer/evaluation/decode_measures.py": "counts the answers on `distinct_pictures`",
+    "trainer/evaluation/data_quality.py": "judges pairs, each by its own caption; pictures by their path once",
+    "trainer/evaluation/neighbors.py": "draws pairs of which no pixels are read yet, and stores each picture once",
 }
 """Files that draw something else -> what."""
 ROWS: Final = frozenset({"n", "pairs"})
 """What `at_most` may not be given: the number of rows of a snapshot."""
 
 
-def draws(source: str) -> Iterator[tuple[int, str]]:
-    """Yield calls that permute or draw, samples of the rows of a snapshot, and n of rows that an interval is given."""
+def draws(source: str, *, pairs: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield calls that permute or draw, samples of the rows of a snapshot, and n of rows that an interval is given.
+
+    In `trainer.evaluation`, which has `pairs` at hand, samples and n of `len(...)` too: charts count units by then.
+    """
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
@@ -44,8 +55,12 @@ def draws(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, "integers(len(rows))"
         if name == "at_most" and isinstance(first, ast.Attribute) and first.attr in ROWS:
             yield node.lineno, f"at_most(.{first.attr})"
+        if pairs and name == "at_most" and first is not None and _counts(first):
+            yield node.lineno, "at_most(len(rows))"
         if name == "wilson" and any(isinstance(one, ast.Attribute) and one.attr in ROWS for one in node.args[1:]):
             yield node.lineno, "wilson(share, .n)"
+        if pairs and name == "wilson" and any(_counts(one) for one in node.args[1:]):
+            yield node.lineno, "wilson(share, len(rows))"
 
 
 def _counts(node: ast.expr) -> bool:
@@ -58,7 +73,7 @@ def test_only_units_draw_rows_of_snapshots():
         for folder in WHERE
         for path in sorted((ROOT / folder).rglob("*.py"))
         if path.relative_to(ROOT).as_posix() not in ELSEWHERE
-        for line, what in draws(path.read_text(encoding="utf-8"))
+        for line, what in draws(path.read_text(encoding="utf-8"), pairs=folder == PAIRS)
     ]
     assert wrong == []
 
@@ -66,7 +81,7 @@ def test_only_units_draw_rows_of_snapshots():
 def test_what_draws_elsewhere_is_still_there():
     for name in ELSEWHERE:
         source = (ROOT / name).read_text(encoding="utf-8")
-        assert list(draws(source)) or "default_rng" in source, f"{name} draws nothing any more: take it off the list"
+        assert list(draws(source, pairs=name.startswith(PAIRS))) or "default_rng" in source, f"{name} draws nothing any more: take it off the list"
 
 
 def test_planted_draws_of_rows_are_found():
@@ -76,8 +91,12 @@ rows = at_most(snapshot.n, 4_000)
 again = rng.integers(0, len(rows), len(rows))
 some = rng.choice(rows, 5)
 low, high = wilson(share, found.n)
+held = pairs.part(at_most(len(pairs), 200), split="test")
+low, high = wilson(share, len(pairs))
 """
-    assert [what for _, what in draws(planted)] == [
+    assert [what for _, what in sorted(draws(planted, pairs=True))] == [
         "permutation", "at_most(.n)", "integers(len(rows))", "choice", "wilson(share, .n)",
+        "at_most(len(rows))", "wilson(share, len(rows))",
     ]  # fmt: skip
+    assert len(list(draws(planted))) == 5
     assert not list(draws("rows = units.rows('picture', 9)\ndrawn = at_most(units.rows('pair'), 9)\nrng.integers(5)"))

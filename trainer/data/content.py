@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import UInt8
 
-from trainer.analysis.distinct import Matching, matching, numbered
+from trainer.analysis.distinct import Matching, in_order, matching, numbered
 from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import Pairs
 
@@ -18,6 +19,25 @@ def pixel_digests(images: UInt8[np.ndarray, "n s s 3"] | StreamedImages) -> list
     if isinstance(images, StreamedImages):
         return [digest.hex()[:16] for digest in images.digests] or [""] * len(images)
     return [_digest(image) for image in images]
+
+
+def distinct_pictures(pairs: Pairs) -> Pairs:
+    """Return the first pair of each distinct picture: what is drawn and counted where captions do not matter.
+
+    Streamed images stay so.
+    """
+    rows = in_order(matching_of(pairs).images.place)[1]
+    if len(rows) == len(pairs):
+        return pairs
+    images = pairs.images
+    if not isinstance(images, StreamedImages):
+        return pairs.part(rows, split=pairs.split)
+    digests = [images.digests[row] for row in rows] if images.digests else ()
+    places = [images.places[row] for row in rows]
+    streamed = StreamedImages(places, images.size, images.why, digests=digests, preprocessing=images.preprocessing)
+    captions, labels, paths = ([of[row] for row in rows] for of in (pairs.captions, pairs.labels, pairs.paths))
+    metadata = {name: [values[row] for row in rows] for name, values in pairs.metadata.items()}
+    return replace(pairs, images=streamed, captions=captions, labels=labels, paths=paths, metadata=metadata)
 
 
 def matching_of(pairs: Pairs, content: Sequence[str] | None = None) -> Matching:

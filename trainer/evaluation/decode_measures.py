@@ -23,6 +23,7 @@ from trainer.analysis.significance import McNemar, mcnemar, paired_difference
 from trainer.charts.decoder_recovery import Interval, RecoveryRow, recovery_panel
 from trainer.charts.marks import Panel
 from trainer.data import DataSplits, Pairs
+from trainer.data.content import distinct_pictures
 from trainer.evaluation.picture_judge import EPOCHS, judge_of, pictures_at, truth_of
 from trainer.inference.decode import (
     PRIORS,
@@ -223,7 +224,9 @@ def measure_decoders(
     )
     split = request.split or next(iter(splits.heldout))
     held = splits.heldout[split]
-    held = held.part(at_most(len(held), request.most), split=split)
+    # A picture with five captions is one picture: the intervals are of as many.
+    held = distinct_pictures(held)
+    held = held.part(at_most(np.arange(len(held)), request.most), split=split)
     report = within(progress, 0.1, 0.3)
     judge, labels = judge_of(workspace.folder, splits.train, first.method.size, request.judge_epochs, report)
     originals = pictures_at(held, first.method.size)

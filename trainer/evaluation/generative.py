@@ -19,6 +19,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.data import DataSplits, Pairs
 from trainer.data.augment import normalized
+from trainer.data.content import distinct_pictures
 from trainer.data.lazy_images import StreamedImages
 from trainer.errors import UserError
 from trainer.inference.batches import embed_features, embed_images
@@ -162,12 +163,13 @@ def compare_generative(
         loading=first.loading,
         preprocessing=opened[0].opened.preprocessing,
     )
-    held = _held(splits, request.split)
-    rows = _labeled(splits.train, held, request)
-    pictures, asked = (bytes_of(pairs.images, request.size) for pairs in (splits.train, held))
+    # A picture with five captions is one picture: to learn, to choose features by, and in every n.
+    train, held = (distinct_pictures(pairs) for pairs in (splits.train, _held(splits, request.split)))
+    rows = _labeled(train, held, request)
+    pictures, asked = (bytes_of(pairs.images, request.size) for pairs in (train, held))
     if len(pictures) < request.batch:
         raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
-    measured = asked[at_most(len(asked), request.most)]
+    measured = asked[at_most(np.arange(len(asked)), request.most)]
     denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.45))
     cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.45, 0.8))
     progress(0.8, "Bits of the PixelCNN")
@@ -181,9 +183,9 @@ def compare_generative(
     ]
     for model in opened:
         progress(0.95, f"Probing {model.name}")
-        found.append(_run_row(model, splits.train, held, rows))
+        found.append(_run_row(model, train, held, rows))
     return GenerativeComparison(
-        splits.train.name, held.split, len(measured), len(rows.label), len(rows.targets), rows.classes,
+        train.name, held.split, len(measured), len(rows.label), len(rows.targets), rows.classes,
         len(pictures), request.size, request.updates, tuple(found),
     )  # fmt: skip
 
@@ -248,7 +250,7 @@ def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
     names = sorted(set(train.labels) - {""})
     of = {name: place for place, name in enumerate(names)}
     known = np.flatnonzero([label != "" for label in train.labels])
-    known = known[at_most(len(known), request.most_training)]
+    known = at_most(known, request.most_training)
     asked = np.flatnonzero([label in of for label in held.labels])
     targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, known), (held, asked)))
     return _Labeled(known, np.array(targets, int), asked, np.array(label, int), len(names))

@@ -380,11 +380,18 @@ def _default_split(listed: Listed) -> str | None:
 
 
 def sampled(sources: list[Source], most: int | None) -> list[Source]:
-    """Return the pairs with the smallest hashes, in original order."""
+    """Return the pairs of the pictures with the smallest hashes, in original order, `most` pairs at most.
+
+    A picture has all of its captions among them or none: each of its pairs has the hash of its path.
+    """
     if most is None or len(sources) <= most:
         return sources
-    limit = sorted(map(_place, sources))[most - 1]
-    return [source for source in sources if _place(source) <= limit][:most]
+    places = [_place(source) for source in sources]
+    ordered = sorted(places)
+    last, following = ordered[most - 1], ordered[most]
+    whole = [s for s, place in zip(sources, places, strict=True) if place < last or place == last < following]
+    # Empty where one picture has more captions than pairs are wanted.
+    return whole or [source for source, place in zip(sources, places, strict=True) if place == last][:most]
 
 
 def _name_of_sample(split: str, asked: int, whole: int) -> str:

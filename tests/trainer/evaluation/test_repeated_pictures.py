@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,14 @@ import torch
 from trainer import config, models
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
+from trainer.data.content import distinct_pictures
+from trainer.data.lazy_images import StreamedImages
+from trainer.data.pairs import Source
 from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
 from trainer.evaluation.benchmark import Evaluation, Stored, Subject
-from trainer.evaluation.task_data import OTHERS, TaskBatch, TaskData, snapshot_data
+from trainer.evaluation.generative import GenerativeRequest, _labeled
+from trainer.evaluation.task_data import OTHERS, TaskBatch, TaskData, sampled, snapshot_data
 from trainer.methods import build
 from trainer.store.snapshot_files import Items, Snapshot
 
@@ -131,3 +136,30 @@ def test_curves_count_a_picture_once(subject):
         found.append((numbers["zero_shot_acc1"], numbers["zero_shot_acc5"], near["knn_acc1"]))
         assert ("pictures" in asked_near.protocol) == (times > 1)
     assert found[1] == pytest.approx(found[0], abs=1e-6)
+
+
+def test_most_pairs_are_those_of_whole_pictures(tmp_path: Path):
+    """`evaluate --most 20` of five captions a picture tries four pictures with all of them, in the order of the list."""
+    sources = [Source(tmp_path / f"{p}.png", f"{p}.png", f"caption {k} of {p}") for k in range(5) for p in range(30)]
+    for most, pictures in ((20, 4), (22, 4), (19, 3)):
+        kept = sampled(sources, most)
+        assert len(kept) == 5 * pictures
+        assert len({source.relative for source in kept}) == pictures
+        assert kept == [source for source in sources if source in kept]
+    assert len(sampled(sources, 3)) == 3, "of one picture"
+    assert sampled(sources, 150) == sources
+
+
+def test_pictures_that_are_drawn_or_generated_are_counted_once():
+    once, thrice = batch(range(8), 1), batch(range(8), 3)
+    pairs = [Pairs("toy", "val", b.images, b.captions, b.labels, b.paths, {}, "") for b in (once, thrice)]
+    assert [len(distinct_pictures(one)) for one in pairs] == [8, 8]
+    assert (distinct_pictures(pairs[1]).images == once.images).all()
+    digests = [f"{int(path.split('.')[0]):08d}".encode() for path in pairs[1].paths]
+    streamed = replace(pairs[1], images=StreamedImages(pairs[1].paths, 16, "", digests=digests))
+    few = distinct_pictures(streamed)
+    assert few.images.places == few.paths == once.paths, "nothing is decoded"
+    request = GenerativeRequest(updates=1, batch=4, size=8, width=8, most=6, most_training=5)
+    labeled = [_labeled(distinct_pictures(one), distinct_pictures(one), request) for one in pairs]
+    assert labeled[0].train.tolist() == labeled[1].train.tolist()
+    assert len(labeled[1].label) == 8, "the n of the probe's interval"
