@@ -81,7 +81,9 @@ def test_only_units_draw_rows_of_snapshots():
 def test_what_draws_elsewhere_is_still_there():
     for name in ELSEWHERE:
         source = (ROOT / name).read_text(encoding="utf-8")
-        assert list(draws(source, pairs=name.startswith(PAIRS))) or "default_rng" in source, f"{name} draws nothing any more: take it off the list"
+        assert list(draws(source, pairs=name.startswith(PAIRS))) or "default_rng" in source, (
+            f"{name} draws nothing any more: take it off the list"
+        )
 
 
 def test_planted_draws_of_rows_are_found():

@@ -26,7 +26,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "path": (
         *("path", "image_path", "file_name", "filename", "filepath", "file", "image", "picture"),
         *("paths", "image_paths", "file_names", "filenames", "filepaths", "files"),
-        *("image_name", "image_names", "img_name", "image_file", "image_filename", "image_file_name", "img_path", "img"),
+        *("image_name", "image_names", "img_name", "image_file", "image_filename", "image_file_name"),
+        *("img_path", "img"),
     ),
     "caption": ("caption", "text", "title", "sentence", "description", "prompt", "captions", "texts", "sentences"),
     "label": ("label", "class", "category", "target", "label_name", "labels", "classes", "targets", "y"),

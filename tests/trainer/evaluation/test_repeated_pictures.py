@@ -139,7 +139,7 @@ def test_curves_count_a_picture_once(subject):
 
 
 def test_most_pairs_are_those_of_whole_pictures(tmp_path: Path):
-    """`evaluate --most 20` of five captions a picture tries four pictures with all of them, in the order of the list."""
+    """`evaluate --most 20` of five captions a picture tries four pictures with all of them."""
     sources = [Source(tmp_path / f"{p}.png", f"{p}.png", f"caption {k} of {p}") for k in range(5) for p in range(30)]
     for most, pictures in ((20, 4), (22, 4), (19, 3)):
         kept = sampled(sources, most)
