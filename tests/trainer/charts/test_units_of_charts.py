@@ -18,13 +18,16 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from trainer import config
+from trainer import cli, config
 from trainer.analysis.units import units_of_numbers
 from trainer.charts import registry
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.mispairs import mispairs
+from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
-from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
+from trainer.projection.fitting import PointPlacement, fit
+from trainer.projection.layouts import unit_rows as unit_rows_of
+from trainer.store import Items, RunLog, Workspace, read_snapshot, snapshot_name, write_snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -232,6 +235,36 @@ def _named(numbers: Any, k: int) -> Iterator[tuple[str, Any]]:
     for key, value in flat(numbers):
         row = isinstance(value, int) and re.search(r"\brows?\b", key)
         yield re.sub(r"\b([AB])[13]\b", r"\1", key), value // k if row else value
+
+
+COMMANDS: Final = {
+    "evaluate": "`test_repeated_pictures`: every task, of pictures and of a snapshot",
+    "compare": "stored evaluations, whose n are of questions",
+    "search": "the chart `search`",
+    "data quality": "pairs are judged on purpose, each by its own caption; near duplicates and outliers are files",
+    "export map": "draws each pair on purpose; its axes: `test_axes_of_the_map_are_those_of_each_picture_once`",
+    "export matrix": "draws each pair on purpose: a cell is the cosine of one row's image and another's text",
+    "generative": "`test_pictures_that_are_drawn_or_generated_are_counted_once`",
+    "decode": "`test_pictures_that_are_drawn_or_generated_are_counted_once`",
+}
+"""Commands that print numbers of pairs and are no charts -> what counts, or why pairs do."""
+
+
+def test_axes_of_the_map_are_those_of_each_picture_once(copies: tuple[str, Workspace]):
+    _, workspace = copies
+    places = {}
+    for k in (1, COPIES):
+        snapshot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(f"A{k}"), step=8).folder)
+        places[k] = fit(unit_rows_of(snapshot), PointPlacement(), lambda share, note: None).points[::k]
+    assert places[1].shape == (2 * N, 2)
+    flip = np.sign((places[1] * places[COPIES]).sum(0))
+    # Sums of 360 rows in float64 of float32 vectors.
+    np.testing.assert_allclose(places[COPIES] * flip, places[1], atol=1e-5)
+
+
+def test_commands_of_the_list_are_there():
+    modules = {path.stem for path in Path(cli.__file__).parent.iterdir()}
+    assert {name.split()[0] for name in COMMANDS} <= modules
 
 
 def test_probes_try_whole_units(copies: tuple[str, Workspace]):
