@@ -77,8 +77,8 @@ class MispairLists(QWidget):
             chance = f"; {found.expected:.1f} by chance" if key == "both" else ""
             pairs = "" if len(places) == found.pictures[key] else f" · {len(places):,} pairs"
             self.counts[key].setText(
-                f"{found.pictures[key]:,} of {changes.units.count('picture'):,} pictures{pairs}{shown}{chance} · {hint} · "
-                "image / text rank"
+                f"{found.pictures[key]:,} of {changes.units.count('picture'):,} pictures{pairs}{shown}{chance} · "
+                f"{hint} · image / text rank"
             )
             self.counts[key].setToolTip(f"Of the worst {100 * found.share:g} % of each run's pairs")
             self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])
