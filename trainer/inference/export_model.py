@@ -223,7 +223,7 @@ def _write_transformers(draft: Path, source: _Source) -> None:
         sizes, tensors = source.sizes.config, siglip_tensors(visual, text, scale, source.bias or 0.0)
     else:
         end = tokenizer.eot if isinstance(tokenizer, Tokenizer | ClipTokenizer) else LEGACY_END
-        sizes = clip_config(visual, text, vocabulary=tokenizer.size, end=end, scale=scale)
+        sizes = clip_config(visual, text, end=end, scale=scale)
         tensors = clip_tensors(visual, text, scale)
         if source.bias is not None:  # which CLIPModel leaves aside
             tensors["logit_bias"] = torch.tensor(source.bias)

@@ -24,13 +24,12 @@ class NoSuchLayout(UserError):
     """Towers that `transformers.CLIPModel` has no layer for; the message names the first."""
 
 
-def clip_config(visual: nn.Module, text: nn.Module, *, vocabulary: int, end: int, scale: float) -> dict[str, Any]:
+def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -> dict[str, Any]:
     """Return `config.json` of a `CLIPModel` with these towers.
 
     Args:
         visual: An image tower of open_clip.
         text: A text tower of open_clip.
-        vocabulary: Ids of the tokenizer.
         end: Id of its end token, the largest of a text; `LEGACY_END` where that is another.
         scale: Logarithm of the inverse temperature.
 
@@ -49,7 +48,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, vocabulary: int, end: int
     }
     words = _sizes(text.transformer) | {
         "model_type": "clip_text_model",
-        "vocab_size": vocabulary,
+        "vocab_size": int(text.token_embedding.weight.shape[0]),  # a tokenizer may have fewer
         "max_position_embeddings": int(text.positional_embedding.shape[0]),
         "projection_dim": int(_projection(text.text_projection).shape[0]),
         "bos_token_id": 1,

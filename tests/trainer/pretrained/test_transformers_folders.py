@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import Tensor
 
 from trainer.images import open_image
+from trainer.inference.transformers_layout import clip_config
 from trainer.models import build, file_preprocessing_of
 from trainer.pretrained import PretrainedError, ResolvedModel, find, model_of, start_from
 from trainer.pretrained.transformers_models import _TEXT, _VISION
@@ -110,6 +111,13 @@ def test_clip_has_the_embeddings_of_transformers(tmp_path: Path, text, vision, s
     assert (towers.encode_text(tokens) - theirs.text_embeds).abs().max() < 1e-5
     assert found.learned.inv_tau == pytest.approx(model.logit_scale.exp().item())
     assert (found.learned.kind, found.learned.bias) == ("clip", None)
+
+
+def test_an_export_states_the_words_of_its_table_not_of_its_tokenizer(tmp_path: Path) -> None:
+    saved(tmp_path / "clip", CLIP)
+    found, towers = opened(tmp_path / "clip", tmp_path)
+    sizes = clip_config(towers.visual, towers.text, end=2, scale=0.0)
+    assert sizes["text_config"]["vocab_size"] == TEXT["vocab_size"] > found.tokenizer.size
 
 
 @torch.inference_mode()
