@@ -65,7 +65,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_no_command_prints_a_sign_that_a_terminal_acts_on(hostile: Path, tmp_path: Path, capfd, faults) -> None:
-    commands = COMMANDS if faults.whole else COMMANDS[:: faults.every(1) // 2 or 3]
+    commands = COMMANDS if faults.whole else COMMANDS[:: faults.every(1) * 7 // 10 or 3]
     for command in commands:
         words = [word.format(out=tmp_path / "out") if "{out}" in word else word for word in command]
         for more in ([], ["--json"]):

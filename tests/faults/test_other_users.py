@@ -19,7 +19,7 @@ import pytest
 from tests.faults.conftest import SMALL
 from trainer import catalog
 from trainer.scheduling import launch, queue
-from trainer.store import LookOnly, RunLog, Workspace, manifests, owner_key, ownership
+from trainer.store import LookOnly, RunLog, StoreError, Workspace, manifests, owner_key, ownership
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -214,6 +214,30 @@ def test_another_users_key_and_seals_are_not_ones_own(base: Path, faults, monkey
             manifests.write_manifest(draft, {"seal": code(forged_key, f"seal {files}")})
             assert not manifests.is_sealed(manifests.verified(draft))
     faults.row(25, "another user puts a key in its place, or forges a seal", "refused in words; no seal", tried, tried)
+
+
+@root_only
+def test_a_run_folder_of_another_user_is_trained_by_nobody(template: Path, base: Path) -> None:
+    """The rest of the workspace stays one's own; a lost database takes no queue from such a folder."""
+    folder = base / "own"
+    shutil.copytree(template, folder)
+    ownership.sign(folder)
+    workspace = Workspace(folder)
+    run = workspace.runs.get(1).folder
+    for path in (run, *run.rglob("*")):
+        os.chown(path, 65534, 65534)
+    with pytest.raises(StoreError, match=f"belongs to another user.*trainer runs import {run}"):
+        RunLog.claim(workspace, 1)
+    assert workspace.import_run(run) == 2
+    with RunLog.claim(workspace, 2) as log:
+        log.status("stopped")
+    workspace.close()
+    for path in folder.glob("explorer.db*"):
+        path.unlink()
+    assert workspace.rebuild() == 2
+    assert [row.status for row in workspace.runs.all()] == ["interrupted", "stopped"]
+    assert queue.start_due(workspace) == []
+    workspace.close()
 
 
 def test_a_workspace_of_another_number_is_look_only_also_without_root(

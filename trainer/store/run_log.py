@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer.store import crash_points, pending_rows, reserve
+from trainer.store import crash_points, owner_key, pending_rows, reserve
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
@@ -19,7 +19,7 @@ from trainer.store.process_lock import AliveLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
-from trainer.untrusted import confined
+from trainer.untrusted import confined, shell
 from trainer.untrusted.terminal import say
 
 FLUSH_ROWS: Final = 250
@@ -461,10 +461,10 @@ class RunLog:
 
 
 def _refuse_links(workspace: Workspace, row: RunRow) -> None:
-    """Create the run's folder if it is missing, and refuse links in it.
+    """Create the run's folder if it is missing, and refuse links in it, and one of another user.
 
     Raises:
-        StoreError: It, or something directly in it, is a link, pipe or device.
+        StoreError: It, or something directly in it, is a link, pipe or device; or its owner may change all in it.
     """
     try:
         name = confined.relative(workspace.folder, row.folder)
@@ -474,3 +474,8 @@ def _refuse_links(workspace: Workspace, row: RunRow) -> None:
         raise StoreError(
             f"The run {row.name!r} cannot be trained: of {error.filename}, {error.strerror}. Nothing was changed."
         ) from error
+    if owner_key.is_of_another(row.folder.lstat()):
+        raise StoreError(
+            f"The run {row.name!r} cannot be trained: its folder {row.folder} belongs to another user, who may change "
+            f"all in it. Bring it in as one of yours: trainer runs import {shell.quote(str(row.folder))}"
+        )
