@@ -24,6 +24,7 @@ from trainer.charts.spec import Progress, Request, Target
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
+from trainer.store.number_series import number_series
 from trainer.store.snapshot_files import Snapshot
 
 _ATTRIBUTES: Final = {
@@ -153,9 +154,11 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
 
 
 def _recall(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
-    steps, values, _ = workspace.results.series(run.id, "val/image_to_text_R@1")
-    at = np.flatnonzero(steps <= row.step)
-    return 100 * float(values[at[-1]]) if len(at) else math.nan
+    data = f"{row.dataset}/{row.split}/image_to_text_R@1"
+    logged = number_series(workspace, run.id, "val/image_to_text_R@1")
+    found = logged if len(logged.steps) else number_series(workspace, run.id, data)
+    at = np.flatnonzero(found.steps <= row.step)
+    return 100 * float(found.values[at[-1]]) if len(at) else math.nan
 
 
 def lacking_independent(

@@ -53,7 +53,9 @@ def counted_notes(data: object) -> tuple[str, ...]:
     for value in vars(data).values() if hasattr(data, "__dict__") else ():
         for one in value if isinstance(value, tuple | list) else (value,):
             run = one if hasattr(one, "counted") else getattr(one, "run", None)
-            if counted := getattr(run, "counted", ""):
+            counted = getattr(run, "counted", "")
+            # Groups of an experiment have runs that are counted: no words about pictures.
+            if counted and isinstance(counted, str):
                 found.setdefault(counted, []).append(run.name)  # type: ignore[union-attr]
     words = {counted: ", ".join(dict.fromkeys(names)) for counted, names in found.items()}
     several = len(words) > 1

@@ -232,6 +232,22 @@ def test_cka_is_that_of_centered_gram_matrices():
     assert math.isnan(embedding_similarity.linear_cka(first, np.ones((25, 3), np.float32)))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_no_similarity_of_equal_or_turned_rows_is_above_one(seed: int):
+    rng = np.random.default_rng(seed)
+    rows = unit(rng, 300, 24)
+    turn = np.linalg.qr(rng.standard_normal((24, 24)))[0].astype(np.float32)
+    profile, ranked = embedding_similarity.cka_profile(rows), embedding_similarity.rsa_profile(rows)
+    for value in (
+        embedding_similarity.linear_cka(rows, rows),
+        embedding_similarity.linear_cka(rows, rows @ turn),
+        embedding_similarity.cka_of_profiles(profile, profile),
+        embedding_similarity.rsa_of_profiles(ranked, ranked),
+    ):
+        # Sums of 300 products in float32.
+        assert 1 - 4 * 300 * np.finfo(np.float32).eps < value <= 1
+
+
 def test_rsa_is_spearman_of_the_cosines():
     from scipy.stats import spearmanr
 

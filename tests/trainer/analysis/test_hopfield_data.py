@@ -69,6 +69,28 @@ def test_three_kinds_of_fixed_points():
     assert 5 < group.numbers[-1] < 12
 
 
+@pytest.mark.parametrize("beta", [4.0, 6.0, 9.0])
+def test_the_fixed_point_is_that_of_a_loop_until_nothing_moves(unit, beta: float):
+    """Where every update moves the state by nearly as much as the one before, a small step says little."""
+    stored, state = unit(200, 6), unit(1, 6, 5)[0]
+    path = updates(state, stored.astype(np.float32), beta, most=5_000)
+    assert path.converged
+    xi = np.float64(state)
+    for _ in range(20_000):
+        weights = np.exp(beta * (stored @ xi - (stored @ xi).max()))
+        after = weights @ stored / weights.sum()
+        if (moved := np.linalg.norm(after - xi)) < 1e-15:
+            break
+        xi = after
+    assert moved < 1e-14
+    weights = np.exp(beta * (stored @ xi - (stored @ xi).max()))
+    shares = weights / weights.sum()
+    number = np.exp(-(shares * np.log(shares)).sum())
+    # 1e-5 from the limit by the promise of `updates`, times the slope of the number: below 4 beta n / 10 here.
+    np.testing.assert_allclose(path.states[-1], xi, atol=4e-5)
+    assert path.numbers[-1] == pytest.approx(number, rel=1e-3 * beta / 4)
+
+
 @pytest.mark.parametrize(
     ("number", "n", "kind"),
     [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import json
 
 import numpy as np
 import pytest
 
 from tests.trainer.experiments.conftest import ASKED, end
+from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts import data_efficiency, experiment_curves, experiment_verdict, groups
@@ -16,6 +19,7 @@ from trainer.charts.group_table import GroupSettings
 from trainer.charts.spec import Request
 from trainer.experiments.counted import counted_line, run_groups
 from trainer.experiments.verdict import judge
+from trainer.render_mpl.report import Report, page
 from trainer.store import RunLog, Workspace
 
 NAME = "image_to_text_R@1"
@@ -145,3 +149,23 @@ def test_a_run_with_other_data_or_another_budget_than_its_group_is_left_out(work
     assert counted_line([group]) == (
         "2 runs not counted: run* seed 2, other data than most; run* seed 3, 20 steps where most have 40."
     )
+
+
+@pytest.mark.slow
+def test_report_api_and_export_name_the_stopped_run(planted, tmp_path):
+    rows = planted.runs.of_experiment("duel")
+    stopped = rows[-1]
+    table = comparison(planted, [rows[1].id, stopped.id])
+    report = Report("t", [{"Run": "a"}], [], table, [], "now")
+    text = html.unescape(page(report, tmp_path))
+    assert f"{stopped.name} has not finished: stopped at 46 of 384." in text
+    handle = ce.workspace(planted.folder).run(rows[0].id)
+    for name, settings in (("groups", {"group": ("duel",)}), ("experiment_verdict", {"experiment": "duel"})):
+        drawn = getattr(ce.charts, name)(handle, **settings)
+        assert LINE in drawn.panel.head, name
+    out = tmp_path / "arms.csv"
+    words = ["export", "experiment-curves", "--experiment", "duel", "--metric", NAME, "--out", str(out)]
+    assert main([*words, "--workspace", str(planted.folder)]) == 0
+    with out.open(encoding="utf-8") as file:
+        steps = {float(line["x"]) for line in csv.DictReader(file)}
+    assert steps == {96.0, 384.0}, "no point at 46"
