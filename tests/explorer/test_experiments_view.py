@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from trainer import catalog
@@ -78,6 +79,27 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
     assert "Ended, decided" in view.progress.text()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_a_stopped_run_is_named_beside_the_verdict_and_over_seeds(qtbot, context):
+    workspace = context.workspace
+    judged(workspace)
+    rows = workspace.runs.of_experiment("duel")
+    stopped = next(row for row in rows if row.arm == "CLIP" and workspace.runs.config_of(row.id).seed == 0)
+    workspace.runs.change(stopped.id, status="stopped", step=7, total_steps=40)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    said = "CLIP seed 0, stopped at 7 of 40"
+    assert any(said in line for line in view.pane.answer.panel.head)
+    assert said in view.progress.text()
+    evaluate = EvaluateView(context)
+    qtbot.addWidget(evaluate)
+    evaluate.tabs.setCurrentIndex(4)
+    for edit, words in zip(evaluate.seeds.groups.patterns, ("duel, CLIP,*", "duel, CLOOB,*"), strict=True):
+        edit.setText(words)
+    evaluate.seeds.groups.ask()
+    qtbot.waitUntil(lambda: evaluate.seeds.pane.answer is not None and not evaluate.seeds.pane.busy, timeout=20_000)
+    assert any("seed 0, stopped at 7 of 40" in line for line in evaluate.seeds.pane.answer.panel.head)
 
 
 def test_only_experiments_that_changed_are_judged_again(context, monkeypatch):
