@@ -62,7 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tasks.add_argument("--split", help="split to evaluate (the held-out one)")
     tasks.add_argument("--suite", help="class names and templates (those of the data)")
     tasks.add_argument(
-        "--most", type=int, metavar="N", help="evaluate at most N pairs (default all); stored as a separate split"
+        "--most",
+        type=int,
+        metavar="N",
+        help="evaluate at most N pairs of whole pictures (all); a separate split",
     )
     tasks.add_argument(
         "--most-train", type=int, default=5_000, metavar="N", help="most samples to train probes on (5000)"

@@ -21,9 +21,9 @@ scaling of B (Schönemann 1966), both centered and scaled to root-mean-square le
 Same prediction: whether both assign the image to the same class. A class is represented by the mean embedding of \
 its captions in this snapshot, or by a prompt suite that each run's own model embeds; the list above selects which.
 
-Mispairs: the lowest-ranked pairs of each run (geometric mean of both ranks). Low-ranked in both suggests a mislabel, \
-in one a difference between the models. "By chance" is how many pictures would be low-ranked in both if the runs erred \
-independently.
+Mispairs: the lowest-ranked pairs of each run (geometric mean of both ranks); pictures are counted, each with all of \
+its captions once. Low-ranked in both suggests a mislabel, in one a difference between the models. "By chance" is how \
+many pictures would be low-ranked in both if the runs erred independently.
 
 Representation similarity: linear CKA (Kornblith et al. 2019, arXiv 1905.00414), RSA (Spearman correlation of all \
 pairwise cosines, Kriegeskorte et al. 2008), and the mean overlap of neighbors. CKA is close to 1 for any two spaces \
