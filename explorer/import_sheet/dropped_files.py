@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
-from trainer.format_detection.model_folders import WEIGHTS, is_model
+from trainer.distribution.model_folders import WEIGHTS, is_model
 from trainer.trackers.recognition import histories, is_history, open_clip_folders
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))

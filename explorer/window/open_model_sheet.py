@@ -13,8 +13,8 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import is_data
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
+from trainer.distribution.model_folders import WEIGHTS
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
-from trainer.format_detection.model_folders import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -140,7 +140,6 @@ def foreign(two_runs, tmp_path_factory) -> Path:
         ["evaluate", "1", "2", "--task", "zero_shot"],
         ["data", "quality", "1"],
         ["replay", "1", "--step", "12"],
-        ["replay", "1", "--step", "12", "--objective", "cloob", "--continue", "1"],
     ]
     for words in commands:
         assert main([*words, "--workspace", str(original.folder)]) == 0, words

@@ -75,7 +75,7 @@ def _of_outside(workspace: Workspace, asked: Outside, target: Target, lenient: b
     words = None
     try:
         opened = _opened(workspace, target.run, _step_of(workspace, asked.request, target))
-        if opened.model.text is None and asked.of_words:
+        if asked.of_words and opened.model.text is None:
             words = word_vectors(workspace, workspace.runs.get(target.run), opened, asked.texts, silent)
     except UserError as problem:
         if lenient:

@@ -10,7 +10,7 @@ from typing import Final
 import open_clip
 
 from trainer import config
-from trainer.format_detection.model_folders import WEIGHTS
+from trainer.distribution.model_folders import WEIGHTS
 from trainer.pretrained.resolve import expected, find
 from trainer.pretrained.state_dict_formats import Learned
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import config
-from trainer.format_detection.model_folders import CONFIG, SETTINGS, WEIGHTS, is_model_folder
+from trainer.distribution.model_folders import CONFIG, SETTINGS, WEIGHTS, is_model_folder
 from trainer.pretrained.errors import PretrainedError
 
 _EPOCH: Final = re.compile(r"epoch_(\d+)\.pt")

@@ -18,7 +18,7 @@ import torch
 from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor
 
-from trainer.format_detection.model_folders import is_transformers_settings
+from trainer.distribution.model_folders import is_transformers_settings
 from trainer.images.preprocessing import INTERPOLATIONS, RESIZE_MODES
 from trainer.models import Blueprint
 from trainer.pretrained import transformers_models

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as AnyPairs
 from trainer.analysis.progress import Progress
 from trainer.data.published_tokenizers import AnyTokenizer, Cleaning, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
-from trainer.format_detection.model_folders import is_transformers_folder
+from trainer.distribution.model_folders import is_transformers_folder
 from trainer.models import Blueprint
 from trainer.pretrained import downloads
 from trainer.pretrained.errors import PretrainedError

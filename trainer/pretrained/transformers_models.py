@@ -17,7 +17,7 @@ from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from PIL import Image
 from torch import Tensor
 
-from trainer.format_detection.model_folders import CONFIG, is_transformers_settings
+from trainer.distribution.model_folders import CONFIG, is_transformers_settings
 from trainer.images.preprocessing import INTERPOLATIONS
 from trainer.models.published import MISSING, plain_settings
 from trainer.models.transformers_towers import filled_in

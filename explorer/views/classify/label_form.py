@@ -39,8 +39,8 @@ class Questions(QWidget):
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
         self._labels_count, self._templates_count = _small(), _small()
         self._labels_remark, self._templates_remark = (
-            _remark("classifyLabelsRemark"),
-            _remark("classifyTemplatesRemark"),
+            _remark("classifyLabelsRemark", self),
+            _remark("classifyTemplatesRemark", self),
         )
         self._labels, self._templates = text_input.labels(""), text_input.templates("")
         self._later = QTimer(self, singleShot=True, interval=DEBOUNCE_MS, timeout=self._announce)
@@ -171,7 +171,7 @@ def _small(text: str = "") -> QLabel:
     return label
 
 
-def _remark(name: str) -> QLabel:
-    label = QLabel(objectName=name, wordWrap=True, visible=False)
+def _remark(name: str, parent: QWidget) -> QLabel:
+    label = QLabel(parent, objectName=name, wordWrap=True, visible=False)
     theme.set_role(label, "warn")
     return label

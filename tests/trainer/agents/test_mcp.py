@@ -83,7 +83,7 @@ def test_the_sdk_lists_tools_and_reads_runs_and_numbers(workspace: Path):
 def test_training_is_offered_only_where_allowed(asked: Workspace, tmp_path: Path):
     folder = shutil.copytree(asked.folder, tmp_path / "ws")
     Workspace(folder).adopt()
-    elsewhere = {"preset": "clip-scenes", "name": "x", "changes": ["data.path=/etc"]}
+    elsewhere = {"preset": "clip-scenes", "name": "x", "changes": ["data=folder"]}
     calls = [("stop_run", {"run": "clip"}), ("evaluate", {"run": "clip"}), ("train", elsewhere)]
     tools, (stopped, evaluated, refused) = talk(folder, calls, "--allow-train")
     assert {"train", "stop_run", "evaluate"} <= set(tools)
@@ -91,7 +91,7 @@ def test_training_is_offered_only_where_allowed(asked: Workspace, tmp_path: Path
     assert stopped.structured_content["status"] == "finished", stopped.content
     assert evaluated.structured_content["result"][0]["dataset"] == "scenes", evaluated.content
     assert refused.is_error
-    assert "names a place" in refused.content[0].text
+    assert "for a person to choose" in refused.content[0].text
 
 
 @pytest.mark.nightly
