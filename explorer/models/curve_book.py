@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.store import RunRow, ScalarRow, SnapshotRow, Workspace
+from trainer.store import EvaluationRow, RunRow, ScalarRow, SnapshotRow, Workspace
 
 Arrays = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]
 
@@ -120,6 +120,10 @@ class CurveBook:
     def scalar_names(self, run: int) -> list[str]:
         """Return the sorted names of the curves logged by the run."""
         return sorted(self._names.get(run, ()))
+
+    def answers(self, run: int) -> list[EvaluationRow]:
+        """Return no evaluation: the curves of a window are of what runs log."""
+        return []
 
     def snapshots(self, run: int) -> list[SnapshotRow]:
         """Return the run's snapshots as of the last read."""

@@ -11,7 +11,7 @@ _DANGEROUS: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d
 _SPACES: Final = " \u00a0\u3000\ufeff\u200b"
 """What some spreadsheets take off before they look."""
 _MARKS: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|<>&$"})
-_LINKS: Final = re.compile(r"@|#(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
+_LINKS: Final = re.compile(r"(?<!\w)[@#](?=\w)|@(?=[\w-]+\.\w)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 """What GitHub makes a mention or a link of, also where a backslash stands before it."""
 
 
