@@ -281,8 +281,8 @@ def of_each_pair(one: Seen, values: np.ndarray, *, asking: str) -> np.ndarray:
 # -- an oracle a kind --------------------------------------------------------------------------------------------
 
 
-def similarity(one: Seen, *, by_pair: bool = False) -> dict[str, Any]:
-    """Return the separation of each distinct pair, and picture; by_pair: of all, as a run logs it while it trains."""
+def similarity(one: Seen) -> dict[str, Any]:
+    """Return the separation of each distinct pair, and picture."""
     k = min(10, int((~belongs(one)).sum(1).min()))
 
     def measured(order: np.ndarray, matched: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -290,7 +290,7 @@ def similarity(one: Seen, *, by_pair: bool = False) -> dict[str, Any]:
         captions, text = one.captions[order], one.text[order]
         first = np.unique(captions, return_index=True)[1]
         hardest = []
-        for place in range(one.n) if by_pair else one.pictures:
+        for place in one.pictures:
             image = one.image[place]
             own = set(captions[one.shown == one.shown[place]])
             wrong = [float(image @ text[row]) for row in first if captions[row] not in own]
@@ -306,7 +306,7 @@ def similarity(one: Seen, *, by_pair: bool = False) -> dict[str, Any]:
         distance = stats.ks_2samp(matched, unmatched).statistic
         return [metrics.roc_auc_score(truth, both), (matched.mean() - unmatched.mean()) / pooled, shared, distance]
 
-    matched, unmatched = measured(np.arange(one.n), [*range(one.n)] if by_pair else one.pairs)
+    matched, unmatched = measured(np.arange(one.n), one.pairs)
     names = [f"{name}_hard{k}" for name in ("auc", "d_prime", "overlap", "ks")]
     rng, levels = np.random.default_rng(0), []
     for _ in range(10):
@@ -879,9 +879,7 @@ def test_every_number_of_compare(trained: Workspace, capsys: pytest.CaptureFixtu
     told = answer(trained, capsys, "compare", str(run))
     one = seen(trained, run)
     found = {name: value for name, value in retrieval(one).items() if "_retrieval_recall" not in name}
-    found |= {
-        name: value for name, value in similarity(one, by_pair=True).items() if re.fullmatch(r"auc_hard\d+", name)
-    }
+    found |= {name: value for name, value in similarity(one).items() if re.fullmatch(r"auc_hard\d+", name)}
     found |= {"modality_gap": geometry(one)["modality_gap"]}
     if run == 1:
         of = learned(trained, capsys, tmp_path)
@@ -896,8 +894,8 @@ def test_every_number_of_compare(trained: Workspace, capsys: pytest.CaptureFixtu
             # Measured while it trained, in single precision; a snapshot is kept in half.
             check("", {name: value}, {name: loosened(found[name])})
         asked = {"image_to_text": len(one.pictures), "text_to_image": len(one.distinct)}
-        assert n == asked.get(name[:13], one.n)
-        assert row["question"]["n"] == one.n
+        assert n == (len(one.pictures) if name == "knn_words" else asked.get(name[:13], one.n))
+        assert row["question"]["n"] == (len(one.pictures) if name == "knn_words" else one.n)
         assert row["question"]["gallery"] in (0, len(one.distinct))
         if interval is not None:
             # Captions of one picture are found or missed together.

@@ -170,8 +170,9 @@ def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
 
 def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
     labels, picture = ("circle", "square", "bar"), str(two_runs.pictures[0])
-    answered = ask("classify", "1", "2", picture, "--labels", *labels)
-    assert ask("classify", picture, "--runs", "1", "2", "--labels", *labels)["runs"][0]["run"] == 1
+    asked = ("--labels", *labels, "--templates", "a photo of a {}")
+    answered = ask("classify", "1", "2", picture, *asked)
+    assert ask("classify", picture, "--runs", "1", "2", *asked)["runs"][0]["run"] == 1
     for run in (1, 2):
         texts = [f"a photo of a {label}" for label in labels]
         image = _embed(ask, tmp_path / f"i{run}", run, "--images", picture)

@@ -70,7 +70,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
         *(("slots --cpu 2", REFUSED), ("remove 4", REFUSED), ("set 4 --priority 2", REFUSED), ("go", REFUSED)),
         ("run", REFUSED),
     ),
-    ("replay",): (("1 --step 12", REFUSED), ("1 --step 12 --objective cloob", REFUSED)),
+    ("replay",): (("1 --step 12", REFUSED),),
     ("report",): (("1 2 --out {out}.html", DONE), ("1 2 --live --out {out}.html", DONE)),
     ("resume",): (("1", OTHERWISE), ("1 --step 12 --as branch", REFUSED)),
     ("runs",): (

@@ -74,7 +74,9 @@ def test_every_view_answers_for_both_runs_at_their_steps(
             assert view.is_empty, "there is none: its own test makes one"
             continue
         assert not view.is_empty, f"{place.name} is empty"
-        assert not window.banner.isVisible(), f"{place.name}: {window.banner.message.text()}"
+        message = window.banner.message.text() if window.banner.isVisible() else ""
+        # A slow computer tells the end of what took long.
+        assert not message or "finished" in message, f"{place.name}: {message}"
         assert window.hooks.caught_count == 0, f"{place.name}: {window.hooks.log_file.read_text()}"
         command = view.command()
         if command is None or place.name not in exported:

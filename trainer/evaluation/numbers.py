@@ -52,7 +52,10 @@ def measure(
         if alive is not None:
             alive()
 
-    matched = matched_cosines(embedded.image, embedded.text)
+    texts, images = heldout.matching.texts, heldout.matching.images
+    # A pair that stands twice is one, as a picture of several captions is one picture.
+    pairs = np.sort(np.unique(texts.question * len(texts) + texts.place, return_index=True)[1])
+    matched = matched_cosines(embedded.image, embedded.text)[pairs]
     return {
         "loss": _loss(method, *pair, heldout, batch_size),
         **_retrieval("image_to_text", embedded.image, embedded.text, heldout.matching.texts, progress),
@@ -61,8 +64,8 @@ def measure(
         "matched_cosine": float(matched.mean()),
         **_separation(heldout, *pair, matched, progress),
         "modality_gap": modality_gap(embedded.image, embedded.text, heldout.matching)[1],
-        "effective_rank_image": effective_rank(covariance_spectrum(embedded.image)),
-        "effective_rank_text": effective_rank(covariance_spectrum(embedded.text)),
+        "effective_rank_image": effective_rank(covariance_spectrum(images.gallery(embedded.image))),
+        "effective_rank_text": effective_rank(covariance_spectrum(texts.gallery(embedded.text))),
         "own_image_weight": own_weight(embedded.text, embedded.image, method.beta, batch_size),
         f"text_gradient_main{MAIN_DIRECTIONS}": _text_gradient_share(method, *pair, heldout, batch_size),
     }
@@ -80,11 +83,15 @@ def _separation(
     matched: Float[np.ndarray, " n"],
     progress: Progress | None,
 ) -> dict[str, float]:
-    """Return mean cosine and AUC against the hardest unmatched texts, named by their number; nothing without any."""
+    """Return mean cosine and AUC against the hardest unmatched texts, named by their number; nothing without any.
+
+    Each picture asks once, as in the chart of similarity.
+    """
     k = hardest_of(heldout.matching.texts)
     if not k:
         return {}
-    unmatched = hardest_unmatched(image, text, k, heldout.matching.texts, progress=progress)
+    texts = heldout.matching.texts
+    unmatched = hardest_unmatched(image, text, k, texts, progress=progress)[texts.asking()]
     mean = float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan")
     return {f"unmatched_cosine_hard{k}": mean, f"auc_hard{k}": auc(matched, unmatched)}
 
