@@ -135,7 +135,8 @@ class StandIn(QObject):
 @pytest.fixture
 def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """Replace the models of window and command line by one that needs no checkpoint."""
-    monkeypatch.setattr(model_cache.OpenModels, "get", lambda *_: SimpleNamespace(opened=None))
+    two_towers = SimpleNamespace(model=SimpleNamespace(text=object()))
+    monkeypatch.setattr(model_cache.OpenModels, "get", lambda *_: SimpleNamespace(opened=two_towers))
     monkeypatch.setattr(embed, "embed_sentences", lambda _model, texts, *_: vectors(texts))
     monkeypatch.setattr(fitting, "placed", lambda rows, *_: np.asarray(rows)[:, :2])
     monkeypatch.setattr(chart_query, "class_files", lambda _space, request, *_: class_files(tmp_path, request))
