@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeGuard
 
 from trainer import config
-from trainer.analysis.class_prompts import PLAIN_TEMPLATE, learned_templates
 from trainer.errors import UserError
 from trainer.untrusted import confined
 
@@ -216,6 +215,8 @@ def learned_suite(
         published = PromptSuite(dataset, classes, (), f"labels of {dataset}", "")
     elif dataset == config.Scenes.kind:
         return published  # its templates are its captions, with the class left open
+    from trainer.analysis.class_prompts import PLAIN_TEMPLATE, learned_templates
+
     if learned := learned_templates(captions, labels, stated=stated):
         return dataclasses.replace(published, templates=learned, worded="captions")
     if published.templates:

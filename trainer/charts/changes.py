@@ -9,12 +9,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.sampling import at_most
-from trainer.analysis.units import Unit
 from trainer.charts import objective_label
 from trainer.charts.compared_snapshots import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.mispairs import Mispairs
-from trainer.charts.pair_changes import MEASURES, Changes
+from trainer.charts.pair_changes import MEASURES, Changes, better_note
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart
 
@@ -71,7 +70,7 @@ def _scatter(one: Changes, place: int, name: str, settings: ChangesSettings) -> 
         axes[1],
         (Series("", "quiet", ends, ends, dashed=True, width=1),),
         points=tuple(clouds),
-        note=f"{_better(one, key, both, log=log)}{sampled}",
+        note=f"{better_note(one, key, both, log=log)}{sampled}",
         brushes="xy",
     )
 
@@ -85,14 +84,6 @@ def _axis(label: str, values: Float[np.ndarray, "n 2"], *, log: bool) -> Axis:
     if not log:
         return axis_over(label, [values])
     return Axis(label, 0.9, 1.15 * max(2.0, float(np.nanmax(values, initial=1.0))), log=True)
-
-
-def _better(one: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
-    unit: Unit = "pair" if key == "both" else MEASURES[f"{key}_a"].unit
-    both = both[one.units.rows(unit)]
-    change = (both[:, 0] - both[:, 1]) if log else (both[:, 1] - both[:, 0])
-    better, worse, equal = ((change > 0).sum(), (change < 0).sum(), (change == 0).sum())
-    return f"of {len(both):,} {unit}s {better:,} better, {worse:,} worse, {equal:,} equal"
 
 
 def _overlaps(one: Changes, place: int, name: str) -> XYPlot:

@@ -250,6 +250,15 @@ def changes(
     )
 
 
+def better_note(one: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
+    """Return of how many pictures, captions or pairs a measure is better, worse or equal in B."""
+    unit: Unit = "pair" if key == "both" else MEASURES[f"{key}_a"].unit
+    both = both[one.units.rows(unit)]
+    change = both @ ((1, -1) if log else (-1, 1))
+    better, worse = (change > 0).sum(), (change < 0).sum()
+    return f"of {len(both):,} {unit}s {better:,} better, {worse:,} worse, {(change == 0).sum():,} equal"
+
+
 def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
     """Return the comparison with verdicts by other classes (`texts` as in `changes`), recomputing nothing else.
 

@@ -147,13 +147,14 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
         images=probes["image"],
         texts=probes["text"],
         others=others,
-        recall=_recall(workspace, run, row),
+        recall=recall_of(workspace, run, row),
         directions={side: effective_directions(spectrum) for side, spectrum in spectra.items()},
         rank={side: effective_rank(spectrum) for side, spectrum in spectra.items()},
     )
 
 
-def _recall(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
+def recall_of(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
+    """Return the last recall up to the snapshot: logged, else evaluated on its data; NaN without any."""
     data = f"{row.dataset}/{row.split}/image_to_text_R@1"
     logged = number_series(workspace, run.id, "val/image_to_text_R@1")
     found = logged if len(logged.steps) else number_series(workspace, run.id, data)

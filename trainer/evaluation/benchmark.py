@@ -86,7 +86,7 @@ class Evaluation:
         self._label = label[self._known]
         targets = data.numbers_of(data.train.labels)
         self._train_rows = data.train.pictures(targets >= 0, without=data.tried if data.of_one_split else None)
-        self._targets = targets[self._train_rows]
+        self.targets = targets[self._train_rows]
 
     def possible(self) -> dict[str, str]:
         """Return task -> why it is not available; empty if it is."""
@@ -94,7 +94,7 @@ class Evaluation:
         no_image = "" if towers.visual is not None else "The run has no image tower."
         no_text = "" if towers.text is not None else "The run has no text tower."
         no_class = "" if has_classes else "The data has no classes."
-        no_train = "" if len(set(self._targets.tolist())) > 1 else "There are no labeled pairs to learn from."
+        no_train = "" if len(set(self.targets.tolist())) > 1 else "There are no labeled pairs to learn from."
         learned = no_image or no_class or no_train
         return {
             "zero_shot": no_image or no_class or (self._no_words() if self.subject.namer else no_text),
@@ -134,7 +134,7 @@ class Evaluation:
         assert suite is not None, "what asks for classes has been refused without any"
         if record.task == "zero_shot":
             return questions.zero_shot(record.n, suite, by=details.get("by", "prompts"))
-        learned = {"rows": len(self._targets), "source": self.data.source, "of": details.get("of", "embeddings")}
+        learned = {"rows": len(self.targets), "source": self.data.source, "of": details.get("of", "embeddings")}
         return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 
     # -- the tasks ---------------------------------------------------------------------------------------------
@@ -161,12 +161,12 @@ class Evaluation:
 
     def _linear_probe(self) -> TaskRecord:
         train, tried = self._probe_rows()
-        found = tasks.probe(train, self._targets, tried, self._label, self._classes(), progress=self._progress)
+        found = tasks.probe(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
         return self._record("linear_probe", found, **self._about_classes(), of=self.of)
 
     def _few_shot(self) -> TaskRecord:
         train, tried = self._probe_rows()
-        found = tasks.few_shots(train, self._targets, tried, self._label, self._classes(), progress=self._progress)
+        found = tasks.few_shots(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
         return self._record("few_shot", found, of=self.of)
 
     def _fine_tune(self) -> TaskRecord:
@@ -178,7 +178,7 @@ class Evaluation:
             return fine_tune(
                 self.subject.towers,
                 Some(self.data.train.images, self._train_rows[rows]),
-                self._targets[rows],
+                self.targets[rows],
                 Some(self.data.tried.images, self._known),
                 self._classes(),
                 where=self.subject.device,
@@ -187,12 +187,12 @@ class Evaluation:
             )
 
         whole = self.data.train.whole_pictures
-        found = tasks.fine_tuning(learn, self._targets, self._label, whole=whole)
+        found = tasks.fine_tuning(learn, self.targets, self._label, whole=whole)
         return self._record("fine_tune", found, suite=self.data.suite.name)
 
     def _knn(self) -> TaskRecord:
         train, tried = self._probe_rows(unit=True)
-        found = tasks.knn(train, self._targets, tried, self._label)
+        found = tasks.knn(train, self.targets, tried, self._label)
         return self._record("knn", found, **self._about_classes(), of=self.of)
 
     def _robustness(self) -> TaskRecord:
@@ -231,7 +231,7 @@ class Evaluation:
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
             return question_ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
-        found = voted(self._targets, *nearest(image[self._known], self._train(), NEIGHBORS))
+        found = voted(self.targets, *nearest(image[self._known], self._train(), NEIGHBORS))
         return found == self._label, "knn_acc1"
 
     def _record(self, task: str, found: tuple, **details: Any) -> TaskRecord:

@@ -521,7 +521,7 @@ class RunTable:
 
 
 def lost_words(folders: Sequence[str], workspace: str = "") -> str:
-    """Return what it means that run folders have no row, and what to do, in a quoted `workspace` where that is told."""
+    """Return why run folders have no row and the next step; `workspace` is quoted in the command where given."""
     many = f"{len(folders)} run folders have" if len(folders) > 1 else "A run folder has"
     listed = ", ".join(map(cells.shown, folders[:5])) + (", ..." if len(folders) > 5 else "")
     command = "trainer doctor --rebuild" + (f" --workspace {workspace}" if workspace else "")

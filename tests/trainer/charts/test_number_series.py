@@ -83,12 +83,12 @@ def test_what_is_logged_is_preferred_and_curves_take_both(workspace):
 def test_probes_stand_beside_an_evaluated_recall_where_none_was_logged(workspace):
     run = workspace.runs.create(config.Run(name="published"), status="finished")
     row = SnapshotRow(1, run, 0, "photos", "test", workspace.folder, 10, 4)
-    assert np.isnan(probed_runs._recall(workspace, workspace.runs.get(run), row))
+    assert np.isnan(probed_runs.recall_of(workspace, workspace.runs.get(run), row))
     for split, value in (("test", 0.25), ("other", 0.75)):
         asked = {"retrieval": Question("retrieval", 200, 200)}
         workspace.results.add_evaluation(run, 0, "photos", split, {"image_to_text_R@1": value}, asked)
-    assert probed_runs._recall(workspace, workspace.runs.get(run), row) == 25
+    assert probed_runs.recall_of(workspace, workspace.runs.get(run), row) == 25
     with RunLog.claim(workspace, run) as log:
         log.scalars(0, {"val/image_to_text_R@1": 0.5})
         log.status("finished")
-    assert probed_runs._recall(workspace, workspace.runs.get(run), row) == 50, "logged ones come first"
+    assert probed_runs.recall_of(workspace, workspace.runs.get(run), row) == 50, "logged ones come first"

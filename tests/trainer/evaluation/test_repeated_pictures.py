@@ -73,9 +73,9 @@ def test_nothing_is_learned_of_a_tried_picture_where_both_are_of_one_split(subje
     """The same pixels in two members of a tar are drawn apart by their names."""
     tried, train = batch(range(30), 1), batch(range(20, 80), 1)
     learned = TaskData("toy", "sample", tried, train, SUITE, 0, OTHERS)
-    assert len(Evaluation(subject, learned)._targets) == 50
+    assert len(Evaluation(subject, learned).targets) == 50
     official = TaskData("toy", "test", tried, train, SUITE, 0, "training pairs")
-    assert len(Evaluation(subject, official)._targets) == 60, "an official split is that of the papers"
+    assert len(Evaluation(subject, official).targets) == 60, "an official split is that of the papers"
 
 
 def snapshot(times: int) -> Snapshot:

@@ -300,7 +300,7 @@ def test_a_slow_peer_holds_no_step_for_long(there: There, here: Workspace, monke
         before = now[0]
         assert not mirror.step()
         assert now[0] - before < 100.0
-        drafts.append(sum(path.stat().st_size for path in mirror._folder.glob("snapshots/.tmp-mirror-*/*")))
+        drafts.append(sum(path.stat().st_size for path in here.runs.get(2).folder.glob("snapshots/.tmp-mirror-*/*")))
     assert drafts == sorted(set(drafts)), "each step goes on where the one before was"
     assert here.runs.get(2).status == there.workspace.runs.get(there.run).status
     source.endless = True
