@@ -49,12 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     from explorer.window.single_instance import claim, ring
     from trainer.catalog import default_workspace
-    from trainer.store import derived
     from trainer.untrusted.local_settings import load_elsewhere
 
     load_elsewhere()
     folder = (options.workspace or default_workspace()).expanduser().resolve()
     if _is_only_read(folder):
+        from trainer.store import derived
+
         # Nothing is written, so it is in nobody's way: no lock, and the log elsewhere.
         return _run(folder, options, log_folder=derived.root(folder))[0]
     try:
@@ -129,10 +130,18 @@ def _check_writable(folder: Path) -> None:
 def _is_only_read(folder: Path) -> bool:
     """Return whether the folder is a workspace on a disk that takes nothing, or of another user."""
     from trainer.catalog import DATABASE
+
+    parts = [path for path in (folder, folder / DATABASE, folder / "runs") if path.exists()]
+    if len(parts) < 2 or all(_is_plainly_mine(path) for path in parts):
+        return False
+    # The store takes half a second to load: only for what is not plainly one's own.
     from trainer.store import ownership
 
-    is_one = (folder / DATABASE).is_file() or (folder / "runs").is_dir()
-    return is_one and ownership.state_of(folder, folder / DATABASE) in ("other user", "read only")
+    return ownership.state_of(folder, folder / DATABASE) in ("other user", "read only")
+
+
+def _is_plainly_mine(path: Path) -> bool:
+    return os.access(path, os.W_OK) and (not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid())
 
 
 def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tuple[int, bool]:

@@ -74,7 +74,7 @@ def test_a_bundle_tells_neither_the_computer_nor_paths_of_the_user(
     def told(connection: Connection, run: int) -> dict:
         return document(connection, run) | {"reason": f"{user}/x is gone", "facts": {"sessions": [session]}}
 
-    monkeypatch.setattr(bundle, "run_document", told)
+    monkeypatch.setattr(run_files, "run_document", told)
     data = dataclasses.replace(charted.runs.config_of(1), data=config.Folder(path=f"{user}/pictures"))
     monkeypatch.setattr(type(charted.runs), "config_of", lambda _self, _run: data)
     figures = [["export", "map", "--runs", "1", "--title", f"{user}/x"], ["export", "nothing", f"{user}/y"]]
