@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import open_clip
-
 from trainer import config
 from trainer.distribution.model_folders import WEIGHTS
 from trainer.pretrained.resolve import expected, find
@@ -61,6 +59,8 @@ def _learned(model: config.OpenClip, cache: Path, progress: Callable[[float, str
     if not hub and (not model.pretrained or Path(model.pretrained).suffix in WEIGHTS):
         return find(model, cache=cache, progress=progress).learned
     if not hub:
+        import open_clip  # after trainer.models, which defers what it loads
+
         return expected({"model_cfg": open_clip.get_model_config(model.name) or {}})
     return Learned("siglip" if "siglip" in model.name.lower() else "clip")  # until its files are here
 

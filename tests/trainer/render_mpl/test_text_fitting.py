@@ -105,7 +105,7 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
     workspace = Workspace(tmp_path / "evaluated")
     paths = np.array([f"{n}.png" for n in range(40)])
     for place, name in enumerate(NAMES[:runs]):
-        run = workspace.runs.create(config.Run(name=name, seed=place))
+        run = workspace.runs.create(config.Run(name=name, seed=place), status="finished")
         right = np.arange(40) % (place + 2) > 0
         for task, n in (("zero_shot", 40), ("zero_shot", 39), ("knn", 40)):
             # The newest of B was asked of other images: a diagram of its own.
@@ -156,7 +156,7 @@ def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     workspace = Workspace(tmp_path / "groups")
     for place, name in enumerate(NAMES[:groups]):
         for seed in range(3):
-            run = workspace.runs.create(config.Run(name=f"{name} ({seed})", seed=seed))
+            run = workspace.runs.create(config.Run(name=f"{name} ({seed})", seed=seed), status="finished")
             values = {"image_to_text_R@1": 0.4 + 0.02 * place + 0.01 * seed, "modality_gap": 0.3}
             workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", values)
     patterns = itertools.chain.from_iterable(("--group", f"{name}*") for name in NAMES[:groups])
@@ -173,7 +173,7 @@ def test_long_questions_and_intervals_of_six_runs(drawn: list[Figure], tmp_path:
     asked = {"retrieval": retrieval_question(1_720, texts=1_600, images=440)}
     asked["knn"] = Question("knn", 1_720, 102, protocol="learned from 84,000 of 90,000 training pairs, 20 nearest")
     for place, name in enumerate(NAMES):
-        run = workspace.runs.create(config.Run(name=name, seed=place))
+        run = workspace.runs.create(config.Run(name=name, seed=place), status="finished")
         numbers = {key: value + place / 100 for key, value in shares.items()} | {"knn_acc1": 0.5}
         other = dataclasses.replace(asked["knn"], protocol="learned from 26,000 others of the split, 20 nearest")
         workspace.results.add_evaluation(run, 10, "clothing-catalog", "heldout", numbers, asked)
