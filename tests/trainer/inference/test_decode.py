@@ -108,7 +108,8 @@ def test_both_decoders_begin_with_the_same_noise_and_give_their_own_pictures(dec
     by_hand = a.samples.astype(float) / 255
     assert a.spread == pytest.approx(by_hand.std(axis=0).mean(axis=2), abs=0.01)
     cosines = a.reference.image @ a.embedding
-    assert [row for row, _ in a.nearest] == np.argsort(-cosines)[:3].tolist()
+    # Rows whose cosines differ by rounding alone may change places.
+    assert cosines[[row for row, _ in a.nearest]] == pytest.approx(np.sort(cosines)[::-1][:3], abs=1e-5)
 
 
 def test_guidance_of_one_is_no_guidance(decoders):
