@@ -215,11 +215,6 @@ def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
         found.append(row)
     return filled(found)
 
-    def asked(self, way: str) -> int:
-        """Return the number of distinct questions of a direction of retrieval."""
-        found = self.measures.sample.matching
-        return len(found.images if way == "image_to_text" else found.texts)
-
 
 CHART: Final = Chart(
     name="gap",
