@@ -4,5 +4,5 @@
 class UserError(Exception):
     """An error that the user can fix; the message names the cause and the next step.
 
-    Every room derives one small exception from it. Whatever is not a Problem is a bug and keeps its traceback.
+    Every room derives one small exception from it. Whatever is not a UserError is a bug and keeps its traceback.
     """

@@ -49,7 +49,7 @@ def answer(
     """Compute the chart for these settings, reusing data of `kept` where valid. Pure, for a thread.
 
     Raises:
-        Problem: There is nothing to show; says why.
+        UserError: There is nothing to show; says why.
     """
     if kept is not None and kept.key == (chart.name, request, chart.computed_of(settings)):
         data = kept.data

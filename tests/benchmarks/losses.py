@@ -26,7 +26,7 @@ from trainer.untrusted import safe_subprocess
 OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
 FORMS: Final = {"clip": ("dense", "tiled", "fused"), "open_clip": ("dense",), "cloob": ("dense", "tiled", "fused")}
 DENSE_TABLES: Final = {"clip": 5, "open_clip": 5, "cloob": 10, "dhn_nce": 10, "sigmoid": 5}
-"""How many n x n float32 tables the dense form holds at its peak (LOSSES.md 3.2, rounded up)."""
+"""How many n x n float32 tables the dense form holds at its peak, rounded up."""
 OPERATIONS: Final = {
     ("clip", "dense"): 6,
     ("clip", "tiled"): 8,

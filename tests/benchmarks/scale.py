@@ -43,7 +43,7 @@ class Assumptions:
             two ports of 200 Gbit/s that a machine of 8 GPUs has.
         latency: Of one exchange between two ranks.
         rate: Multiplications and additions a second that the loss gets of a GPU (float32 with TF32).
-        loss_work: Operations of the loss for each pair of embeddings and component (`SCALE.md`, section 3.2: 72).
+        loss_work: Operations of the loss for each pair of embeddings and component (72).
         row_sharded: Whether the loss is computed by rows, as from batches of 16,384 pairs on.
         failure_h: Hours between two failures of one rank: 419 failures of 16,384 GPUs in 54 days of training Llama 3
             (Meta 2024, section 3.3.4) are one in 50,700 hours.

@@ -9,6 +9,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from tests.rules import vocabulary
+
 ROOT = Path(__file__).parents[2]
 MOST_CODE = 150
 """Lines of code of a chart's file."""
@@ -17,6 +19,11 @@ MOST_CODE = 150
 def source_lines(*folders: str) -> int:
     """Return the number of lines in all Python files, including blank ones and comments."""
     return sum(len(file.read_text().splitlines()) for folder in folders for file in (ROOT / folder).rglob("*.py"))
+
+
+def code_in(*folders: str) -> int:
+    """Return the number of lines of code in all Python files."""
+    return sum(code_lines(file.read_text()) for folder in folders for file in (ROOT / folder).rglob("*.py"))
 
 
 def readme_lines() -> int:
@@ -115,6 +122,12 @@ def counts() -> dict[str, object]:
     lines, code = (sorted(map(count, sources)) for count in (lambda text: len(text.splitlines()), code_lines))
     return {
         "source lines of explorer and trainer": source_lines("explorer", "trainer"),
+        "lines of code of these": code_in("explorer", "trainer"),
+        "functions with a private vocabulary, percent": round(vocabulary.share_of_private_vocabulary(), 1),
+        "files of one class named otherwise, and all": [
+            len(vocabulary.misnamed_files()[0]),
+            vocabulary.misnamed_files()[1],
+        ],
         "lines of tests": source_lines("tests"),
         "lines of the README": readme_lines(),
         "charts of the registry": len(sources),

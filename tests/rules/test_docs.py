@@ -119,7 +119,7 @@ def test_no_uv_lock_is_kept():
 
 
 def test_floors_that_security_needs():
-    """The oldest versions without a known hole, by the untrusted input policy of RELIABILITY.md."""
+    """The oldest versions without a known hole."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["train"]]
     floors = dict(re.match(r"([a-z0-9-]+)>=([0-9.]+)", line).groups() for line in lines if ">=" in line)

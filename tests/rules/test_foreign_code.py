@@ -28,7 +28,7 @@ FLOORS = {
     "transformers": ("5.0", "CVE-2026-1839"),
     "pillow-heif": ("1.3.0", "CVE-2026-28231"),
 }
-"""RELIABILITY.md, untrusted input policy: oldest version, and why."""
+"""The oldest version of each library that reads untrusted input, and why."""
 
 IMPORTS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml", "jsonpickle"}
 CALLS = {

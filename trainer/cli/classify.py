@@ -78,7 +78,7 @@ def collect(
     """Return the runs' predictions of `images`, at one step for all, one for each, or several of a single run.
 
     Raises:
-        Problem: An unknown run, no checkpoint, or labels or templates that cannot be used.
+        UserError: An unknown run, no checkpoint, or labels or templates that cannot be used.
     """
     from trainer.charts.spec import targets_of
     from trainer.inference.model_cache import OpenModels

@@ -182,7 +182,7 @@ def _configured(args: argparse.Namespace) -> config.Run:
     """Return the validated run that the arguments describe.
 
     Raises:
-        Problem: The model or the data cannot be opened.
+        UserError: The model or the data cannot be opened.
     """
     from trainer import catalog, config
     from trainer.format_detection import answered

@@ -70,7 +70,7 @@ def collect(
     """Return the maps of `runs`, each at its own of the `steps` (default: its last).
 
     Raises:
-        Problem: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
+        UserError: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
     """
     from trainer.charts.saliency import SaliencyChart, SaliencyRun
     from trainer.cli.export import report

@@ -113,7 +113,7 @@ def evaluate_runs(
         What was measured, and for `"run: task"` (or the run, of which nothing can be) why it was not.
 
     Raises:
-        Problem: There is no such run, or nothing of what is wanted can be measured of the only run.
+        UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
     rows = [models.workspace.runs.get(run) for run in runs]
     wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))

@@ -37,7 +37,7 @@ class RequestHandlers:
         """Return the response to `question`, as its class documents it.
 
         Raises:
-            Problem: What the person can mend.
+            UserError: What the person can mend.
         """
         ways = {
             messages.WarmUp: self._warm_up,

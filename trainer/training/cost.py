@@ -62,7 +62,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     Of Scenes that are not drawn yet, the pictures of these updates are drawn and no others.
 
     Raises:
-        Problem: The run could not be trained; says why.
+        UserError: The run could not be trained; says why.
     """
     config.check(run)
     where = device.choose(run.device)

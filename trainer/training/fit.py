@@ -52,7 +52,7 @@ def fit(workspace: Workspace, run: int) -> None:
     finished, stopped or failed, and its row says why.
 
     Raises:
-        Problem: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
+        UserError: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
     # numba sets OpenMP's threads and not MKL's. Bits depend on both, and a replay sets both to what the run recorded.
     torch.set_num_threads(torch.get_num_threads())

@@ -39,7 +39,7 @@ def follow(
 
     Raises:
         RankError: Another rank is gone.
-        Problem: This one cannot go on, which the others are told.
+        UserError: This one cannot go on, which the others are told.
     """
     text_log = TextLog(folder / "log.txt")
     try:

@@ -104,7 +104,7 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
     """Return what makes sessions of a run that is not in the workspace; only its prepared pairs are kept.
 
     Raises:
-        Problem: The run cannot be trained; says why.
+        UserError: The run cannot be trained; says why.
     """
     config.check(run)
     where = shared.device_of(device.choose(run.device))

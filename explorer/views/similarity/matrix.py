@@ -334,7 +334,7 @@ def read_matrices(
     """Open both snapshots and order the pairs by the first run. Pure, for a thread.
 
     Raises:
-        Problem: The order cannot be made.
+        UserError: The order cannot be made.
     """
     names, snapshots, problems = {}, {}, {}
     for index, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""Hopfield retrieval over real patterns: naive loops, a falling energy, fixed points, and LOSSES.md's weights."""
+"""Hopfield retrieval over real patterns: naive loops, a falling energy, fixed points, weights at the beta of CLOOB."""
 
 from __future__ import annotations
 
@@ -145,6 +145,6 @@ def test_measured_self_weight_of_orthogonal_patterns_is_the_formula():
     sizes = np.array([2, 64, 128, 512])
     measured = measured_self_weights(stored, sizes, np.full(4, 8.0), anchors=20)
     assert measured == pytest.approx(self_weight(sizes, 8.0))
-    assert measured[1:] == pytest.approx([0.979, 0.959, 0.854], abs=1e-3)  # LOSSES.md 1.6
+    assert measured[1:] == pytest.approx([0.979, 0.959, 0.854], abs=1e-3)
     ruled = measured_self_weights(stored, sizes, equal_self_weight_beta(sizes), anchors=20)
     assert ruled == pytest.approx(np.full(4, float(self_weight(512, 8.0))))

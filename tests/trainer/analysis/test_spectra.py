@@ -1,4 +1,4 @@
-"""Covariance spectra: golden values of LOSSES.md, numpy's own, and collapse."""
+"""Covariance spectra: golden values, numpy's own, and collapse."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_sums_equal_the_naive_loop(pairs):
 
 @pytest.mark.slow
 def test_golden_values(unit):
-    """LOSSES.md 2.6 and 7: 250 for 1000 equal rows; .256 for 4000 uniform rows in 512 dimensions."""
+    """The statistics are 250 for 1000 equal rows; .256 for 4000 uniform rows in 512 dimensions."""
     same = np.repeat(np.eye(4)[:1], 1000, axis=0)
     angles, sines, _ = pair_sums(same)
     assert ajne_of(angles, 1000) == pytest.approx(250)

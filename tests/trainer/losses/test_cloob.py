@@ -36,7 +36,7 @@ def added(query, retrieved) -> list[float]:
 
 
 def naive(image, text, inv_tau, beta, share=1.0, residual=False) -> float:
-    """Compute LOSSES.md 1.2 in lists of floats."""
+    """Compute the loss of CLOOB in lists of floats."""
     x, y = image.tolist(), text.tolist()
     plain = lambda query, found: found  # noqa: E731
     keep = added if residual else plain

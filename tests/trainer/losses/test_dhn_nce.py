@@ -9,7 +9,7 @@ from trainer.losses import dhn_nce, info_loob
 
 
 def naive(image, text, inv_tau, betas) -> float:
-    """Compute LOSSES.md 2.2 with its weights W_ij written out."""
+    """Compute the loss with its weights W_ij written out."""
     scores = (inv_tau * image @ text.T).tolist()
     n, total = len(scores), 0.0
     for rows, beta in ((scores, betas[0]), ([list(c) for c in zip(*scores, strict=True)], betas[1])):

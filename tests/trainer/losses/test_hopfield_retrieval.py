@@ -40,7 +40,7 @@ def test_beta_goes_from_the_mean_to_the_nearest_pattern(unit_rows):
 
 @pytest.mark.parametrize(("n", "share"), [(64, 0.979), (128, 0.959), (512, 0.854), (1024, 0.745)])
 def test_weight_of_the_state_itself_among_orthogonal_patterns(n, share):
-    """LOSSES.md 1.6: exp(beta) / (exp(beta) + n - 1) at beta 8, from the retrieval's own coordinate."""
+    """exp(beta) / (exp(beta) + n - 1) at beta 8, from the retrieval's own coordinate."""
     rows = torch.eye(n, dtype=torch.float64)
     retrieved = hopfield_retrieval(rows[:1], rows, 8.0)[0]
     assert (retrieved[0] / retrieved.sum()).item() == pytest.approx(share, abs=1e-3)

@@ -9,7 +9,7 @@ from trainer.losses import one_vs_all_logistic
 
 
 def naive(logits, bag) -> float:
-    """Compute LOSSES.md 2.5, seed 001 line 712, term by term."""
+    """Compute the one-versus-all logistic loss term by term."""
     total = 0.0
     for k in range(len(logits[0])):
         with_word = [row[k] for row, words in zip(logits, bag, strict=True) if words[k]]

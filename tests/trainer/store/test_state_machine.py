@@ -1,7 +1,7 @@
 """The store of jobs against a dict: both agree after any sequence of user and trainer actions.
 
-Promises 2, 5 and 14 of RELIABILITY.md at the level of the store: no dead run is shown running, no run is started twice,
-a wish reaches the trainer it was meant for, and what is on disk survives every reopening.
+Promises 2, 5 and 14 of `tests/faults/README.md` at the level of the store: no dead run is shown running, no run is
+started twice, a wish reaches the trainer it was meant for, and what is on disk survives every reopening.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> 
         beside: Suffixes that this kind writes beside those of all.
 
     Raises:
-        Problem: They have not, or there are none.
+        UserError: They have not, or there are none.
     """
     from trainer.render_mpl.files import check_suffixes
 
