@@ -321,7 +321,7 @@ class XYPlotWidget(Plot):
         if spec.lying:
             self._scale_lying(spec)
             return
-        self.set_labels(x=spec.x.label, y=spec.y.label)
+        self.set_axes(spec.x, spec.y)
         item.setAspectLocked(spec.equal)
         for side, axis in (("bottom", spec.x), ("left", spec.y)):
             item.getAxis(side).show_names(spec.names if side == "bottom" else ())
@@ -333,7 +333,7 @@ class XYPlotWidget(Plot):
         self.setYRange(*_with_numbers(spec), padding=0)
 
     def _scale_lying(self, spec: marks.XYPlot) -> None:
-        self.set_labels(x=spec.y.label, y=spec.x.label)
+        self.set_axes(spec.y, spec.x)
         item = self.getPlotItem()
         item.getAxis("bottom").show_names(())
         item.getAxis("bottom").setTicks(None)
@@ -660,7 +660,7 @@ def read_at(spec: marks.XYPlot, x: float) -> str:
         else:
             y = float(np.interp(x, curve.x, curve.y))
         parts.append(f"{curve.name} {y:.3g}")
-    where = f"{x:,.0f}" if spec.x.is_whole or spec.x.low >= 1 else f"{x:.2f}"
+    where = f"{x:,.0f}" if spec.x.integer or spec.x.low >= 1 else f"{x:.2f}"
     return f"{where}: {', '.join(parts)}".replace("-", "−")
 
 
@@ -683,8 +683,7 @@ def _scales(spec: marks.XYPlot) -> object:
 def _with_numbers(spec: marks.XYPlot) -> tuple[float, float]:
     """Return the ends of the axis of values, with room for the numbers at the bars."""
     low, high = _at(spec.y, spec.y.low), _at(spec.y, spec.y.high)
-    shares = spec.y.label == "%" or "(%)" in spec.y.label  # these end at 0 and 100
-    if not _written(spec) or spec.y.log or shares:
+    if not _written(spec) or spec.y.log or spec.y.percent:
         return low, high
     ends = [end for bars in spec.bars for end in (bars.high or bars.heights) if math.isfinite(end)]
     room = (NUMBER_ROOM_LYING if spec.lying else NUMBER_ROOM) * (high - low)

@@ -20,6 +20,7 @@ from explorer.theme import faint as faint_of
 from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import heading
 from explorer.widgets.plot import Plot
+from trainer.charts.marks import Axis
 
 FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
@@ -28,10 +29,10 @@ PANEL_HEIGHT = 210
 HIGHEST = 0.7
 """Of its width, how high a panel becomes where there is room."""
 PREPARED = 4
+NO_LABEL = Axis("", 0.0, 1.0)
+"""The unit of a panel stands beside its title."""
 ZOOMS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-PERCENT = (0, 100)
-"""Ends of an axis of shares: there is no negative recall."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class CurvePlotData:
         digits: Decimals of a value read off the panel.
         lines: May be empty: the panel then waits for the first value.
         waiting: What it says meanwhile.
+        percent: The values are shares: there is no negative recall, and none above 100.
     """
 
     key: str
@@ -76,6 +78,7 @@ class CurvePlotData:
     digits: int
     lines: tuple[CurveLine, ...]
     waiting: str = "Waiting for the first step"
+    percent: bool = False
 
 
 class CurvePlot(QWidget):
@@ -130,7 +133,7 @@ class CurvePlot(QWidget):
         self.title.setText(panel.title)
         self.unit.setText(panel.unit)
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit))))
-        low, high = PERCENT if panel.unit.startswith("%") else (None, None)
+        low, high = (0, 100) if panel.percent else (None, None)
         self.plot.setLimits(yMin=low, yMax=high)
         drawn = any(len(line.x) for line in panel.lines)
         self.waiting.setText(panel.waiting)
@@ -367,12 +370,12 @@ class CurveGrid(QWidget):
         """Whether every curve of the panels last shown is drawn."""
         return self._work is None and self._next is None
 
-    def show_panels(self, panels: Sequence[CurvePlotData], *, x_label: str) -> None:
-        """Draw `panels` in this order; existing ones keep their zoom.
+    def show_panels(self, panels: Sequence[CurvePlotData], x: Axis) -> None:
+        """Draw `panels` in this order over an axis like `x`; existing ones keep their zoom.
 
         Many curves take several turns of the event loop. Of panels that come meanwhile the newest are drawn after that.
         """
-        self._next = self.showing(tuple(panels), x_label)
+        self._next = self.showing(tuple(panels), x)
         if self._work is None:
             self._go_on()
 
@@ -391,7 +394,7 @@ class CurveGrid(QWidget):
                 raise
             self._work = None
 
-    def showing(self, panels: Sequence[CurvePlotData], x_label: str) -> Iterator[None]:
+    def showing(self, panels: Sequence[CurvePlotData], x: Axis) -> Iterator[None]:
         """Draw `panels` as `show_panels` does, and yield where the rest can wait."""
         wanted = tuple(panel.key for panel in panels)
         for key in set(self._plots) - set(wanted):
@@ -410,7 +413,7 @@ class CurveGrid(QWidget):
                 self._plots[panel.key] = self._spare.pop()
             yield from self._plots[panel.key].drawing(panel)
             self._plots[panel.key].show()
-            self._plots[panel.key].plot.set_labels(x=x_label)
+            self._plots[panel.key].plot.set_axes(x, NO_LABEL)
         if wanted != self._order:
             self._order, self._columns = wanted, 0
             self._link()

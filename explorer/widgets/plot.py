@@ -16,7 +16,7 @@ from explorer import theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import InTurn
 from explorer.widgets.plot_controls import do_without_menus
-from trainer.charts.marks import is_whole
+from trainer.charts.marks import Axis
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
 do_without_menus()
@@ -33,11 +33,13 @@ class _Axis(pg.AxisItem):
 
     Attributes:
         words: Its label; `names` are those of categories at 0, 1, 2...
+        integer: Its ticks stand at whole numbers only.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.words = ""
         self.names: tuple[str, ...] = ()
+        self.integer = False
         super().__init__(*args, **options)
 
     def setLabel(self, text: str | None = None, *args: Any, **options: Any) -> None:
@@ -82,10 +84,10 @@ class _Axis(pg.AxisItem):
     def tickSpacing(self, low: float, high: float, size: float) -> list[tuple[float, float]]:
         """Return what pyqtgraph does, but no numbers that touch: it writes two even where there is room for one.
 
-        An axis of steps has ticks at whole steps only.
+        An axis of integers has ticks at whole numbers only.
         """
         levels = super().tickSpacing(low, high, size)
-        if levels and is_whole(self.words):
+        if levels and self.integer:
             levels = [level for level in levels if level[0] >= 1] or [(1.0, 0.0)]
         if not levels or self.orientation in ("top", "bottom"):
             return levels
@@ -129,18 +131,17 @@ class Plot(InTurn, pg.PlotWidget):
 
     reset_asked = Signal()
 
-    def __init__(self, parent: QWidget | None = None, *, x_label: str = "", y_label: str = "", **options: Any) -> None:
-        axes = {side: _Axis(side) for side in ("bottom", "left")} | options.pop("axisItems", {})
+    def __init__(self, parent: QWidget | None = None) -> None:
+        axes = {side: _Axis(side) for side in ("bottom", "left")}
         # Its menu would be 43 widgets that nobody ever sees, and most of the time that a plot takes to be made.
-        options = {"enableMenu": False} | options
-        super().__init__(parent, background=theme.color("surface"), axisItems=axes, **options)
+        super().__init__(parent, background=theme.color("surface"), axisItems=axes, enableMenu=False)
         self.wait_for_turns()
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
         # Tab stops only where keys do something: a subclass that takes some says so.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         present(self, "Chart")
-        self._labels = {"bottom": x_label, "left": y_label}
+        self._labels = {"bottom": "", "left": ""}
         item = self.getPlotItem()
         item.setMenuEnabled(False)
         item.getViewBox().setMenuEnabled(False)
@@ -155,11 +156,11 @@ class Plot(InTurn, pg.PlotWidget):
         self.recolor()
         theme.theme().follow(self.recolor)
 
-    def set_labels(self, *, x: str | None = None, y: str | None = None) -> None:
-        """Set the axis labels with units (`cosine`, `step`); None leaves one unchanged."""
-        for side, words in (("bottom", x), ("left", y)):
-            if words is not None:
-                self._labels[side] = words
+    def set_axes(self, x: Axis, y: Axis) -> None:
+        """Label the axes and set the kind of their ticks; their ranges stay."""
+        for side, axis in (("bottom", x), ("left", y)):
+            self._labels[side] = axis.label
+            self.getPlotItem().getAxis(side).integer = axis.integer
         self._label()
 
     def wheelEvent(self, ev: QWheelEvent) -> None:

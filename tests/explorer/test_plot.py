@@ -22,7 +22,7 @@ def ticks(plot: Plot) -> set[str]:
 
 
 def test_a_plot_without_data_names_no_values(qtbot) -> None:
-    plot = Plot(x_label="step")
+    plot = Plot()
     qtbot.addWidget(plot)
     assert ticks(plot) == {""}
     curve = plot.plot([], [])
@@ -56,7 +56,7 @@ def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> N
 
 
 def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
-    plot = Plot(x_label="step")
+    plot = Plot()
     qtbot.addWidget(plot)
     plot.getPlotItem().addItem(pg.PlotCurveItem([0, 1], [2, 3]), ignoreBounds=True)
     assert ticks(plot) == {"0", "0.5", "1.0"}
@@ -86,7 +86,8 @@ def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dress
 
 @pytest.mark.parametrize(("low", "high"), [(15.0, 18.0), (0.0, 1.0), (7.9, 8.1), (0.0, 6400.0), (1.0, 5.0)])
 def test_an_axis_of_steps_has_whole_ticks_alone(qtbot, low: float, high: float) -> None:
-    plot = Plot(x_label="step")
+    plot = Plot()
+    plot.set_axes(Axis("how far", 0, 1, integer=True), Axis("", 0, 1))
     qtbot.addWidget(plot)
     plot.plot([low, high], [0, 1])
     axis = plot.getPlotItem().getAxis("bottom")
@@ -94,7 +95,7 @@ def test_an_axis_of_steps_has_whole_ticks_alone(qtbot, low: float, high: float) 
     assert len(places)
     assert list(places) == [round(place) for place in places]
     assert not any("." in text for text in axis.tickStrings(places, 1.0, spacing))
-    plot.set_labels(x="seconds of training")
+    plot.set_axes(Axis("step", 0, 1), Axis("", 0, 1))
     assert axis.tickSpacing(0.0, 1.0, 900)[0][0] < 1
 
 
@@ -128,7 +129,8 @@ def test_labels_of_near_markers_do_not_overlap_and_all_are_told_under_the_pointe
 
 def test_an_axis_shows_its_text_as_it_is(qtbot) -> None:
     text = "a < b & <img src='file:///x.png'> <b>bold</b>"
-    plot = Plot(x_label=text)
+    plot = Plot()
+    plot.set_axes(Axis(text, 0, 1), Axis("", 0, 1))
     qtbot.addWidget(plot)
     plot.resize(1_200, 300)
     plot.show()

@@ -33,7 +33,7 @@ from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from trainer import config
 from trainer.analysis.curves import smooth
-from trainer.charts.marks import dash_of
+from trainer.charts.marks import Axis, dash_of
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.results_table import ResultsTable
@@ -444,7 +444,7 @@ def test_what_a_plot_waits_for_is_wrapped(qtbot, dressed) -> None:
     grid.resize(380, 260)
     grid.show()
     words = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
-    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, (), words)], x_label="step")
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, (), words)], Axis("step", 0, 1))
     (label,) = (one for one in grid.findChildren(QLabel) if one.text() == words)
     qtbot.waitUntil(label.isVisible)
     assert label.fontMetrics().horizontalAdvance(words) > label.width()
@@ -472,11 +472,11 @@ def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot:
     qtbot.addWidget(grid)
     x = np.arange(5.0)
     lines = tuple(CurveLine(key, f"run {key}", "#336699", x, x + key, x * key) for key in range(200))
-    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines)], x_label="step")
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines)], Axis("step", 0, 1))
     assert not grid.is_complete
-    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines[:150])], x_label="step")
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines[:150])], Axis("step", 0, 1))
     newest = CurvePlotData("loss", "Loss", "", 2, lines[:3])
-    grid.show_panels([newest], x_label="step")
+    grid.show_panels([newest], Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete, timeout=60_000)
     plot = grid.plots["loss"]
     assert plot.panel is newest
@@ -499,13 +499,13 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
         raise RuntimeError("no room on the graphics card")
 
     panels = [CurvePlotData("loss", "", "", 2, (line,))]
-    grid.show_panels(panels, x_label="step")
+    grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
     with monkeypatch.context() as once:
         once.setattr(CurvePlot, "drawing", broken)
         with pytest.raises(RuntimeError, match="no room"):
-            grid.show_panels(panels, x_label="step")
-    grid.show_panels(panels, x_label="step")
+            grid.show_panels(panels, Axis("step", 0, 1))
+    grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
     assert np.array_equal(grid.plots["loss"].curve(1)[0].yData, x)
 
@@ -516,9 +516,9 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     x = np.arange(5.0)
     line = CurveLine(1, "run", "#336699", x, x, x)
     panels = [CurvePlotData(key, key, "", 2, (line,)) for key in ("loss", "recall", "rate")]
-    grid.show_panels(panels, x_label="step")
+    grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
-    for _ in grid.showing(panels[1:2], "step"):
+    for _ in grid.showing(panels[1:2], Axis("step", 0, 1)):
         for width in (300, 1600):
             grid.resize(width, 400)
             QApplication.sendEvent(grid, QResizeEvent(grid.size(), grid.size()))

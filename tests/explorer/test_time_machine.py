@@ -14,6 +14,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.views.explaining import ExplainingView
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.window import Window
+from trainer.charts.marks import Axis
 from trainer.messages import Failure, ReplayStep
 from trainer.store.replay_files import ReplayRecord, write_replay
 
@@ -137,7 +138,7 @@ def test_a_right_click_on_a_curve_offers_the_nearest_step(qtbot):
     grid.resize(500, 300)
     x = np.array([1.0, 5.0, 9.0])
     line = CurveLine(3, "clip", "#0072b2", x, x, x)
-    grid.show_panels([CurvePlotData("loss", "Loss", "", 3, (line,))], x_label="step")
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 3, (line,))], Axis("step", 0, 1))
     grid.show()
     qtbot.waitUntil(lambda: grid.is_complete)
     plot = grid.plots["loss"].plot

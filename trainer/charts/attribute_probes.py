@@ -102,7 +102,7 @@ def _attribute_plot(side: str, drawn: Sequence[tuple[Probed, int]], names: Seque
             if level == level:
                 ends_of = np.array([at - 0.35, at + 0.35])
                 curves.append(Series("", "quiet", ends_of, np.full(2, 100 * level), dashed=dashed, width=1.5))
-    x, y = categories("", tuple(names)), axis_over("read correctly (%)", (), include=(0, 104))
+    x, y = categories("", tuple(names)), axis_over("read correctly (%)", (), include=(0, 104), percent=True)
     note = "gray: guessing; dashed: from the others"
     return XYPlot(
         f"probes-{side}", f"Probes of the {side}", x, y, tuple(curves), dots=tuple(dots), names=tuple(names), note=note

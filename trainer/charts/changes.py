@@ -94,7 +94,7 @@ def _overlaps(one: Changes, place: int, name: str) -> XYPlot:
         f"overlap-{place}",
         "Neighbors kept",
         Axis(f"Jaccard overlap of the {one.k} nearest {one.modality}s", 0.0, 1.0),
-        axis_over(f"share of {one.modality}s (%)", [shares], include=(0,)),
+        axis_over(f"share of {one.modality}s (%)", [shares], include=(0,), percent=True),
         (Series(name, run_tone(place), edges, shares, stepped=True, filled=True),),
         cursor=mean,
         note=f"mean {mean:.3f}",

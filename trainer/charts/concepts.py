@@ -104,9 +104,9 @@ def _plot(data: Concepts, names: Sequence[str]) -> XYPlot:
         Points(name, tone, (every := np.array(xy))[:, :2], every[:, 2].astype(np.int64), size=6)
         for (name, tone), xy in kinds.items()
     )
-    y = axis_over("rows (%)", [p.xy[:, 1] for p in points], include=(0,))
+    y = axis_over("rows (%)", [p.xy[:, 1] for p in points], include=(0,), percent=True)
     title = "Where the concepts lie"
-    return XYPlot("concepts", title, Axis(label, 0, 100), y, points=points, ids_are="concepts")
+    return XYPlot("concepts", title, Axis(label, 0, 100, percent=True), y, points=points, ids_are="concepts")
 
 
 def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:

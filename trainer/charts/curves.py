@@ -48,8 +48,8 @@ def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
 
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:
     lines = [one for line in panel.series for one in _lines(line, scale, 100 if panel.percent else 1, settings)]
-    x = axis_over(x_label, [line.x for line in lines], margin=0.015)
-    y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines])
+    x = axis_over(x_label, [line.x for line in lines], margin=0.015, integer=settings.axis == "step")
+    y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines], percent=panel.percent)
     title = f"{panel.label} ({panel.unit})" if panel.unit else panel.label
     return XYPlot(
         key,

@@ -14,7 +14,7 @@ import numpy as np
 
 from trainer.analysis.progress import Progress
 from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
-from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
@@ -64,9 +64,7 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
     curves = [curve for group in chart.groups for curve in _curves(group, scale)]
     x = axis_over("pairs seen (thousands)", [curve.x for curve in curves], include=(0,))
     ends = [end for curve in curves for end in (curve.y, curve.low, curve.high) if end is not None]
-    y = axis_over(label, ends)
-    if chart.metric.percent:
-        y = Axis(label, max(y.low, 0.0), min(y.high, 100.0))
+    y = axis_over(label, ends, percent=chart.metric.percent)
     dots: tuple[Marker, ...] = ()
     if chart.all_reach:
         level = np.full(2, scale * chart.level)

@@ -57,7 +57,8 @@ def _over_steps(place: int, steps: Sequence[RecoveryRow], question: str) -> XYPl
         )
     spread = max(at[-1] - at[0], 1.0) * 0.04
     return XYPlot(
-        f"recovered-{place}", steps[0].of_name, Axis("step of the decoded run", at[0] - spread, at[-1] + spread),
+        f"recovered-{place}", steps[0].of_name,
+        Axis("step of the decoded run", at[0] - spread, at[-1] + spread, integer=True),
         Axis("read right by the judge, %", 0, 100), curves=tuple(curves), note=question,
     )  # fmt: skip
 

@@ -112,8 +112,8 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
         fitted = 100 * data.line.at(x)
         curves = (Series(f"line of {settings.baseline}", "quiet", 100 * x, fitted, low=100 * low, high=100 * high),)
     own, shifted = (f"{logged_name(name)} (%)" for name in (settings.own, settings.shifted))
-    plot = XYPlot("robustness", "Shifted against own data", Axis(own, 0, 100), Axis(shifted, 0, 100), curves,
-                  dots=ends, points=points)  # fmt: skip
+    plot = XYPlot("robustness", "Shifted against own data", Axis(own, 0, 100, percent=True),
+                  Axis(shifted, 0, 100, percent=True), curves, dots=ends, points=points)  # fmt: skip
     lacking = f"The line needs {LEAST_RUNS} runs of {settings.baseline} with both numbers."
     return Panel(
         title="Effective robustness",

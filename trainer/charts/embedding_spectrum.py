@@ -152,7 +152,7 @@ def _over_steps(data: PerRun[EmbeddingSpectra], measure: int) -> XYPlot:
         for side, points in one.steps.items()
         if len(points)
     ]
-    return steps_plot(f"steps-{key}", title, label, curves)
+    return steps_plot(f"steps-{key}", title, label, curves, percent=key == "first")
 
 
 def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:

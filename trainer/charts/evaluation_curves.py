@@ -89,7 +89,7 @@ def _corruption(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
     """Return one plot per run, because the color encodes the corruption."""
     found = curves(chart)
     kinds = list(dict.fromkeys(kind for _, kind, _ in found))
-    y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in found], include=(0,))
+    y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in found], include=(0,), percent=True)
     plots = []
     for run in dict.fromkeys(run.index for run, _, _ in found):
         own = [(one, kind, values) for one, kind, values in found if one.index == run]
@@ -122,7 +122,9 @@ def _few_shot(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
     last = max(float(line.x.max()) for line in lines)
     x = Axis("labels a class", 1, 2.2 * last, log=True)
     marked = tuple(Marker(dot.name, dot.tone, 2 * last, dot.y, mark=dot.mark) for dot in dots)
-    y = axis_over("accuracy (%)", [*(line.high for line in lines), [dot.y for dot in marked]], include=(0,))
+    y = axis_over(
+        "accuracy (%)", [*(line.high for line in lines), [dot.y for dot in marked]], include=(0,), percent=True
+    )
     note = " · ".join(filter(None, ("mean ± deviation of 3 draws; ring: all labels", asked)))
     return [XYPlot(key, "Few-shot probes", x, y, tuple(lines), dots=marked, note=note)]
 

@@ -96,7 +96,7 @@ def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
     labels = [_label(chart, line) for line in shown]
     often, asked = Counter(labels), (question_text(line.question) for line in shown)
     names = tuple(f"{name}, {words}" if often[name] > 1 else name for name, words in zip(labels, asked, strict=True))
-    y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]])
+    y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
     note = "with 95 % intervals (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Shares", categories("", names), y, **marks)

@@ -147,7 +147,7 @@ def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
         low, high = (factor * one.low, factor * one.high) if banded else (None, None)
         words = f"{one.arm} ({len(one.runs)})"
         lines.append(Series(words, tone, steps, mean, low=low, high=high, dashed=one.place % 2 == 1))
-    x = axis_over("Step", [line.x for line in lines], margin=0.015)
+    x = axis_over("Step", [line.x for line in lines], margin=0.015, integer=True)
     y = axis_over("", [line.y for line in lines])
     unit = "%" if known.percent else known.unit
     label = f"{known.label}, {arm}" if arm else known.label

@@ -144,7 +144,7 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
         xy = np.array([x, [factor * one.values[0] for one in counted]], dtype=np.float64).T
         points.append(Points(arm.name, run_tone(place), xy, size=8.0))
     names = tuple(f"seed {seed}" for seed in seeds)
-    y = axis_over("%" if known.percent else known.unit, [one.xy[:, 1] for one in points])
+    y = axis_over("%" if known.percent else known.unit, [one.xy[:, 1] for one in points], percent=known.percent)
     return XYPlot("values", outcome.label, categories("", names), y, points=tuple(points), names=names)
 
 

@@ -146,7 +146,7 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
         Marker("", run_tone(place), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
         for run, place in runs
     )
-    x = axis_over("step", [c.x for c in curves])
+    x = axis_over("step", [c.x for c in curves], integer=True)
     y = axis_over("size of the gap", [c.y for c in curves], include=(0,))
     return XYPlot("sizes", "Size of the gap over training", x, y, curves, dots=dots)
 

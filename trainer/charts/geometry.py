@@ -106,7 +106,7 @@ def _angles(data: PerRun[Geometry], names: Sequence[str], modality: str) -> XYPl
     for d in sorted({spread.d for spread in found if spread is not None}):
         curves.append(Series(f"uniform, d = {d}", "quiet", degrees, 100 * sphere_density(d), dashed=True, width=1.5))
     x = Axis("pairwise angle (°)", 0, 180)
-    y = axis_over("share of pairs (%)", [curve.y for curve in curves], include=(0,))
+    y = axis_over("share of pairs (%)", [curve.y for curve in curves], include=(0,), percent=True)
     # Each angle is of two rows: a selected pair stands where its mean angle with all others is.
     rug = joined(Rug(spread.rows, spread.row_angles) for spread in found if spread is not None)
     return XYPlot(f"angles-{modality}", f"Angles of {modality}s", x, y, tuple(curves), brushes="x", rug=rug)
@@ -126,7 +126,10 @@ def _course_plot(data: PerRun[Geometry], settings: GeometrySettings) -> XYPlot:
             dots += [Marker("", tone, run.step, float(y), size=11, mark="ring") for y in values[steps == run.step]]
         # One run at two steps has one course.
         followed.add((run.run, run.dataset, run.split))
-    x, y = axis_over("step", [curve.x for curve in curves]), axis_over(words, [curve.y for curve in curves])
+    x, y = (
+        axis_over("step", [curve.x for curve in curves], integer=True),
+        axis_over(words, [curve.y for curve in curves]),
+    )
     title, note = f"{words.partition(' (')[0]} over training", "texts dashed; ring: step shown"
     return XYPlot("course", title, x, y, tuple(curves), dots=tuple(dots), note=note)
 

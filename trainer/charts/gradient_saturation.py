@@ -178,7 +178,10 @@ def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
         curves.append(Series(name, run_tone(place), 10.0**edges, share, stepped=True))
     top = max(float(c.y.max()) for c in curves)
     curves.append(Series("InfoLOOB: always 1", "quiet", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
-    x, y = Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True), Axis("anchors (%)", 0, 1.08 * top)
+    x, y = (
+        Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True),
+        Axis("anchors (%)", 0, 1.08 * top, percent=True),
+    )
     note = "smaller ones in the first bar"
     return XYPlot("factor", "What saturation leaves of InfoNCE", x, y, tuple(curves), note=note)
 
@@ -192,7 +195,7 @@ def _pull_plot(one: Saturation, index: int, name: str) -> XYPlot:
     )
     # The first bar of a saturated run towers over all others: the axis would show nothing else.
     top = max(float(np.sort(s)[-2]) if s.max() > 60 else float(s.max()) for s in shares)
-    x, y = Axis("pull on an anchor", 0, float(edges[-1])), Axis("anchors (%)", 0, max(1.1 * top, 5))
+    x, y = Axis("pull on an anchor", 0, float(edges[-1])), Axis("anchors (%)", 0, max(1.1 * top, 5), percent=True)
     return XYPlot(f"pull-{index}", f"Pull of both bounds on {name}", x, y, curves, tone=run_tone(index))
 
 

@@ -100,7 +100,7 @@ def _plot(table: GroupTable, shown: Sequence[GroupLine]) -> XYPlot:
                 dots.append(Marker(name, run_tone(number), at, mean, mark="diamond", **ends))
         clouds.append(Points("", run_tone(number), np.array(singles).reshape(-1, 2), size=6.0))
     every = [end for dot in dots for end in (dot.y, dot.low, dot.high)]
-    y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)]), tuple(_rows_of(shown))
+    y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)], percent=True), tuple(_rows_of(shown))
     note = "diamond: mean, with its deviation over runs; dot: a run"
     marks: dict[str, Any] = {"dots": tuple(dots), "points": tuple(clouds), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Shares", categories("", names), y, **marks)

@@ -150,7 +150,10 @@ def _matched(one: PairRetrievals, index: int, label: str) -> XYPlot:
         share = 100 * np.histogram(np.clip(values, edges[0], 1.0), edges)[0] / len(values)
         top = max(top, float(share.max()))
         curves.append(Series(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
-    x, y = Axis("cosine of matched pairs", float(edges[0]), 1.0), Axis("share of pairs (%)", 0, 1.05 * top)
+    x, y = (
+        Axis("cosine of matched pairs", float(edges[0]), 1.0),
+        Axis("share of pairs (%)", 0, 1.05 * top, percent=True),
+    )
     note = f"n = {len(one.rows):,} pairs"
     return XYPlot(f"matched-{index}", label, x, y, tuple(curves), note=note, tone=run_tone(index))
 

@@ -172,7 +172,7 @@ def _energy(found: Sequence[Retrieval], places: Sequence[int], names: Sequence[s
         Series(name, run_tone(place), np.arange(len(values), dtype=float), values, marked=True)
         for name, place, values in zip(names, places, energies, strict=True)
     )
-    x = Axis("update", -0.3, max(*map(len, energies), 2) - 0.7)
+    x = Axis("update", -0.3, max(*map(len, energies), 2) - 0.7, integer=True)
     y = axis_over("energy", energies, margin=0.06)
     least = max(y.high - y.low, 0.004) - (y.high - y.low)
     return XYPlot("energy", "Energy", x, Axis("energy", y.low - least / 2, y.high + least / 2), curves)

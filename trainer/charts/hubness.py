@@ -135,7 +135,7 @@ def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     edges = np.linspace(-0.5, top + 0.5, min(top + 2, MOST_BARS))
     parts = [_series(one, edges, place, settings) for one, place in zip(data.found, data.places, strict=True)]
     x = Axis(f"texts that find an image (first {max(one.k for one in data.found)})", -0.5, top + 0.5)
-    y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,))
+    y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,), percent=True)
     plots = tuple(
         XYPlot(f"hubs-{place}", name, x, y, part, note=_asked(one), tone=run_tone(place), brushes="x", rug=_pairs(one))
         for name, one, place, part in zip(names, data.found, data.places, parts, strict=True)

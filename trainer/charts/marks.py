@@ -62,40 +62,26 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
     return _DASHES.get(tone, ())
 
 
-_COUNTED: Final = frozenset({"step", "step of the decoded run", "update", "rank", "words"})
-
-
-def is_whole(label: str) -> bool:
-    """Return whether an axis with this label counts what has no parts: there is no step 16.5."""
-    return label.lower() in _COUNTED
-
-
 @dataclass(frozen=True)
 class Axis:
     """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis.
 
-    An axis of shares, whose label ends in `(%)`, stays within 0 and 100 whatever margins it is given.
+    Attributes:
+        percent: Its values are shares: it stays within 0 and 100 whatever margins it is given.
+        integer: It counts what has no parts, such as steps: its ticks stand at whole numbers only.
     """
 
     label: str
     low: float
     high: float
     log: bool = False
+    percent: bool = False
+    integer: bool = False
 
     def __post_init__(self) -> None:
-        if self.is_share and not self.log and self.low < 100 and self.high > 0:
+        if self.percent and not self.log and self.low < 100 and self.high > 0:
             object.__setattr__(self, "low", max(self.low, 0.0))
             object.__setattr__(self, "high", min(self.high, 100.0))
-
-    @property
-    def is_share(self) -> bool:
-        """Whether it shows shares of a whole in percent."""
-        return self.label == "%" or self.label.endswith("(%)")
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it counts something that has no parts, such as steps: ticks stand at whole numbers only."""
-        return is_whole(self.label)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return at most seven powers of ten with labels, for logarithmic axes."""
@@ -106,7 +92,15 @@ class Axis:
         return [(10.0**power, f"{10.0**power:,g}" if plain else _raised(power)) for power in sorted(powers)]
 
 
-def axis_over(label: str, values: Iterable[Any], *, include: Iterable[float] = (), margin: float = 0.05) -> Axis:
+def axis_over(
+    label: str,
+    values: Iterable[Any],
+    *,
+    include: Iterable[float] = (),
+    margin: float = 0.05,
+    percent: bool = False,
+    integer: bool = False,
+) -> Axis:
     """Return a linear axis over all finite values (arrays or numbers) and `include`, with margins.
 
     An end at an included value gets no margin: an axis of counts that includes 0 starts at 0.
@@ -116,10 +110,11 @@ def axis_over(label: str, values: Iterable[Any], *, include: Iterable[float] = (
     every = np.concatenate([*parts, np.asarray(fixed, dtype=np.float64)]) if parts or fixed else np.zeros(0)
     every = every[np.isfinite(every)]
     if not len(every):
-        return Axis(label, 0.0, 1.0)
+        return Axis(label, 0.0, 1.0, percent=percent, integer=integer)
     low, high = float(every.min()), float(every.max())
     room = margin * ((high - low) or abs(high) or 1.0)
-    return Axis(label, low if low in fixed else low - room, high if high in fixed and high > low else high + room)
+    low, high = low if low in fixed else low - room, high if high in fixed and high > low else high + room
+    return Axis(label, low, high, percent=percent, integer=integer)
 
 
 @dataclass(frozen=True)

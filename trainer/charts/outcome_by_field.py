@@ -106,13 +106,20 @@ def _plot(
         curves.append(Series(words, run_tone(at), x, mean, low=low, high=high, marked=True))
         dots = [(a, v) for a, values in zip(x, seeds, strict=True) for v in values]
         points.append(Points("", run_tone(at), np.array(dots, np.float64).reshape(-1, 2), size=5.0))
-    x_axis = axis_over("Training pairs" if counted else _label(verdict.experiment.arms, field), [c.x for c in curves])
+    integer = not counted and all(isinstance(values.get(field, 0), int) for values in flat.values())
+    x_axis = axis_over(
+        "Training pairs" if counted else _label(verdict.experiment.arms, field),
+        [c.x for c in curves],
+        integer=integer,
+    )
     for arm in (arm for arm in verdict.experiment.arms if field not in flat[arm.name] and measured[arm.name]):
         level = factor * float(np.mean([one.values[0] for one in measured[arm.name]]))
         ends = np.array([x_axis.low, x_axis.high])
         curves.append(Series(arm.name, "quiet", ends, np.full(2, level), dashed=True))
     reach = [end for c in curves for end in (c.y, c.low, c.high) if end is not None]
-    y_axis = axis_over("%" if known.percent else known.unit, [*reach, *(one.xy[:, 1] for one in points)])
+    y_axis = axis_over(
+        "%" if known.percent else known.unit, [*reach, *(one.xy[:, 1] for one in points)], percent=known.percent
+    )
     title = f"{outcome.label} by {x_axis.label.lower()}"
     n = f"n = {verdict.samples:,}" if verdict.samples else ""
     note = "; ".join(filter(None, (n, NOTE if any(curve.low is not None for curve in curves) else "")))

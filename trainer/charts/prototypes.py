@@ -111,9 +111,10 @@ def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
     purity = [Series(o.name, run_tone(p), _x(o), np.array([100 * f.purity for f in o.found]), marked=True)
               for o, p in drawn]  # fmt: skip
     bounds = [Series(o.name, run_tone(p), _x(o), np.array([f.bound for f in o.found]), marked=True) for o, p in drawn]
-    step = axis_over("step", [_x(o) for o, _ in drawn])
+    labeled = Axis("labeled images (%)", 0, 100, percent=True)
+    step = axis_over("step", [_x(o) for o, _ in drawn], integer=True)
     rows: list[tuple[Mark, ...]] = [(
-        XYPlot("purity", "Purity of the clusters", step, Axis("labeled images (%)", 0, 100), tuple(purity)),
+        XYPlot("purity", "Purity of the clusters", step, labeled, tuple(purity)),
         XYPlot("bound", "Bound of the EM", step, axis_over("log-probability", [s.y for s in bounds]), tuple(bounds)),
     )]  # fmt: skip
     for one, place in drawn:

@@ -41,6 +41,8 @@ MEASURES: Final = (
     ("Own image (%)", "Weight a caption gives to its own image in the retrieval among a batch.", 1),
 )
 """What is measured: label, meaning, digits."""
+IN_PERCENT: Final = (0, 3)
+"""Which of them are shares in percent."""
 
 NO_OTHER: Final = "No run with another retrieval share is there. Repeat… in Runs makes a grid of them."
 COMMAND: Final = (
@@ -167,7 +169,7 @@ def _plot(data: ShareRuns, measure: int) -> XYPlot:
         Marker("", "first" if run.share is not None else "quiet", _place(run), run.values[measure], size=6)
         for run in data.runs
     )
-    y = axis_over(label, [run.values[measure] for run in data.runs], include=(0,))
+    y = axis_over(label, [run.values[measure] for run in data.runs], include=(0,), percent=measure in IN_PERCENT)
     x = Axis("retrieval share s", -0.05, 1.1)
     return XYPlot(f"share-{measure}", label, x, y, tuple(curves), dots=dots)
 

@@ -51,7 +51,9 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
         _series(one, run_tone(place), np.linspace(*end, settings.bins + 1), settings)
         for one, place, end in zip(data.found, data.places, ends, strict=True)
     ]
-    heights = [axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,)) for part in parts]
+    heights = [
+        axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,), percent=True) for part in parts
+    ]
     if settings.same_axis:
         heights = [max(heights, key=lambda axis: axis.high)] * len(heights)
     plots = tuple(

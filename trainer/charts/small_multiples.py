@@ -180,7 +180,7 @@ def _cosines(data: SmallMultiples) -> list[XYPlot]:
     shares = [100 * side for one in data.runs for side in (one.matched, one.unmatched)]
     used = np.flatnonzero(np.sum(shares, axis=0) > 0)
     low, high = (BINS[used[0]], BINS[used[-1] + 1]) if len(used) else (-1.0, 1.0)
-    x, y = Axis("cosine", float(low), float(high)), axis_over("%", shares, include=(0.0,))
+    x, y = Axis("cosine", float(low), float(high)), axis_over("%", shares, include=(0.0,), percent=True)
     found = []
     for plot, one in zip(_plots(data, x, y), data.runs, strict=True):
         unmatched = Series("unmatched", "second", BINS, 100 * one.unmatched, stepped=True)

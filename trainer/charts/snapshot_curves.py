@@ -78,7 +78,8 @@ def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, curso
     title = measure_name(measure, runs)
     label = f"{title} ({measure.unit})" if measure.unit else title
     last = max((run.steps[-1] for run in runs), default=1)
-    x, y = Axis("step", 0, max(last, 1) * 1.02), axis_over(label, [curve.y for curve in curves], margin=0.12)
+    x = Axis("step", 0, max(last, 1) * 1.02, integer=True)
+    y = axis_over(label, [curve.y for curve in curves], margin=0.12, percent=measure.unit == "%")
     return XYPlot(measure.key, title, x, y, tuple(curves), cursor=cursor, note=_origin(measure, runs))
 
 

@@ -122,11 +122,12 @@ def alike_snapshots(workspace: Workspace, request: Request, target: Target, row:
     return sorted(rows, key=lambda s: s.step)
 
 
-def steps_plot(key: str, title: str, label: str, curves: Sequence[Series]) -> XYPlot:
+def steps_plot(key: str, title: str, label: str, curves: Sequence[Series], *, percent: bool = False) -> XYPlot:
     """Return a plot of values over training, starting at 0."""
     last = max((float(c.x.max()) for c in curves if len(c.x)), default=1.0)
     top = max((float(np.nanmax(c.y)) for c in curves if len(c.x)), default=1.0)
-    x, y = Axis("step", 0, max(last, 1) * 1.02), Axis(label, 0, max(top, 1e-6) * 1.08)
+    x = Axis("step", 0, max(last, 1) * 1.02, integer=True)
+    y = Axis(label, 0, max(top, 1e-6) * 1.08, percent=percent)
     return XYPlot(key, title, x, y, tuple(curves))
 
 

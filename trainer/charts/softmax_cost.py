@@ -49,7 +49,10 @@ def draw(_data: None, settings: SoftmaxCostSettings) -> Panel:
         Series("hierarchical softmax", "second", x, np.array([path_length(size) for size in SIZES])),
         Series("negative sampling", "third", x, np.full(len(x), settings.negatives + 1.0), dashed=True),
     )
-    axes = Axis("words", SIZES[0], SIZES[-1], log=True), Axis("products of a pair", 1, SIZES[-1], log=True)
+    axes = (
+        Axis("words", SIZES[0], SIZES[-1], log=True, integer=True),
+        Axis("products of a pair", 1, SIZES[-1], log=True),
+    )
     plot = XYPlot("cost", "Products of a center and a context", *axes, curves, cursor=float(settings.words))
     values = (float(settings.words), path_length(settings.words), settings.negatives + 1.0)
     line = NumberRow("Products", "Of one center and context.", values, 1)

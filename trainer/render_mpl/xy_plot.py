@@ -213,7 +213,7 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
         elif isinstance(numbers := getattr(axes, f"{axis}axis").get_major_formatter(), ScalarFormatter):
             # An offset, "1e-6+2.7e-1", would lie on the title.
             numbers.set_useOffset(False)
-            if side.is_whole:
+            if side.integer:
                 getattr(axes, f"{axis}axis").set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
         getattr(axes, f"set_{axis}lim")(side.low, side.high)
     if plot.equal:

@@ -31,14 +31,18 @@ from explorer.widgets.state_area import StateArea
 from explorer.widgets.still import StillSlider
 from trainer.charts import ChartError
 from trainer.charts import logged_curves as charts
-from trainer.charts.marks import RUN_TONES, dash_of, run_tone
+from trainer.charts.marks import RUN_TONES, Axis, dash_of, run_tone
 from trainer.metrics import HEADLINE, METRICS, logged_name, metric
 from trainer.store import RunRow, ScalarRow
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
 DEFAULT_SMOOTHING: Final = 0.6
 REDRAW_MS: Final = 200
-X_LABELS: Final[dict[charts.Axis, str]] = {"step": "step", "time": "seconds of training"}
+X_AXES: Final[dict[charts.Axis, Axis]] = {
+    "step": Axis("step", 0.0, 1.0, integer=True),
+    "time": Axis("seconds of training", 0.0, 1.0),
+}
+"""Their ends follow the curves."""
 
 
 class CurvesPane(QWidget):
@@ -200,7 +204,7 @@ class CurvesPane(QWidget):
             return  # other runs were chosen meanwhile; their drawing follows
         self._show_notes(copies=tuple(dict.fromkeys(words for panel in drawn for words in panel.warnings)))
         panels = self._with_waiting(drawn)
-        self.grid.show_panels(panels, x_label=X_LABELS[self.axis])
+        self.grid.show_panels(panels, X_AXES[self.axis])
         if self._runs and panels:
             self.area.ready()
         elif not self._runs:
@@ -240,7 +244,12 @@ class CurvesPane(QWidget):
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not known.is_recall else "")
         digits = max(0, known.digits - 2) if panel.percent else known.digits
         return CurvePlotData(
-            f"{panel.metric} {'' if known.is_recall else panel.label}", panel.label, unit.strip(), digits, tuple(lines)
+            f"{panel.metric} {'' if known.is_recall else panel.label}",
+            panel.label,
+            unit.strip(),
+            digits,
+            tuple(lines),
+            percent=panel.percent or panel.unit == "%",
         )
 
     def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:

@@ -116,12 +116,12 @@ class CourseCard(XYPlotCard):
             )
             for one in courses
         )
-        axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True)
+        axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True, integer=True)
         self.show_plot(
             XYPlot(
                 "course",
                 "Caption rank over training",
-                Axis("step", 0.0, float(max(last, 1))),
+                Axis("step", 0.0, float(max(last, 1)), integer=True),
                 axis,
                 curves,
                 note="1 is best",
