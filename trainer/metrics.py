@@ -90,7 +90,7 @@ class Metric:
 
 def metric(name: str) -> Metric:
     """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
-    known = METRICS.get(name) or _OLDER.get(name) or _TASKS.get(name.rpartition("/")[2])
+    known = METRICS.get(name) or _TASKS.get(name.rpartition("/")[2])
     if known is not None:
         return replace(known, name=name)
     if found := _HARDEST.search(name):
@@ -161,10 +161,7 @@ def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
 
 
 def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
-    """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs.
-
-    Runs of earlier versions noted no questions: theirs counted once for each pair.
-    """
+    """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs."""
     direction = name.rpartition("/")[2].partition("_R@")[0]
     asked = _inner(_inner(facts, "heldout_questions"), split).get(direction)
     n = asked if isinstance(asked, int) else _inner(facts, "heldout_pairs").get(split)
@@ -248,15 +245,6 @@ def _combinations(heldout: list[Metric]) -> list[Metric]:
     ]
 
 
-def _older() -> list[Metric]:
-    """Return metrics that earlier versions logged and current runs do not."""
-    held = [
-        Metric("val/unmatched_cosine", "Mean cosine, unmatched (older: 10 hardest)", group="Validation"),
-        Metric("val/auc", "AUC, matched over unmatched (older: 10 hardest)", "", "up", "Validation", digits=4),
-    ]
-    return [*held, *_combinations(held)]
-
-
 def _system() -> list[Metric]:
     system = "System"
     return [
@@ -295,7 +283,6 @@ def _tasks() -> dict[str, Metric]:
 
 
 _TASKS: Final = _tasks()
-_OLDER: Final = {m.name: m for m in _older()}
 
 METRICS: Final[dict[str, Metric]] = {
     m.name: m for m in [*_training(), *_heldout(), *_combinations(_heldout()), *_system()]

@@ -13,14 +13,11 @@ import weakref
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QByteArray, QObject, QSettings, QTimer
+from PySide6.QtCore import QByteArray, QObject, QTimer
 
-from explorer.state import earlier_settings
 from trainer.untrusted import confined
 
 FILE: Final = "explorer.json"
-BEFORE: Final = "explorer.ini"
-"""What earlier versions kept; read when there is no newer file, never written."""
 SOON_MS: Final = 1_000
 LARGEST: Final = 20_000_000
 """Bytes; a larger file is none of ours."""
@@ -99,9 +96,9 @@ class _Kept:
             values = json.loads(confined.read(file.parent, file.name, LARGEST))
             if not isinstance(values, dict):
                 raise ValueError("no settings")
-            self.values = earlier_settings.renamed(values)
+            self.values = values
         except FileNotFoundError:
-            self.values = earlier_settings.renamed(_of_earlier_versions(file.with_name(BEFORE)))
+            return
         except (OSError, ValueError, RecursionError):
             self.damaged = self.put_aside("damaged")
 
@@ -169,18 +166,3 @@ def _alike(found: Any, default: Any) -> bool:
     if isinstance(default, tuple):
         default = list(default)
     return type(found) is type(default)
-
-
-def _of_earlier_versions(file: Path) -> dict[str, Any]:
-    """Return the settings in an earlier version's INI file; empty if there is none."""
-    if not file.is_file():
-        return {}
-    old = QSettings(str(file), QSettings.Format.IniFormat)
-    values = {}
-    for key in old.allKeys():
-        text = old.value(key)
-        try:
-            values[key] = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            continue
-    return values

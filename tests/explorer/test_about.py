@@ -12,7 +12,7 @@ from trainer.distribution.installed import installed_packages
 
 def test_every_direct_dependency_is_told_with_its_installed_version():
     told = {one.name.lower().replace("_", "-"): one for one in installed_packages()}
-    for name in ("numpy", "torch", "sqlalchemy", "pyside6-essentials", "mako"):  # mako comes through alembic
+    for name in ("numpy", "torch", "sqlalchemy", "pyside6-essentials", "markupsafe"):  # which comes through torch
         assert told[name].version == importlib.metadata.version(name)
     assert "LGPL" in told["pyside6-essentials"].license
     assert next(iter(told)) == "contrastive-explorer"

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QByteArray, QLockFile, QSettings
+from PySide6.QtCore import QByteArray, QLockFile
 
-from explorer.state.settings import BEFORE, FILE, Settings
+from explorer.state.settings import FILE, Settings
 
 
 def test_values_and_states_come_back(qapp, tmp_path: Path) -> None:
@@ -84,19 +84,9 @@ def test_random_damage_is_never_an_error(qapp, tmp_path: Path) -> None:
         assert isinstance(Settings(folder).value("key/3", ["whole"]), list)
 
 
-def test_what_an_earlier_version_kept_is_taken_over(qapp, tmp_path: Path) -> None:
-    old = QSettings(str(tmp_path / BEFORE), QSettings.Format.IniFormat)
-    old.setValue("window/theme", json.dumps("dark"))
-    old.setValue("broken", "{")
-    old.sync()
-    settings = Settings(tmp_path)
-    assert settings.value("window/theme") == "dark"
-    assert settings.value("broken") is None
-
-
 def test_a_lock_that_somebody_holds_stops_nobody(qapp, tmp_path: Path) -> None:
-    locks = [QLockFile(str(tmp_path / f"{name}.lock")) for name in (FILE, BEFORE)]
-    assert all(lock.tryLock(0) for lock in locks)
+    lock = QLockFile(str(tmp_path / f"{FILE}.lock"))
+    assert lock.tryLock(0)
     settings = Settings(tmp_path)
     settings.set("key", 1)
     assert settings.flush()

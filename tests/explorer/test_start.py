@@ -22,7 +22,7 @@ from explorer.window.single_instance import _name, answer_the_bell, claim, take_
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
 AFTER_PAINT = (
-    *("numpy", "matplotlib", "sqlalchemy", "alembic", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
+    *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
     *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),
 )
 

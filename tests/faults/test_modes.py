@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.store import RunLog, Workspace, upgrade, write_atomically
+from trainer.store import RunLog, Workspace, database_file, write_atomically
 from trainer.store.files import make_folder, write_text
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")]
@@ -40,7 +40,6 @@ def test_all_of_a_new_workspace_is_for_its_owner_alone(tmp_path: Path, umask: in
     make_folder(workspace.folder / "cache")
     write_text(workspace.folder / "cache" / "a.json", "{}")
     assert workspace.back_up_daily() is not None
-    assert upgrade.back_up(workspace.database_file, "0001").exists()
     assert (others, _open_to_others(workspace.folder)) == ([], [])
     workspace.close()
 
@@ -69,6 +68,6 @@ def test_a_copy_of_the_database_goes_through_no_link(tmp_path: Path) -> None:
     thesis.touch()
     target.with_name(f".tmp-{target.name}").symlink_to(thesis)
     with pytest.raises(OSError, match="is a link"):
-        upgrade.copy_verified(workspace.database_file, target)
+        database_file.copy_verified(workspace.database_file, target)
     assert thesis.read_bytes() == b""
     workspace.close()

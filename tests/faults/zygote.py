@@ -18,7 +18,6 @@ from pathlib import Path
 
 def warm() -> None:
     """Preload the modules of training without creating threads, which a fork would lose."""
-    import alembic.command
     import numpy as np
     import psutil
     import pyarrow.parquet
@@ -30,7 +29,7 @@ def warm() -> None:
     from trainer.evaluation import measure
 
     torch.set_num_threads(1)
-    assert all((alembic.command, np, psutil, pyarrow.parquet, trainer.training.agent, trainer.training.fit, measure))
+    assert all((np, psutil, pyarrow.parquet, trainer.training.agent, trainer.training.fit, measure))
     # The first optimizer loads half of torch's compiler.
     module = torch.nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(module.parameters())

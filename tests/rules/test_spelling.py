@@ -19,7 +19,7 @@ BRITISH = re.compile(
 )
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """A word of a text, or of a name: `nClassColours` has three."""
-READ = (".py", ".md", ".toml", ".qss", ".css", ".mako", ".json", ".yml", ".desktop")
+READ = (".py", ".md", ".toml", ".qss", ".css", ".json", ".yml", ".desktop")
 ROOMS = ("explorer", "trainer", "tests", "assets", "packaging", ".ci")
 OTHERS = (
     "assets/fonts/",
@@ -27,12 +27,7 @@ OTHERS = (
     "uv.lock",
     "assets/prompts/",  # names of classes as their data sets give them
     "tests/faults/corpus/",
-    "tests/trainer/store/earlier_workspace/",  # written before the spelling was that of today
-    "tests/trainer/store/test_earlier_names.py",
     "tests/rules/test_spelling.py",
-    "trainer/store/earlier_names.py",
-    "explorer/state/earlier_settings.py",
-    "trainer/store/migrations/versions/",
 )
 ALLOWED = {"trainer/charts/color_words.py": {"grey"}}
 """What people write in captions."""

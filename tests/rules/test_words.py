@@ -132,8 +132,8 @@ FIRST_LINES = re.compile(
     r"(?:is|are) told|tells (?:of|all|it|them)|lies in it|so many)\b"
 )
 """What no first line of a docstring says."""
-EARLIER = ("store/migrations/", "store/earlier_names.py", "trainer/places/")
-"""The first two name what earlier versions wrote; the last still calls a request to a trainer a wish."""
+EARLIER = ("trainer/places/",)
+"""It still calls a request to a trainer a wish."""
 
 
 def identifiers(source: str) -> Iterator[tuple[int, str]]:

@@ -31,20 +31,13 @@ def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
     assert len({m.label for m in METRICS.values()}) == len(METRICS)
 
 
-@pytest.mark.parametrize("name", ["val/auc", "combinations/auc", "val/unmatched_cosine"])
-def test_names_of_older_versions_say_so_and_are_not_mixed_with_todays(name):
-    assert name not in METRICS
-    assert "older" in metric(name).label
-    assert metric(name).better == metric(f"{name}_hard10").better
-
-
 def test_numbers_against_fewer_captions_than_ten_say_how_many():
     assert metric("val/auc_hard4").label == "AUC, matched over 4 most similar unmatched"
     assert metric("combinations/auc_hard4").label.endswith("over 4 most similar unmatched, unseen combinations")
     assert (metric("auc_hard1").better, metric("auc_hard1").digits) == ("up", 4)
 
 
-def test_n_of_a_recall_is_its_distinct_questions_and_of_an_older_run_its_pairs():
+def test_n_of_a_recall_is_its_distinct_questions_and_where_none_is_noted_its_pairs():
     facts = {"heldout_pairs": {"heldout": 172}}
     assert noted_n(HEADLINE, "heldout", facts) == 172
     asked = {"image_to_text": 44, "text_to_image": 160}

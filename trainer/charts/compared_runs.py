@@ -50,7 +50,6 @@ COMPARED: Final = (
     "robust_mean",
     "robust_kept",
     "shift",
-    "auc",  # as earlier versions called it: rows of older workspaces
 )
 """Metrics of an evaluation that may be compared across objectives, in the order of the table: no losses, no cosines."""
 
@@ -214,7 +213,7 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
         wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
         for value, size in zip(values, sizes)
     )
-    # Nobody knows whether numbers of older versions answer the same question.
+    # Nobody knows whether numbers without a question answer the same one.
     best = () if question is None or question.is_certain(name) else _best(values, intervals, known)
     return ComparisonRow(known, name, *key[:2], tuple(n), values, intervals, best, question)
 

@@ -318,7 +318,7 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     n = tuple(_asked(record, name) if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
     # What cannot differ is no test, and none that the p of the others is adjusted for.
-    compared = both and question is not None and not question.is_certain(name) and not question.by_pair
+    compared = both and question is not None and not question.is_certain(name)
     difference = _difference(records[0], records[1], name) if compared else None
     return EvaluationLine(known, name, task, values, intervals, n, difference, question)
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from trainer.checkpoints import tensor_file
 from trainer.errors import UserError
-from trainer.store import disk, earlier_names, manifests, write_atomically
+from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -144,7 +144,7 @@ def load(folder: Path, *, training: bool = True) -> Checkpoint:
             folder=folder,
             step=step,
             weights=load_file(folder / _WEIGHTS),
-            training=earlier_names.training(tensor_file.load(folder / _TRAINING)) if training else {},
+            training=tensor_file.load(folder / _TRAINING) if training else {},
             tokenizer=untrusted_files.read_text(folder / _TOKENIZER, untrusted_files.MOST_TOKENIZER),
         )
     except Exception as error:  # whatever a reader raises

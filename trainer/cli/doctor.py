@@ -38,7 +38,6 @@ _PACKAGES: Final = (
     "pyarrow",
     "safetensors",
     "sqlalchemy",
-    "alembic",
     "matplotlib",
     "pyqtgraph",
     "PySide6-Essentials",
@@ -244,13 +243,6 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
         yield Finding(
             group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Continue: trainer resume {row.id}."
         )
-    try:
-        left_out = workspace.setting("left out by schema 0004", [])
-    except ValueError:
-        left_out = []
-    for words in left_out if isinstance(left_out, list) else ():
-        hint = "The previous database is in backups, explorer-v0003 or older."
-        yield Finding(group, "upgrade", str(words), "note", hint)
     rows = workspace.runs.all()
     active = sum(row.active for row in rows)
     yield Finding(group, "runs", f"{len(rows)}, {active} active, {len(workspace.runs.deleted())} deleted")

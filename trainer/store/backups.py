@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trainer.store.database_file import copy_verified, version_of
 from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
 from trainer.store.process_lock import AliveLock
 from trainer.store.rows import StoreError
-from trainer.store.upgrade import copy_verified, known_versions, version_of
+from trainer.store.schema import SCHEMA_VERSION
 from trainer.untrusted import confined
 
 FOLDER: Final = "backups"
@@ -121,7 +122,7 @@ def put_back(database: Path, backup: Backup) -> Path | None:
     Nobody may have the database open.
 
     Raises:
-        StoreError: The copy is damaged, or of a newer version of this program; then nothing was changed.
+        StoreError: The copy is damaged, or of another version of this program; then nothing was changed.
     """
     _check_whole(backup)
     aside = None
@@ -146,5 +147,5 @@ def _check_whole(backup: Backup) -> None:
         whole, version = False, None
     if not whole:
         raise StoreError(f"The backup {backup.path} is damaged. Nothing was changed; choose one of another day.")
-    if version not in known_versions():
+    if version != SCHEMA_VERSION:
         raise StoreError(f"The backup {backup.path} is of another version of this program. Nothing was changed.")

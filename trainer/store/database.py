@@ -19,8 +19,8 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from trainer.store import disk, guard
 from trainer.store.database_access import Access, address
+from trainer.store.database_file import check_schema, create_database
 from trainer.store.rows import DatabaseBusy, DatabaseGone, StoreError, TooLong, ValueRefused
-from trainer.store.upgrade import checked_version, prepare
 
 BUSY_MS: Final = 10_000
 _A_CHANGE: Final = 2**18
@@ -36,17 +36,17 @@ for _kind in {np.dtype(code).type for code in "?bBhHiIlLqQefd"}:
 
 
 class Database:
-    """An open database of the newest schema; safe to use from several threads and processes at once.
+    """An open database; safe to use from several threads and processes at once.
 
     Should the file be replaced (rebuilt, restored from a backup), the new one is used from then on.
 
     Raises:
-        StoreError: The file is damaged, newer than this program, or cannot be written.
+        StoreError: The file is damaged, has another schema, or cannot be written.
 
     Args:
         path: The file; it is made when there is none.
         wait_ms: How long writers wait for each other.
-        access: How it is opened where it cannot be written; then it must be of the newest schema.
+        access: How it is opened where it cannot be written.
 
     Attributes:
         wait_ms: The same; it may be changed.
@@ -57,7 +57,7 @@ class Database:
         self.wait_ms = wait_ms
         self._access = access
         with sentences(path):
-            (prepare if access == "write" else checked_version)(path)
+            (create_database if access == "write" else check_schema)(path)
             self._number = _number_of(path)
         self._engine = _engine(address(path, access), lambda: self.wait_ms)
         self._watching: sqlite3.Connection | None = None
@@ -83,7 +83,7 @@ class Database:
                 "folders: trainer doctor --rebuild."
             )
         with self._watch_lock:
-            (prepare if self._access == "write" else checked_version)(self.path)
+            (create_database if self._access == "write" else check_schema)(self.path)
             self._engine.dispose()
             self._stop_watching()
             self._number = number

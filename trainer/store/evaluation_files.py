@@ -1,7 +1,7 @@
 """The files of an evaluation: the answer to every sample, in the run's folder.
 
 `evaluations/<dataset>-<split>@<step>/TASK-<question>.npz` holds arrays with a row a sample, `TASK-<question>.json` the
-rest; the second is written last, so that a task with a JSON is whole. Older versions wrote `TASK.npz`.
+rest; the second is written last, so that a task with a JSON is whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer.store import earlier_names, picture_paths
+from trainer.store import picture_paths
 from trainer.store.files import write_atomically, write_text
 from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
@@ -39,7 +39,7 @@ class TaskRecord:
         whole: Samples of the split the `n` were drawn from.
         details: Curves and tables, plain values.
         arrays: One row a sample: `path`, `label`, `predicted`, `right` and others.
-        question: What was asked; None of what older versions stored.
+        question: What was asked; None where that is not known.
     """
 
     task: str
@@ -93,9 +93,7 @@ def read_records(folder: Path) -> list[TaskRecord]:
             metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
             question = question_from(plain.get("question"))
             sizes = int(plain["n"]), int(plain["whole"])
-            record = TaskRecord(
-                str(plain["task"]), metrics, *sizes, earlier_names.details(plain["details"]), arrays, question
-            )
+            record = TaskRecord(str(plain["task"]), metrics, *sizes, plain["details"], arrays, question)
             when = (question is not None, file.stat().st_mtime_ns, file.name)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             continue

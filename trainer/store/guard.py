@@ -79,16 +79,15 @@ _COMPUTED: Final = (
 
 
 def check_tables(path: Path, connection: sqlite3.Connection) -> None:
-    """Check that the database has a known schema, with only its own tables and indexes.
+    """Check that the database contains only the tables and indexes of the schema.
 
     Raises:
         StoreError: It holds something else; the message names it.
     """
-    tables = {*schema.metadata.tables, *schema.FORMER_TABLES, "alembic_version"}
-    kept = (str(index.name) for table in schema.metadata.tables.values() for index in table.indexes)
-    indexes = {*kept, schema.FORMER_INDEX}
+    tables = {*schema.metadata.tables, *_OWN_OF_SQLITE, "alembic_version"}
+    indexes = {str(index.name) for table in schema.metadata.tables.values() for index in table.indexes}
     for kind, name, sql in _objects(connection):
-        known = tables | set(_OWN_OF_SQLITE) if kind == "table" else indexes
+        known = tables if kind == "table" else indexes
         # Indexes that SQLite makes for a constraint have no words of their own.
         if name not in known and not (kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")):
             raise _refusal(path, _WORDS.get(str(kind), "something unknown"), name)

@@ -60,10 +60,7 @@ def components_of_run(run_folder: Path) -> list[str]:
 
 
 def orphans(workspace_folder: Path) -> Orphans:
-    """Return the files in `layouts` whose snapshots are gone, and those left by killed processes.
-
-    Layouts of earlier versions do not name their snapshots: they count as soon as no run has a snapshot.
-    """
+    """Return the files in `layouts` whose snapshots are gone, and those left by killed processes."""
     runs = _folders(workspace_folder / "runs")
     components = {name for run in runs for name in components_of_run(run)}
     kept: set[str] = set()

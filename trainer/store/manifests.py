@@ -61,8 +61,7 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
         digest = digest_of(document)
     except RecursionError as error:
         raise ValueError(f"{NAME} is not what was saved") from error
-    # Format 1, of older versions, had none of its own.
-    if own != digest and (own is not None or document.get("format") != 1):
+    if own != digest:
         raise ValueError(f"{NAME} is not what was saved")
     for name in names or document["files"]:
         if not _is_as_described(folder, name, document["files"][name]):

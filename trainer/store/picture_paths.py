@@ -1,7 +1,6 @@
 """Paths of images as a workspace stores them: those inside are relative, so that it can be moved.
 
-`workspace:data/scenes-1a2b/train/00001.png` lies in the workspace; every other path is stored as it is. Earlier
-versions stored absolute paths only: where those lead into a former place of the workspace, they lead into it.
+`workspace:data/scenes-1a2b/train/00001.png` lies in the workspace; every other path is stored as it is.
 """
 
 from __future__ import annotations
@@ -12,16 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from trainer.images.location import file_of, location
 from trainer.store import ownership
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Data = TypeVar("Data")
 
@@ -31,8 +27,6 @@ _SOURCE: Final = "imported_from.json"
 _OF_DATA: Final = ("path", "heldout_path", "root", "train_list", "heldout_list")
 _LEAVING: Final = r"(^|[/\\])\.\.([/\\]|$)|\x00"
 _LEADING_OUT: Final = rf"^{PREFIX}([/\\]|[A-Za-z]:|\.\.([/\\]|$))"
-_MADE_HERE: Final = re.compile(r"[/\\](?=data[/\\](?:scenes-[0-9a-f]{12}|kept|torchvision)[/\\])")
-"""Before the folders that this program fills in every workspace."""
 
 
 def workspace_of(run_folder: Path) -> Path | None:
@@ -85,7 +79,7 @@ def resolved_column(run_folder: Path, column: Any) -> Any:
         return column
     inside = pc.starts_with(column, PREFIX)
     if not pc.any(inside).as_py():
-        return _moved(workspace, column)
+        return column
     inside = pc.fill_null(inside, False)
     for pattern in (_LEAVING, _LEADING_OUT):
         wrong = pc.and_(inside, pc.fill_null(pc.match_substring_regex(column, pattern), False))
@@ -134,30 +128,6 @@ def _root_with(first: str, workspace: Path, run_folder: Path) -> Path:
     except (OSError, ValueError, KeyError, TypeError):
         return workspace
     return source if source.is_absolute() and _lies_in(source, first) else workspace
-
-
-def _moved(workspace: Path, column: pa.Array) -> pa.Array:
-    """Return absolute paths of an earlier version, led into the workspace if they led into it where it lay."""
-    import pyarrow.compute as pc
-
-    root = _former_root(workspace, column[0].as_py() or "")
-    if root is None:
-        return column
-    there = pc.and_(pc.starts_with(column, f"{root}{os.sep}"), pc.invert(pc.match_substring_regex(column, _LEAVING)))
-    return pc.if_else(pc.fill_null(there, False), pc.utf8_replace_slice(column, 0, len(root), str(workspace)), column)
-
-
-def _former_root(workspace: Path, path: str) -> str | None:
-    """Return the folder of the workspace where `path` was stored; None if it is here or never was in one."""
-    if not path or re.search(_LEAVING, path) or path.startswith(f"{workspace}{os.sep}"):
-        return None
-    for found in _MADE_HERE.finditer(path):
-        root = path[: found.start()]
-        if _lies_in(workspace, path[found.end() :]) and (
-            not os.path.lexists(file_of(location(path))) or ownership.was_at(workspace, Path(root))
-        ):
-            return root
-    return None
 
 
 def _lies_in(workspace: Path, name: str) -> bool:

@@ -133,7 +133,7 @@ def holder_of(path: Path) -> Identity | None:
         if type(holder.pid) is not int or type(holder.start_ticks) is not int or type(holder.boot_id) is not str:
             return None
         return holder if holder.pid > 0 and holder.is_same(identity(holder.pid)) else None
-    except (OSError, ValueError, TypeError, OverflowError, RecursionError):  # of an earlier version, or a stranger's
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):  # a stranger's
         return None
 
 

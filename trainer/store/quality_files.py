@@ -149,7 +149,7 @@ class QualityReport:
         whole: Split -> pairs it has; more where they were drawn at random.
         counts: Kind -> split -> findings, also those beyond `MOST_FINDINGS`.
         findings: The worst first, within each kind.
-        judgments: Who judged which pairs, and what planted mispairs say of that; none in reports of older versions.
+        judgments: Who judged which pairs, and what planted mispairs say of that.
     """
 
     dataset: str

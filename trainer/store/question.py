@@ -13,12 +13,11 @@ from trainer.untrusted.files import parse_json
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
 _ONCE: Final = ", each question once"
-"""Ends the protocol where captions or pictures repeat: earlier versions counted such a question once for each pair."""
-_BY_PAIR: Final = "questions counted once a pair by an older version"
+"""Ends the protocol where captions or pictures repeat."""
 _FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
 """Names of numbers that count how often the right answer is among the first k."""
-UNKNOWN: Final = "from an older version, question unknown"
-"""Said of numbers that were stored before their question was stored with them."""
+UNKNOWN: Final = "question unknown"
+"""Said of numbers whose question was not stored with them."""
 _TASKS: Final = {
     "zero_shot": "zero_shot",
     "image_to_text": "retrieval",
@@ -94,12 +93,6 @@ class Question:
         return self.pictures or self.n
 
     @property
-    def by_pair(self) -> bool:
-        """Whether an earlier version counted pictures and captions that repeat once for each pair."""
-        repeats = bool(self.pictures) and not self.n == self.gallery == self.pictures
-        return repeats and not self.protocol.endswith(_ONCE)
-
-    @property
     def pictures(self) -> int:
         """Of retrieval, how many distinct pictures ask and are ranked; 0 elsewhere, or where it is not known."""
         found = _PICTURES.match(self.protocol) if self.task == "retrieval" else None
@@ -132,13 +125,11 @@ class Question:
             parts[-1] += f" × {_counted(self.templates, 'template', 'templates')}" if self.templates else ""
         if self.gallery:
             parts.append(f"among {_counted(self.gallery, 'text', 'texts')}")
-        older = _BY_PAIR if self.by_pair else ""
-        return ", ".join([*parts, *filter(None, [self.protocol, older])])
+        return ", ".join([*parts, self.protocol] if self.protocol else parts)
 
 
 def retrieval_question(n: int, *, texts: int, images: int) -> Question:
     """Return the question of a retrieval among the distinct texts and pictures of n pairs."""
-    # Where nothing repeats, the protocol is that of earlier versions: their numbers are the same.
     once = "" if n == texts == images else _ONCE
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
 

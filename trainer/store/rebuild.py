@@ -23,7 +23,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.store import cells, disk, earlier_names, ownership, picture_paths, schema
+from trainer.store import cells, disk, ownership, picture_paths, schema
 from trainer.store.database import Database, fetch
 from trainer.store.experiments import put_back
 from trainer.store.files import remove, write_atomically, write_text
@@ -156,7 +156,6 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
         raise StoreError(f"{source} cannot be copied: {error}. Nothing was imported.") from error
     finally:
         remove(draft)
-    earlier_names.rewrite_files(target, data=read.values["data"])
     facts.add_entries(number, read_journal(target / "metrics.jsonl"))
     return number
 
@@ -172,7 +171,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
     except (config.ConfigError, TypeError):
         try:
             text = read_text(folder / "config.toml")
-            run = config.from_toml(earlier_names.config_text(text), source="config.toml")
+            run = config.from_toml(text, source="config.toml")
         except (config.ConfigError, TypeError, OSError, ValueError):
             return None
         text = config.to_toml(run)
@@ -232,7 +231,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
             raise ValueError("it holds no object")
     except (OSError, ValueError, RecursionError) as error:
         return {}, [f"its run.json cannot be read ({spelled(str(error))[:200]}); rebuilt from config.toml and curves."]
-    return earlier_names.run_document(found), []
+    return found, []
 
 
 def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
@@ -309,8 +308,6 @@ def _put_back(
             told_apart = config.repaired_name(f"{one.values['name'][:120]} ({one.folder.name[:70]})")
             one.values["name"] = free_name(connection, told_apart)
         _insert(connection, runs_folder, one, number, one.folder.name)
-    if not _is_trained(one.folder):
-        earlier_names.rewrite_files(one.folder, data=one.values["data"])
     facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import delete
 
 from trainer.store import elsewhere, guard, schema
 from trainer.store.database import Database, sentences
+from trainer.store.database_file import version_of
 from trainer.store.journal import number_from_json, read_journal
 from trainer.store.pending_rows import bring_in, how_it_ended
 from trainer.store.process_lock import Identity, identity, is_held
@@ -24,7 +25,6 @@ from trainer.store.results_table import ResultsTable
 from trainer.store.rows import RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
-from trainer.store.upgrade import check_foreign
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -229,7 +229,7 @@ def _last_log_line(path: Path) -> str:
 
 def _sound(path: Path) -> bool:
     try:
-        check_foreign(path)
+        version_of(path)
         with closing(sqlite3.connect(path, timeout=10.0)) as connection:
             guard.distrust(connection)
             return connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"

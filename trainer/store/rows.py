@@ -81,7 +81,7 @@ class RunRow:
         reason: Why the run ended, a sentence; empty while nothing is wrong.
         metric: The headline metric of which `last` and `best` are values.
         facts: What the trainer noted about the run: device, parameters, fingerprints.
-        device: What the configuration asks for: `auto`, `cpu`, `cuda`, `mps`; empty in rows of older versions.
+        device: What the configuration asks for: `auto`, `cpu`, `cuda`, `mps`.
         slot: Where the queue put it: `cpu`, `gpu:0`, `gpu:1`; empty for a run that was started by hand.
         priority: Of a queued run; higher ones start first.
         place: Order among queued runs of one priority; None comes after those that have one, by number.

@@ -1,4 +1,4 @@
-"""The tables. Change them only together with a new migration; a test compares the two."""
+"""The tables. Change them only together with `SCHEMA_VERSION`; a test holds the two together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION: Final = "0010"
-"""The newest migration; a database that names one unknown to us is newer than this program."""
+"""The stamp of a database, in its table `alembic_version`; one with another stamp is refused."""
 
 metadata = MetaData(
     naming_convention={
@@ -156,7 +156,7 @@ evaluation = Table(
     Column("split", Text, nullable=False),
     Column("metrics", Text, nullable=False),
     Column("created_at", REAL, nullable=False),
-    # What was asked, as `trainer.store.question` writes it; empty in rows of older versions.
+    # What was asked, as `trainer.store.question` writes it.
     _text("question"),
     UniqueConstraint("run", "step", "dataset", "split", "question"),
     sqlite_strict=True,
@@ -209,7 +209,3 @@ setting = Table(
     Column("value", Text, nullable=False),
     sqlite_strict=True,
 )
-
-FORMER_TABLES: Final = frozenset({"prompt_set", "dataset", "prediction", "layout", "note"})
-"""Tables of databases before 0006, always empty; the only index among them is `FORMER_INDEX`."""
-FORMER_INDEX: Final = "ix_prediction_run_image"

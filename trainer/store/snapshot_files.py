@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from trainer.store import earlier_names, manifests, picture_paths
+from trainer.store import manifests, picture_paths
 from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
@@ -175,8 +175,6 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
         width = int(card.get("features", 0))
         features = _read_array(folder / "features.npy", n, width) if width else None
         items = _read_items(folder / _ITEMS, n, trusted=trusted, wordless=wordless) if items is None else items
-        if str(card["dataset"]).lower() == earlier_names.SCENES:
-            items = replace(items, metadata=earlier_names.columns(items.metadata))
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(
@@ -213,7 +211,7 @@ def _verify(folder: Path) -> bool:
     known, trusted = _VERIFIED.get(folder, ((), False))
     if known != state:
         trusted = False
-        if (folder / manifests.NAME).exists():  # there is none of an older version
+        if (folder / manifests.NAME).exists():
             large = sum(stat.st_size for stat in files) > VERIFIED_BYTES
             trusted = manifests.is_sealed(manifests.verified(folder, (_ITEMS,) if large else ()))
         _VERIFIED[folder] = state, trusted

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """A folder of runs; the database is opened and upgraded on first use.
+    """A folder of runs; the database is opened on first use.
 
     One that another computer or user made, or that was copied, is look only until `adopt`: what trains, queues, deletes
     or changes runs raises `LookOnly`.
@@ -105,16 +105,6 @@ class Workspace:
         if words := self.refusal:
             raise LookOnly(words)
 
-    def _bring_up_to_date(self) -> None:
-        """Open the database itself where a copy of it has been read so far."""
-        if self._copy is not None:
-            from trainer.store.database import sentences
-            from trainer.store.upgrade import prepare
-
-            with sentences(self.database_file):
-                prepare(self.database_file)
-            self.close()
-
     def check_there(self) -> None:
         """Check that the workspace folder exists; from now on this process does not create one.
 
@@ -142,11 +132,9 @@ class Workspace:
             raise LookOnly(self.refusal)
         waiting = sum(run.status == "queued" for run in self.runs.all())
         if self.look_only and self.experiments.going():
-            self._bring_up_to_date()
             self.experiments.stop_all()
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
-            self._bring_up_to_date()
             try:
                 kept = self.setting("queue", {})
             except ValueError:
@@ -448,13 +436,12 @@ class Workspace:
             return self._tables
 
     def _readable(self) -> tuple[Path, Access]:
-        """Return what to open, and how: the database; or a copy, if it is read-only and is of an older version.
+        """Return what to open, and how: the database; or a copy, where SQLite could not read it without writing.
 
         Nor is a database made in a folder that cannot become this user's: an empty one lies elsewhere.
         """
-        from trainer.store import upgrade
         from trainer.store.database import sentences
-        from trainer.store.schema import SCHEMA_VERSION
+        from trainer.store.database_file import version_of
 
         path = self.database_file
         with sentences(path):
@@ -462,16 +449,12 @@ class Workspace:
                 return path, "write"
             access = database_access.access_of(path)
             self._stamp = () if access == "write" else database_access.stamp(path)
-            version = None if access == "copy" else upgrade.version_of(path)
-            older = version != SCHEMA_VERSION and version in upgrade.known_versions()
-            if (version is not None and not older) or (access != "copy" and version is None and self.may_be_adopted):
+            if access != "copy" and (version_of(path) is not None or self.may_be_adopted):
                 return path, access
             self._copy = tempfile.TemporaryDirectory(prefix="look-only-", ignore_cleanup_errors=True)
             copy = Path(self._copy.name) / path.name
             if access == "copy":
                 database_access.copy_with_log(path, copy)
-            elif older:
-                upgrade.copy_verified(path, copy)
         return copy, "write"
 
     def _check_kept(self) -> None:

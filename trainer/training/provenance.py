@@ -55,7 +55,7 @@ def session_facts(where: torch.device, *, step: int) -> dict[str, Any]:
 
 
 def sessions_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the valid sessions in a run's facts; empty for a run of an older version."""
+    """Return the valid sessions in a run's facts."""
     found = facts.get(SESSIONS, [])
     return [session for session in found if _is_one(session)] if isinstance(found, list) else []
 

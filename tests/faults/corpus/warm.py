@@ -88,7 +88,6 @@ def _main() -> None:
 
 def _warm() -> None:
     """Preload the modules for opening without creating threads, which a fork would lose."""
-    import alembic.command
     import corpus.hostile
     import numpy as np
     import open_clip
@@ -114,9 +113,7 @@ def _warm() -> None:
     command._parser(command._commands(), [])
     explorer_parts = (explorer.thumbnails, explorer.import_sheet.dropped_files)
     trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.training.fit, trainer.projection)
-    assert all(
-        (alembic.command, np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts)
-    )
+    assert all((np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts))
 
 
 def _tried(order: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_doctor_counts_and_removes_what_no_run_needs(two, capsys):
     assert names(workspace) == of_second
 
 
-def test_layouts_of_an_earlier_version_stay_as_long_as_a_run_has_a_snapshot(two):
+def test_layouts_that_name_no_snapshot_stay_as_long_as_a_run_has_a_snapshot(two):
     workspace, _first, of_first, _ = two
     for name in of_first:
         if name.endswith(".json"):

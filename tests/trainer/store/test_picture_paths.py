@@ -44,8 +44,8 @@ def stored(folder: Path) -> list[str]:
     return pq.read_table(folder / "items.parquet").column("path").to_pylist()
 
 
-def as_earlier(folder: Path, paths: list[str]) -> None:
-    """Store whole paths, as earlier versions did, which also had no manifest at first."""
+def with_paths(folder: Path, paths: list[str]) -> None:
+    """Store other paths, without the manifest that would tell."""
     table = pq.read_table(folder / "items.parquet")
     place = table.column_names.index("path")
     pq.write_table(table.set_column(place, "path", pa.array(paths)), folder / "items.parquet")
@@ -78,25 +78,6 @@ def test_what_lies_in_the_workspace_is_stored_relative_to_it(made, tmp_path):
     assert list(found) == at(paths, workspace.folder, there)
 
 
-def test_paths_of_an_earlier_version_follow_the_workspace(made, tmp_path):
-    workspace, folder, paths = made
-    as_earlier(folder, paths)
-    assert list(read_snapshot(folder).items.path) == paths, "where they lie, they are left alone"
-    there = moved(workspace, tmp_path / "moved").folder
-    found = read_snapshot(there / folder.relative_to(workspace.folder)).items.path
-    assert list(found) == at(paths, workspace.folder, there)
-
-
-def test_paths_of_an_earlier_version_lead_here_though_the_old_place_is_taken(made, tmp_path):
-    workspace, folder, paths = made
-    as_earlier(folder, paths)
-    there = moved(workspace, tmp_path / "moved")
-    assert there.runs.all()  # which records where it lay
-    pictures(workspace.folder, tmp_path / "outside")
-    found = read_snapshot(there.folder / folder.relative_to(workspace.folder)).items.path
-    assert list(found) == at(paths, workspace.folder, there.folder)
-
-
 def test_a_folder_of_the_user_is_not_taken_for_a_former_place(workspace, tiny, tmp_path):
     """The same folders stand in another folder of the user, which is still there: it never was this workspace."""
     run_folder = workspace.runs.get(workspace.runs.create(tiny)).folder
@@ -112,7 +93,7 @@ def test_a_folder_of_the_user_is_not_taken_for_a_former_place(workspace, tiny, t
 )
 def test_a_relative_path_that_leads_out_is_refused(made, path):
     _, folder, _paths = made
-    as_earlier(folder, [f"workspace:{SCENES}/0.png", path, "a.png"])
+    with_paths(folder, [f"workspace:{SCENES}/0.png", path, "a.png"])
     with pytest.raises(StoreError, match="leads out of the workspace"):
         read_snapshot(folder)
 
@@ -123,7 +104,7 @@ def test_an_absolute_path_is_not_led_out_of_the_workspace(made, tmp_path, way):
     (workspace.folder / "data/kept").mkdir()
     (workspace.folder / "data/kept/link").symlink_to(tmp_path / "outside")
     given = [f"/gone/data/kept/{way}"] * 3
-    as_earlier(folder, given)
+    with_paths(folder, given)
     assert list(read_snapshot(folder).items.path) == given
 
 

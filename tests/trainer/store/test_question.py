@@ -1,10 +1,7 @@
-"""The question of a stored number: its key, what is merged and what is separate, and rows of older versions."""
+"""The question of a stored number: its key, what is merged and what is separate."""
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +15,6 @@ from trainer.charts.groups import draw
 from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, question_from_key, retrieval_question, task_of
-from trainer.store.upgrade import MIGRATIONS, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -42,17 +38,14 @@ def test_a_question_is_its_key_and_what_is_none_is_refused():
     assert MANY.words() == "n = 960, 102 classes × 2 templates"
 
 
-def test_retrieval_is_asked_by_distinct_pictures_and_captions_and_older_rows_say_that_they_are_not():
+def test_retrieval_is_asked_by_distinct_pictures_and_captions():
     one = retrieval_question(172, texts=160, images=44)
     assert one.words() == "44 distinct pictures and 160 distinct texts of 172 pairs"
     ways = ("image_to_text_R@1", "text_to_image_R@1")
     assert [one.asked(way) for way in ways] == [44, 160]
     assert [one.answers(way) for way in ways] == [160, 44]
-    older = Question("retrieval", 172, gallery=160, protocol="44 distinct pictures")
-    assert older.key != one.key
-    assert older.words().endswith("questions counted once a pair by an older version")
     same = retrieval_question(40, texts=40, images=40)
-    assert same == Question("retrieval", 40, gallery=40, protocol="40 distinct pictures"), "the same number before"
+    assert same == Question("retrieval", 40, gallery=40, protocol="40 distinct pictures")
     assert same.words() == "n = 40, among 40 texts, 40 distinct pictures"
 
 
@@ -112,30 +105,17 @@ def test_groups_test_nothing_across_questions(tmp_path: Path):
     assert "102 classes" in as_text(draw(table, GroupSettings()))
 
 
-def test_rows_of_an_older_version_are_kept_marked_and_never_best(tmp_path: Path):
-    path = tmp_path / "space" / "explorer.db"
-    older = tmp_path / "older"
-    shutil.copytree(MIGRATIONS, older, ignore=shutil.ignore_patterns("__pycache__", "v000[3-9]*", "v00[1-9]*"))
-    prepare(path, migrations=older, newest="0002")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for run, value in ((1, 0.3), (2, 0.9)):
-            row = f"{run}, 'r{run}', '000{run}-r', 'name = \"r{run}\"', 'finished', 1.0"
-            connection.execute(f"INSERT INTO run (id, name, folder, config, status, created_at) VALUES ({row})")
-            row = f"{run}, 8, 'cal', 'heldout', '{{\"zero_shot_acc1\": {value}, \"n\": 960}}', 1.0"
-            connection.execute(
-                f"INSERT INTO evaluation (run, step, dataset, split, metrics, created_at) VALUES ({row})"
-            )
-    workspace = Workspace(path.parent)
-    workspace.adopt()  # else it is read as a copy, and takes no evaluation
+def test_numbers_without_a_question_are_marked_and_never_best(workspace):
+    for run, value in ((1, 0.3), (2, 0.9)):
+        workspace.results.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": value, "n": 960})
     assert [row.question for row in workspace.results.answers(1)] == [None]
     table = comparison(workspace, [1, 2])
     (row,) = table.rows
     assert (row.values, row.n, row.best) == ((0.3, 0.9), (960, 960), ())
     assert UNKNOWN in as_markdown(COMPARISON.draw(table, None))
-    workspace.adopt()  # from before there was a word of whose it is
     workspace.results.add_evaluation(2, 8, "cal", "heldout", {"zero_shot_acc1": 0.5}, {"zero_shot": MANY})
     rows = comparison(workspace, [1, 2]).rows
-    assert [(one.question, one.values) for one in rows] == [(MANY, (None, 0.5)), (None, (0.3, 0.9))]
+    assert [(row.question, row.values) for row in rows] == [(MANY, (None, 0.5)), (None, (0.3, 0.9))]
 
 
 def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path: Path):

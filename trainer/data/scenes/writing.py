@@ -19,7 +19,7 @@ from trainer.data.pairs import DataError, Source
 from trainer.data.scenes.picture import draw
 from trainer.data.scenes.plan import SPLITS, Scene, plan_scenes, random, unseen_things
 from trainer.data.workers import spread
-from trainer.store import derived, earlier_names, write_atomically
+from trainer.store import derived, write_atomically
 from trainer.untrusted import confined
 
 _VERSION: Final = 4
@@ -138,7 +138,7 @@ def _source(folder: Path, split: str, row: dict[str, str]) -> Source:
         relative=f"{split}/{row['path']}",
         caption=row["caption"],
         label=row["label"],
-        metadata=earlier_names.columns({name: value for name, value in row.items() if name not in known}),
+        metadata={name: value for name, value in row.items() if name not in known},
     )
 
 

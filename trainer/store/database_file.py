@@ -1,4 +1,4 @@
-"""Upgrade a database to the newest schema atomically, after a verified backup; newer ones are refused."""
+"""The database as a file: created once, refused where its schema is another one, and copied while others write."""
 
 from __future__ import annotations
 
@@ -21,69 +21,49 @@ from trainer.store.schema import SCHEMA_VERSION, metadata
 from trainer.untrusted import confined
 from trainer.untrusted.files import check_ordinary
 
-MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _BUSY_S: Final = 10.0
 
 
-def prepare(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_VERSION) -> None:
-    """Upgrade the database at `path` to schema `newest` in WAL mode, creating it if missing.
+def create_database(path: Path) -> None:
+    """Create the database at `path` in WAL mode if it is missing or empty.
 
     Raises:
-        StoreError: It is newer than this program (then not one byte of it is changed), or the migration failed
-            (then it is as before, and the message names the backup).
+        StoreError: It has another schema, leads elsewhere, or holds what this program does not make; then not one byte
+            of it is changed.
     """
     make_folders(path.parent)
-    version = checked_version(path, migrations=migrations, newest=newest)
-    if version == newest:
+    if check_schema(path):
         return
-    if version is not None:
-        _check_tables(path)
-    backup = None if version is None else back_up(path, version)
-    if version is None:
-        confined.open_file(path.parent, path.name, "ab").close()  # for its owner alone; what SQLite adds, too
+    confined.open_file(path.parent, path.name, "ab").close()  # for its owner alone; what SQLite adds, too
     _set_wal(path)
-    if version is None and migrations == MIGRATIONS:
-        _create(path)
-        return
-    try:
-        _migrate(path, migrations)
-    except Exception as error:
-        if backup is None:
-            raise
-        raise StoreError(
-            f"{path} could not be brought to schema {newest} ({error}). It was not changed; a copy is at {backup}."
-        ) from error
+    _create(path)
 
 
-def checked_version(path: Path, *, migrations: Path = MIGRATIONS, newest: str = SCHEMA_VERSION) -> str | None:
-    """Return the schema version of a database that may be opened; None if it is missing or empty. Changes nothing.
+def check_schema(path: Path) -> bool:
+    """Check that a database may be opened, without changing anything; return False if it is missing or empty.
 
     Raises:
-        StoreError: It is newer than this program, leads elsewhere, or holds what this program does not make.
+        StoreError: It has another schema, leads elsewhere, or holds what this program does not make.
     """
     for ending in ("", "-wal", "-shm", "-journal"):
         try:
             confined.inside(path.parent, path.name + ending)
         except confined.NotConfined as error:
             raise StoreError(f"The database is not opened: of {error.filename}, {error.strerror}.") from error
-    version = version_of(path, tables_of=newest)
-    if version not in (None, newest) and version not in known_versions(migrations):
+    version = version_of(path)
+    if version not in (None, SCHEMA_VERSION):
         raise StoreError(
-            f"{path} was made by a newer version of Contrastive Explorer (schema {version}, this one knows {newest}). "
-            "Nothing was changed. Update the application, or choose another --workspace."
+            f"{path} has schema {version}, and this version of Contrastive Explorer reads schema {SCHEMA_VERSION} "
+            "only. Nothing was changed. Open it with the version that made it, or choose another --workspace."
         )
-    return version
+    return version is not None
 
 
-def version_of(path: Path, *, tables_of: str = "") -> str | None:
+def version_of(path: Path) -> str | None:
     """Return the schema version of a database; None if it is missing or empty. Changes nothing.
 
-    Args:
-        path: The database.
-        tables_of: A schema of which it may hold nothing but the tables, should it be of that.
-
     Raises:
-        StoreError: It is of another program, or holds what this program does not make.
+        StoreError: It is of another program, or claims the schema of today and holds what this program does not make.
     """
     if not path.exists():
         return None
@@ -98,25 +78,10 @@ def version_of(path: Path, *, tables_of: str = "") -> str | None:
                 raise StoreError(f"{path} is a database of another program. Choose another --workspace.")
             return None
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        version = str(row[0])[:40] if row else None
-        if version is not None and version == tables_of:
+        version = str(row[0])[:40] if row else "unknown"
+        if version == SCHEMA_VERSION:
             guard.check_tables(path, connection)
         return version
-
-
-def check_foreign(path: Path) -> None:
-    """Check that a database contains only what this program creates; a missing one passes.
-
-    Raises:
-        StoreError: It holds a view, a trigger or something else; the message names it.
-    """
-    if version_of(path) in (*known_versions(), SCHEMA_VERSION):
-        _check_tables(path)
-
-
-def _check_tables(path: Path) -> None:
-    with _only_reading(path) as connection:
-        guard.check_tables(path, connection)
 
 
 @contextmanager
@@ -127,25 +92,6 @@ def _only_reading(path: Path) -> Iterator[sqlite3.Connection]:
         connection.text_factory = lambda content: content.decode("utf-8", "replace")
         guard.distrust(connection)
         yield connection
-
-
-def known_versions(migrations: Path = MIGRATIONS) -> list[str]:
-    """Return every schema version that can be upgraded, newest first."""
-    from alembic.script import ScriptDirectory
-
-    return [script.revision for script in ScriptDirectory(str(migrations)).walk_revisions()]
-
-
-def back_up(path: Path, version: str) -> Path:
-    """Write a verified copy to `backups/` next to the database, while others may write.
-
-    Raises:
-        StoreError: The copy is not whole.
-    """
-    folder = confined.make_folder(path.parent, "backups")
-    target = folder / f"{path.stem}-v{version}-{time.strftime('%Y%m%d-%H%M%S')}.db"
-    copy_verified(path, target)
-    return target
 
 
 def copy_verified(path: Path, target: Path) -> None:
@@ -199,7 +145,7 @@ def _set_wal(path: Path) -> None:
 
 
 def _create(path: Path) -> None:
-    """Create all tables of the newest schema, without the steps that led to it: those take ten times as long."""
+    """Create all tables and their stamp."""
     with _transaction(path) as connection:
         if inspect(connection).get_table_names():
             return  # another process was faster
@@ -209,19 +155,6 @@ def _create(path: Path) -> None:
             "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
         )
         connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (SCHEMA_VERSION,))
-
-
-def _migrate(path: Path, migrations: Path) -> None:
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(migrations).replace("%", "%%"))
-    with _transaction(path) as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-        if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-            raise StoreError("a row would point to one that does not exist")
 
 
 @contextmanager

@@ -1,1 +1,0 @@
-"""Alembic migrations, run by `trainer.store.upgrade` in a single transaction."""
