@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -201,18 +201,13 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
 
 def places_of(entries: Sequence[ViewEntry]) -> tuple[Place, ...]:
     """Return the places of these views in the rail's order; views without one follow, each in a place of its own."""
-    known = {place.name: place for place in PLACES}
-    found = []
-    for place in PLACES:
-        views = tuple(entry for entry in entries if entry.place == place.name)
+    rail = []
+    for entry in PLACES:
+        views = tuple(view for view in entries if view.place == entry.name)
         if views:
-            found.append(_with_views(place, views))
-    for number, entry in enumerate((entry for entry in entries if entry.place not in known), start=len(found) + 1):
+            rail.append(replace(entry, views=views, synonyms=views[0].synonyms if len(views) == 1 else ()))
+    names = {entry.name for entry in PLACES}
+    for number, view in enumerate((view for view in entries if view.place not in names), start=len(rail) + 1):
         keys = f"Ctrl+{number}" if number < 10 else ""
-        found.append(Place(entry.name, entry.title, entry.icon, keys, entry.group, entry.synonyms, (entry,)))
-    return tuple(found)
-
-
-def _with_views(place: Place, views: tuple[ViewEntry, ...]) -> Place:
-    synonyms = views[0].synonyms if len(views) == 1 else ()
-    return Place(place.name, place.title, place.icon, place.keys, place.group, synonyms, views)
+        rail.append(Place(view.name, view.title, view.icon, keys, view.group, view.synonyms, (view,)))
+    return tuple(rail)

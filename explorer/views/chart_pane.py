@@ -44,15 +44,15 @@ class Answer:
 
 
 def answer(
-    workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any, kept: Answer | None, work: Ticket
+    workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any, earlier: Answer | None, work: Ticket
 ) -> Answer:
-    """Compute the chart for these settings, reusing data of `kept` where valid. Pure, for a thread.
+    """Compute the chart for these settings, reusing data of `earlier` where valid. Pure, for a thread.
 
     Raises:
         UserError: There is nothing to show; says why.
     """
-    if kept is not None and kept.key == (chart.name, request, chart.computed_of(settings)):
-        data = kept.data
+    if earlier is not None and earlier.key == (chart.name, request, chart.computed_of(settings)):
+        data = earlier.data
     else:
         data = chart.result(workspace, request, settings, work)
     return Answer(chart, request, settings, data, chart.panel(data, settings))
@@ -60,11 +60,11 @@ def answer(
 
 def _joined(parts: Sequence[tuple[Rows | str, ...]]) -> tuple[Rows | str, ...]:
     """Return each target's rows of all parts one after the other, or why one of them has none."""
-    found: list[Rows | str] = []
+    joined: list[Rows | str] = []
     for each in zip(*parts, strict=True):
-        problem = next((one for one in each if isinstance(one, str)), None)
-        found.append(problem or tuple(row for one in each for row in one if not isinstance(row, str)))
-    return tuple(found)
+        problem = next((rows for rows in each if isinstance(rows, str)), None)
+        joined.append(problem or tuple(row for rows in each for row in rows if not isinstance(row, str)))
+    return tuple(joined)
 
 
 def request_of(selection: Selection) -> Request:
@@ -134,17 +134,17 @@ class ChartPane(QWidget):
 
     def ask(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         """Show the chart for these settings; what is shown or pending already is not requested again."""
-        asked = (chart.name, request, settings)
-        if asked == self._asked:
+        key = (chart.name, request, settings)
+        if key == self._asked:
             return
-        self._asked, self._last = asked, (chart, request, settings)
+        self._asked, self._last = key, (chart, request, settings)
         if chart.quick:
             self._answer_now(chart, request, settings)
             return
-        shown = self.answer
-        if chart.preview and shown is not None and (shown.chart.name, shown.request) == (chart.name, request):
+        current = self.answer
+        if chart.preview and current is not None and (current.chart.name, current.request) == (chart.name, request):
             self.stop()
-            self.panel.show_panel(chart.preview(shown.data, settings))
+            self.panel.show_panel(chart.preview(current.data, settings))
             self._rest.start()
             return
         self._start(chart, request, settings)
@@ -162,29 +162,29 @@ class ChartPane(QWidget):
             self._context.workspace,
             request,
             settings,
-            done=lambda asked: self._embed(work, chart, request, settings, asked),
+            done=lambda outside: self._embed(work, chart, request, settings, outside),
             failed=lambda error: self._failed(work, error),
             key=f"{self._name}-sentences",
         )
 
-    def _embed(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, asked: Outside) -> None:
+    def _embed(self, work: Ticket, chart: Chart[Any, Any], request: Request, settings: Any, outside: Outside) -> None:
         def compute(*parts: EmbeddedSentences) -> None:
             if work is self._work:
-                vectors = _joined([one.vectors for one in parts])
+                vectors = _joined([part.vectors for part in parts])
                 self._compute(work, chart, replace(request, vectors=vectors, places=parts[0].places), settings)
 
         def embed_files(*parts: EmbeddedSentences) -> None:
-            if work is self._work and asked.files:
-                self._files.embed(asked.request, asked.files, lambda found: compute(*parts, found))
+            if work is self._work and outside.files:
+                self._files.embed(outside.request, outside.files, lambda embedded: compute(*parts, embedded))
             else:
                 compute(*parts)
 
-        if work is self._work and not (asked.texts or asked.files):
+        if work is self._work and not (outside.texts or outside.files):
             self._compute(work, chart, request, settings)
         elif work is self._work:
             work(0.0, "Embedding texts and images")
-            if asked.texts:
-                self._sentences.embed(asked.request, asked.texts, embed_files, asked.placement, work)
+            if outside.texts:
+                self._sentences.embed(outside.request, outside.texts, embed_files, outside.placement, work)
             else:
                 embed_files()
 
@@ -198,7 +198,7 @@ class ChartPane(QWidget):
             settings,
             self.answer,
             work,
-            done=lambda found: self._done(work, found),
+            done=lambda result: self._done(work, result),
             failed=lambda error: self._failed(work, error),
             key=f"{self._name}-chart",
         )
@@ -219,32 +219,32 @@ class ChartPane(QWidget):
 
     def command(self) -> list[str] | None:
         """Return the `trainer` arguments for what is shown, without `--out`; None if nothing is."""
-        shown = self.answer
-        if shown is None or not self.area.has_result:
+        current = self.answer
+        if current is None or not self.area.has_result:
             return None
-        return ["export", shown.chart.name, *request_words(shown.request), *options(shown.settings)]
+        return ["export", current.chart.name, *request_words(current.request), *options(current.settings)]
 
     def _answer_now(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         self.stop()
         try:
-            found = answer(self._context.workspace, chart, request, settings, self.answer, Ticket())
+            result = answer(self._context.workspace, chart, request, settings, self.answer, Ticket())
         except UserError as problem:
             self._refuse(chart, problem)
             return
-        self._show(found)
+        self._show(result)
 
-    def _done(self, work: Ticket, found: Answer) -> None:
+    def _done(self, work: Ticket, result: Answer) -> None:
         if work is self._work:
             self.stop()
-            self._show(found)
+            self._show(result)
 
-    def _show(self, found: Answer) -> None:
-        self.answer, self._shown = found, found.chart.name
+    def _show(self, result: Answer) -> None:
+        self.answer, self._shown = result, result.chart.name
         # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
-        self.panel.show_panel(found.panel)
-        self.warnings.setText("\n".join(found.panel.warnings))
-        self.warnings.setVisible(bool(found.panel.warnings))
+        self.panel.show_panel(result.panel)
+        self.warnings.setText("\n".join(result.panel.warnings))
+        self.warnings.setVisible(bool(result.panel.warnings))
         self.answered.emit()
 
     def _failed(self, work: Ticket, error: Exception) -> None:

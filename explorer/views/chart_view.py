@@ -134,10 +134,10 @@ class ChartView(View):
         if self.isVisible():
             self.refresh()
 
-    def show_message(self, words: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a message next to the tabs; an empty one takes no space."""
-        self.status.setText(words)
-        self.status.setVisible(bool(words))
+        self.status.setText(text)
+        self.status.setVisible(bool(text))
 
     def reset(self) -> None:
         """Reset the open chart's settings to their defaults."""
@@ -166,9 +166,9 @@ class ChartView(View):
         """Show the view's own controls of the open chart."""
 
     def _show_controls(self) -> None:
-        shown = self.controls_of(self.chart)
+        current = self.controls_of(self.chart)
         for controls in self.controls.values():
-            controls.setVisible(controls is shown and not controls.is_empty)
+            controls.setVisible(controls is current and not controls.is_empty)
         self.show_tools()
 
     def _remember(self) -> None:

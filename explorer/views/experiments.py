@@ -51,15 +51,15 @@ def listed(
         judged: What was found before, by name: an experiment whose runs have not changed since is not judged again.
     """
     judged = {} if judged is None else judged
-    evaluated, found = workspace.results.evaluation_states(), []
+    evaluated, entries = workspace.results.evaluation_states(), []
     for row in reversed(workspace.experiments.all()):
         runs = workspace.runs.of_experiment(row.name)
         state = (row, [(*_counted(run), evaluated.get(run.id)) for run in runs])
-        known = judged.get(row.name)
-        if known is None or known[0] != state:
-            known = judged[row.name] = (state, _judged(workspace, row))
-        found.append(known[1])
-    return tuple(found)
+        cached = judged.get(row.name)
+        if cached is None or cached[0] != state:
+            cached = judged[row.name] = (state, _judged(workspace, row))
+        entries.append(cached[1])
+    return tuple(entries)
 
 
 def _counted(run: RunRow) -> tuple[object, ...]:
@@ -72,14 +72,14 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.experiments.verdict import judge
     from trainer.scheduling.experiments import progress
 
-    words = ""
+    text = ""
     try:
         verdict = judge(workspace, row.name)
-        state, words = progress(row, verdict.experiment, verdict), verdict.words
+        state, text = progress(row, verdict.experiment, verdict), verdict.words
         state = ". ".join(filter(None, (state, verdict.not_counted)))
     except ConfigError as error:
         state = str(error)
-    return ExperimentEntry(row.name, row.state, state, words)
+    return ExperimentEntry(row.name, row.state, state, text)
 
 
 def import_definition(workspace: Workspace, file: str) -> str:
@@ -159,7 +159,7 @@ class ExperimentsView(ChartView):
     @property
     def chosen(self) -> ExperimentEntry | None:
         """The experiment that is shown."""
-        return next((one for one in self._shown or () if one.name == self.picker.key), None)
+        return next((entry for entry in self._shown or () if entry.name == self.picker.key), None)
 
     def choose(self, name: str) -> None:
         """Show this experiment."""
@@ -192,8 +192,8 @@ class ExperimentsView(ChartView):
         if self.chosen is None:
             return None
         # The page and the definition are of the experiment, whichever chart of it is open.
-        whole = ["experiment", "verdict", self.chosen.name]
-        return whole if suffix in ("html", "md", "tex", "toml") else self.command()
+        verdict = ["experiment", "verdict", self.chosen.name]
+        return verdict if suffix in ("html", "md", "tex", "toml") else self.command()
 
     def settings_now(self) -> Any:
         return replace(super().settings_now(), experiment=self.picker.key or "")
@@ -217,9 +217,9 @@ class ExperimentsView(ChartView):
     def _list_failed(self, failure: Exception) -> None:
         self.area.failed("Could not read the experiments", failure, retry=self.refresh)
 
-    def _show_list(self, found: tuple[ExperimentEntry, ...]) -> None:
-        changed, self._shown = found != self._shown, found
-        if not found:
+    def _show_list(self, entries: tuple[ExperimentEntry, ...]) -> None:
+        changed, self._shown = entries != self._shown, entries
+        if not entries:
             self.demo.setText(f"{FIRST}, on this data" if self.context.selection.runs else FIRST)
             self.show_empty(
                 self.icon,
@@ -230,15 +230,15 @@ class ExperimentsView(ChartView):
                 self.bring,
             )
             return
-        key = self._wanted if any(one.name == self._wanted for one in found) else found[0].name
-        self.picker.show_choices(tuple(Choice(one.name, one.name) for one in found), key)
-        one = self.chosen
-        if one is not None:
-            self.verdict.setText(one.words)
-            self.verdict.setVisible(bool(one.words))
-            self.progress.setText(f"{one.progress[:1].upper()}{one.progress[1:].removesuffix('.')}.")
-            self.go.setEnabled(one.state in ("new", "stopped"))
-            self.stop.setEnabled(one.state == "going")
+        key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
+        self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
+        entry = self.chosen
+        if entry is not None:
+            self.verdict.setText(entry.words)
+            self.verdict.setVisible(bool(entry.words))
+            self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
+            self.go.setEnabled(entry.state in ("new", "stopped"))
+            self.stop.setEnabled(entry.state == "going")
         if changed:
             self.pane.forget()
         if self.isVisible():

@@ -36,16 +36,16 @@ class GapView(ChartView):
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
-        for words, share in (("Close the gap", 100), ("Reset the gap", 0)):
-            action = QAction(words, self)
+        for label, share in (("Close the gap", 100), ("Reset the gap", 0)):
+            action = QAction(label, self)
             action.triggered.connect(lambda _=False, value=share: self.change(share=value))
             actions.append(action)
         return [*actions, *super().actions_for_palette()]
 
     def settings_now(self) -> Any:
         # All pairs of these snapshots only: those of the next may take hours.
-        whole = self._whole_of == self.request_now()
-        return replace(super().settings_now(), most=max(self._pairs, MOST_PAIRS) if whole else MOST_PAIRS)
+        all_pairs = self._whole_of == self.request_now()
+        return replace(super().settings_now(), most=max(self._pairs, MOST_PAIRS) if all_pairs else MOST_PAIRS)
 
     def _measure_all(self) -> None:
         self._whole_of = self.request_now()

@@ -87,12 +87,12 @@ class GeometryView(ChartView):
         if self.chart.name != CONCEPTS:
             return
         settings, data = self.controls_of(self.chart).settings, self._data
-        known = data is not None and 0 <= self.concept < data.size
-        one = next((one for one in data.concepts if one.number == self.concept), None) if known else None
-        name = one.name if one is not None else "Click a concept, or type its number under Pictures of"
+        is_known = data is not None and 0 <= self.concept < data.size
+        concept = next((c for c in data.concepts if c.number == self.concept), None) if is_known else None
+        name = concept.name if concept is not None else "Click a concept, or type its number under Pictures of"
         self.chosen.setText(name)
-        self.select_pairs.setEnabled(known)
-        self.switch_off.setEnabled(known and self.concept not in settings.off)
+        self.select_pairs.setEnabled(is_known)
+        self.switch_off.setEnabled(is_known and self.concept not in settings.off)
         self.all_on.setEnabled(bool(settings.off))
 
     def _forget_numbers(self) -> None:

@@ -42,15 +42,15 @@ class ProbesView(ChartView):
         self.line.setClearButtonEnabled(True)
         self.add = QPushButton("Pin", objectName="probes-pin")
         theme.keep_icon(self.add, "plus")
-        self.chips = [QPushButton(objectName=f"probes-chip-{place}") for place in range(MOST)]
+        self.chips = [QPushButton(objectName=f"probes-chip-{index}") for index in range(MOST)]
         yield from super().build()
         row = QHBoxLayout()
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.line, 1)
         row.addWidget(self.add)
         self.row = WrappingRow()
-        for place, chip in enumerate(self.chips):
-            chip.clicked.connect(partial(self._remove, place))
+        for index, chip in enumerate(self.chips):
+            chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)
         self.above.addLayout(row)
         self.above.addWidget(self.row)
@@ -63,7 +63,7 @@ class ProbesView(ChartView):
         self.read()
 
     def settings_now(self) -> Any:
-        values = {kind: tuple(one.value for one in self.probes if one.kind == kind) for kind in ("image", "text")}
+        values = {kind: tuple(probe.value for probe in self.probes if probe.kind == kind) for kind in ("image", "text")}
         return replace(super().settings_now(), **values)
 
     def refresh(self) -> None:
@@ -88,23 +88,23 @@ class ProbesView(ChartView):
 
     def pin(self, probes: Iterable[PinnedProbe]) -> None:
         """Pin these too."""
-        wanted = tuple(dict.fromkeys((*self.probes, *probes)))
-        if len(wanted) > MOST:
+        pinned = tuple(dict.fromkeys((*self.probes, *probes)))
+        if len(pinned) > MOST:
             self.failed.emit(f"At most {MOST} probes can be pinned.", "Click one of them to remove it.")
         else:
-            self._keep(wanted)
+            self._keep(pinned)
 
     def read(self) -> None:
         """Read the pinned probes, which another view may have changed."""
         self._ask(pinned)
 
     def _pin_sentence(self) -> None:
-        if words := " ".join(self.line.text().split()):
+        if sentence := " ".join(self.line.text().split()):
             self.line.clear()
-            self.pin([PinnedProbe("text", words)])
+            self.pin([PinnedProbe("text", sentence)])
 
-    def _remove(self, place: int, _checked: bool = False) -> None:
-        self._keep(tuple(one for at, one in enumerate(self.probes) if at != place))
+    def _remove(self, index: int, _checked: bool = False) -> None:
+        self._keep(tuple(probe for at, probe in enumerate(self.probes) if at != index))
 
     def _keep(self, probes: tuple[PinnedProbe, ...]) -> None:
         """Show these at once and write all of them: of two writes the later one is whole."""
@@ -127,13 +127,13 @@ class ProbesView(ChartView):
 
     def _show(self, probes: tuple[PinnedProbe, ...]) -> None:
         self._is_read, self.probes = True, probes
-        for place, chip in enumerate(self.chips):
-            known = place < len(probes)
-            words = probes[place].words.replace("&", "&&") if known else ""
-            chip.setVisible(known)
-            chip.setText(f"{words[:CHIP_LETTERS]}{'…' if len(words) > CHIP_LETTERS else ''}  ×")
-            chip.setAccessibleName(f"Remove the probe {probes[place].words}" if known else "")
-            chip.setToolTip(f"{probes[place].value}: click to remove" if known else "")
+        for index, chip in enumerate(self.chips):
+            is_used = index < len(probes)
+            text = probes[index].words.replace("&", "&&") if is_used else ""
+            chip.setVisible(is_used)
+            chip.setText(f"{text[:CHIP_LETTERS]}{'…' if len(text) > CHIP_LETTERS else ''}  ×")
+            chip.setAccessibleName(f"Remove the probe {probes[index].words}" if is_used else "")
+            chip.setToolTip(f"{probes[index].value}: click to remove" if is_used else "")
         self.row.setVisible(bool(probes))
         self.refresh_if_seen()
 

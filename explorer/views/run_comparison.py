@@ -45,11 +45,11 @@ class ChosenRuns:
     def words(self) -> str:
         """What is shown and what is left out, in a line."""
         cut = f"{len(self.runs)} of the {self.fit} runs that fit: A, B and the newest."
-        shown = cut if len(self.runs) < self.fit else f"{self.fit:,} {'run' if self.fit == 1 else 'runs'}."
+        text = cut if len(self.runs) < self.fit else f"{self.fit:,} {'run' if self.fit == 1 else 'runs'}."
         if not self.lacking:
-            return shown
+            return text
         of = f" of {self.data.dataset}, {split_words(self.data.split)}" if self.data else ""
-        return f"{shown} {self.lacking:,} more {'has' if self.lacking == 1 else 'have'} no snapshot{of}."
+        return f"{text} {self.lacking:,} more {'has' if self.lacking == 1 else 'have'} no snapshot{of}."
 
 
 def runs_for(
@@ -73,15 +73,15 @@ def runs_for(
     rows = fitting(workspace, text)
     ids = [row.id for row in rows]
     if needs_snapshot:
-        there = {run: workspace.results.snapshots(run) for run in ids}
-        ordered = [run for run in (*first, *ids) if there.get(run)]
+        snapshots = {run: workspace.results.snapshots(run) for run in ids}
+        ordered = [run for run in (*first, *ids) if snapshots.get(run)]
         data = data or (choose_snapshot(workspace, workspace.runs.get(ordered[0])).key if ordered else None)
-        ids = [run for run in ids if any(one.key == data for one in there[run])]
+        ids = [run for run in ids if any(snapshot.key == data for snapshot in snapshots[run])]
     ahead = [run for run in first if run in ids]
     rest = [run for run in ids if run not in ahead]
     left = max(most - len(ahead), 0)
-    shown = (*ahead, *(rest[-left:] if left else ()))
-    return ChosenRuns(shown, len(ids), len(rows) - len(ids), data if needs_snapshot else None)
+    chosen = (*ahead, *(rest[-left:] if left else ()))
+    return ChosenRuns(chosen, len(ids), len(rows) - len(ids), data if needs_snapshot else None)
 
 
 class ManyRunsView(ChartView):
@@ -127,8 +127,8 @@ class ManyRunsView(ChartView):
         self._show_controls()
         chart = self.chart.name
         data = self.context.selection.dataset
-        asked = (self.filter.text(), self.context.selection.runs, chart, data, self._rows())
-        if asked == self._asked:
+        key = (self.filter.text(), self.context.selection.runs, chart, data, self._rows())
+        if key == self._asked:
             self._show_found()
             return
         self.context.background.run(
@@ -140,7 +140,7 @@ class ManyRunsView(ChartView):
             data,
             self._needs_snapshot,
             MOST.get(chart, 2_000),
-            done=partial(self._take, asked),
+            done=partial(self._take, key),
             failed=self._refuse,
             key="many-runs",
         )
@@ -153,23 +153,23 @@ class ManyRunsView(ChartView):
         """Return what of the runs decides whether they fit, as of the last poll."""
         return tuple((run.id, run.status, run.tags, run.archived_at, run.last) for run in self.context.jobs.runs)
 
-    def _take(self, asked: object, found: ChosenRuns) -> None:
-        self._asked = asked
-        if found.runs != self._found:
-            self._found = found.runs
+    def _take(self, key: object, chosen: ChosenRuns) -> None:
+        self._asked = key
+        if chosen.runs != self._found:
+            self._found = chosen.runs
             self.pane.stop()
-        self.shown.setText(found.words)
+        self.shown.setText(chosen.words)
         self._show_found()
 
     def _show_found(self) -> None:
         if not self._found:
-            words = "No run fits this filter, or none of those has a snapshot yet."
+            text = "No run fits this filter, or none of those has a snapshot yet."
             if self.filter.text():
                 self.show_content()
                 self.pane.stop()
-                self.pane.area.empty("search", "No run fits", words)
+                self.pane.area.empty("search", "No run fits", text)
             else:
-                self.show_no_run(words)
+                self.show_no_run(text)
             return
         self.show_content()
         self.tab_question.setText(self.chart.question)

@@ -68,25 +68,25 @@ class Sentences(QObject):
         if self._kept is not None and self._kept[0] == key:
             done(self._kept[1])
             return
-        found: dict[int, tuple[Rows, ...] | str] = {}
+        arrays_of: dict[int, tuple[Rows, ...] | str] = {}
 
-        def take(place: int, arrays: tuple[Rows, ...] | str) -> None:
-            found[place] = arrays
-            if len(found) < len(request.targets):
+        def take(index: int, arrays: tuple[Rows, ...] | str) -> None:
+            arrays_of[index] = arrays
+            if len(arrays_of) < len(request.targets):
                 return
-            each = [found[number] for number in range(len(found))]
-            parts = (tuple(one if isinstance(one, str) else one[part] for one in each) for part in (0, 1))
+            each = [arrays_of[number] for number in range(len(arrays_of))]
+            parts = (tuple(rows if isinstance(rows, str) else rows[part] for rows in each) for part in (0, 1))
             every = EmbeddedSentences(next(parts), next(parts) if placement else ())
-            self._kept = None if any(isinstance(one, str) for one in each) else (key, every)
+            self._kept = None if any(isinstance(rows, str) for rows in each) else (key, every)
             done(every)
 
-        def read(place: int, *files: str) -> None:
+        def read(index: int, *files: str) -> None:
             # Never skipped in favor of a newer one: reading takes the answer's file away.
             self._context.background.run(
                 self,
                 lambda: tuple(tuple(map(tuple, take_vectors(file).tolist())) for file in files),
-                done=partial(take, place),
-                failed=lambda error: take(place, reason_words(error)),
+                done=partial(take, index),
+                failed=lambda error: take(index, reason_words(error)),
                 key=f"vectors {files[0]}",
             )
 
@@ -104,8 +104,8 @@ class Sentences(QObject):
                 progress,
             )
 
-        for place, target in enumerate(request.targets):
-            self.ask(Side(place, int(target.run), target.step), where, texts, embedded, partial(take, place))
+        for index, target in enumerate(request.targets):
+            self.ask(Side(index, int(target.run), target.step), where, texts, embedded, partial(take, index))
 
     def forget(self) -> None:
         """Invalidate the cache, because there may be a new checkpoint."""
@@ -181,8 +181,8 @@ class Sentences(QObject):
 
     def cancel_all(self) -> None:
         """Drop all pending results."""
-        for place in {*self._open, *self._choosing}:
-            self.cancel(place)
+        for index in {*self._open, *self._choosing}:
+            self.cancel(index)
 
     def cancel(self, index: int) -> None:
         """Drop this run's pending result."""
@@ -204,6 +204,6 @@ def at_its_step(workspace: Workspace, side: Side, where: Mapping[str, str | None
 
 def take_vectors(file: str) -> np.ndarray:
     """Read a result's vectors and delete its file. For a background thread."""
-    vectors, place = load_npy(file), Path(file)
-    confined.remove(place.parent, place.name)
+    vectors, path = load_npy(file), Path(file)
+    confined.remove(path.parent, path.name)
     return vectors

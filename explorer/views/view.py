@@ -191,8 +191,8 @@ class View(QWidget):
         elif self.context.jobs.runs:
             self.show_empty(self.icon, "No run chosen", text or f"{CHOOSE_RUNS} {self.when_chosen}")
         else:
-            words = "The demo trains CLIP, CLOOB and two objectives between them; what they learn then appears here."
-            self.show_empty(self.icon, "No run yet", words, self._demo)
+            hint = "The demo trains CLIP, CLOOB and two objectives between them; what they learn then appears here."
+            self.show_empty(self.icon, "No run yet", hint, self._demo)
 
     def show_content(self) -> None:
         """Show the content."""
@@ -215,20 +215,20 @@ class View(QWidget):
         # What it does not need is left to the words on progress.
         question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         theme.set_role(question, "secondary")
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        words.addWidget(title)
-        words.addWidget(question)
+        texts = QVBoxLayout()
+        texts.setSpacing(2)
+        texts.addWidget(title)
+        texts.addWidget(question)
         self.header.setSpacing(theme.SPACE)
-        self.header.addLayout(words)
+        self.header.addLayout(texts)
         self.header.addWidget(self.job_slot, 1)
         self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
         self.header.addWidget(self._export_button())
         self.header.addWidget(self._tool("method", "circle-help", "Method", self.method_asked.emit))
         return self.header
 
-    def _tool(self, name: str, icon: str, words: str, clicked: Callable[[], object]) -> QToolButton:
-        button = QToolButton(objectName=f"{self.objectName()}-{name}", toolTip=words, accessibleName=words)
+    def _tool(self, name: str, icon: str, label: str, clicked: Callable[[], object]) -> QToolButton:
+        button = QToolButton(objectName=f"{self.objectName()}-{name}", toolTip=label, accessibleName=label)
         theme.keep_icon(button, icon, 16, "secondary")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(clicked)
@@ -237,8 +237,8 @@ class View(QWidget):
     def _export_button(self) -> QToolButton:
         button = self._tool("export", "download", "Export figure or data", lambda: None)
         menu = QMenu(button)
-        for suffix, words in self.exports:
-            action = menu.addAction(words)
+        for suffix, label in self.exports:
+            action = menu.addAction(label)
             action.setObjectName(f"{self.objectName()}-export-{suffix}")
             action.triggered.connect(lambda _=False, s=suffix: self.export_asked.emit(s))
         menu.aboutToShow.connect(lambda: self._allow_export(menu))
@@ -257,23 +257,23 @@ def reason_of(failure: Failure) -> Exception | str:
     return RuntimeError(failure.message) if failure.kind == "bug" else f"{failure.message} {failure.next}".strip()
 
 
-def side_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
+def side_words(selection: Selection, indices: Iterable[int] = (0, 1)) -> list[str]:
     """Return the snapshots at these places (0 is A) as command arguments: the runs, and the step of each."""
-    shown = {*places}
-    runs = dict.fromkeys(str(side.run) for side in selection.sides if side.place in shown)
-    return ["--runs", *runs, *step_words(selection, shown)]
+    chosen = {*indices}
+    runs = dict.fromkeys(str(side.run) for side in selection.sides if side.place in chosen)
+    return ["--runs", *runs, *step_words(selection, chosen)]
 
 
-def step_words(selection: Selection, places: Iterable[int] = (0, 1)) -> list[str]:
+def step_words(selection: Selection, indices: Iterable[int] = (0, 1)) -> list[str]:
     """Return the selected steps as command arguments: one if they are the same."""
-    shown = {*places}
-    return steps_in_words([side.step for side in selection.sides if side.place in shown])
+    chosen = {*indices}
+    return steps_in_words([side.step for side in selection.sides if side.place in chosen])
 
 
 def steps_in_words(steps: Sequence[int | None]) -> list[str]:
     """Return the steps (None: the last) as command arguments: one if they are the same, none if all are the last."""
-    shown = steps[:1] if len({*steps}) == 1 else steps
-    return [] if {*steps} <= {None} else ["--step", *("last" if step is None else str(step) for step in shown)]
+    distinct = steps[:1] if len({*steps}) == 1 else steps
+    return [] if {*steps} <= {None} else ["--step", *("last" if step is None else str(step) for step in distinct)]
 
 
 def hairline() -> QFrame:

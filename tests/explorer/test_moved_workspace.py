@@ -46,7 +46,7 @@ def test_pictures_are_found_after_a_move(qtbot, make_context, moved: int, tmp_pa
     items = read_snapshot(context.workspace.results.snapshots(moved)[-1].folder).items
     assert all(path.startswith(f"{tmp_path / 'workspace'}/data/") for path in items.path)
     pictures = Pictures(context.background)
-    table = PairTable(pictures, name="moved", words="Pairs")
+    table = PairTable(pictures, name="moved", label="Pairs")
     qtbot.addWidget(table)
     table.resize(600, 400)
     table.pairs.show(items, np.arange(len(items)), [])

@@ -31,15 +31,15 @@ SHORT = {
 }
 
 
-def columns_of(found: Changes) -> list[Numbers]:
+def columns_of(changes: Changes) -> list[Numbers]:
     """Return the table's number columns."""
     made = []
     for key in SHOWN:
-        if key in found.values:
+        if key in changes.values:
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
             names = ("differs", "same") if key == "verdict" else ()
-            made.append(Numbers(key, SHORT[key], hint, found.values[key], about.digits, about.signed, names))
+            made.append(Numbers(key, SHORT[key], hint, changes.values[key], about.digits, about.signed, names))
     return made
 
 

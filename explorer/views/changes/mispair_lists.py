@@ -41,12 +41,12 @@ class MispairLists(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, theme.INSIDE, 0, 0)
         row.setSpacing(theme.BETWEEN)
-        for key, words, _hint in HEADS:
-            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", words=words, edge=88, lines=3)
+        for key, heading, _hint in HEADS:
+            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", label=heading, edge=88, lines=3)
             count = QLabel(wordWrap=True)
             count.setTextFormat(Qt.TextFormat.PlainText)
             theme.set_role(count, "small")
-            title = QLabel(words)
+            title = QLabel(heading)
             theme.set_role(title, "strong")
             head = QHBoxLayout()
             head.setSpacing(theme.SPACE)
@@ -65,23 +65,23 @@ class MispairLists(QWidget):
             tiles.chosen.connect(lambda pairs, key=key: self._announce(key, pairs))
             tiles.hovered.connect(self.hovered)
 
-    def show_mispairs(self, changes: Changes, found: Mispairs | None) -> None:
+    def show_mispairs(self, changes: Changes, mispairs: Mispairs | None) -> None:
         """Show the mispairs; nothing if a run has only one modality."""
         for key, _words, hint in HEADS:
-            if found is None:
+            if mispairs is None:
                 self.lists[key].show_tiles([])
                 self.counts[key].setText("Ranks of pairs need images and texts of both runs." if key == "both" else "")
                 continue
-            places = getattr(found, key)
-            shown = f", the first {MOST} shown" if len(places) > MOST else ""
-            chance = f"; {found.expected:.1f} by chance" if key == "both" else ""
-            pairs = "" if len(places) == found.pictures[key] else f" · {len(places):,} pairs"
+            indices = getattr(mispairs, key)
+            limit = f", the first {MOST} shown" if len(indices) > MOST else ""
+            chance = f"; {mispairs.expected:.1f} by chance" if key == "both" else ""
+            pairs = "" if len(indices) == mispairs.pictures[key] else f" · {len(indices):,} pairs"
             self.counts[key].setText(
-                f"{found.pictures[key]:,} of {changes.units.count('picture'):,} pictures{pairs}{shown}{chance} · "
+                f"{mispairs.pictures[key]:,} of {changes.units.count('picture'):,} pictures{pairs}{limit}{chance} · "
                 f"{hint} · image / text rank"
             )
-            self.counts[key].setToolTip(f"Of the worst {100 * found.share:g} % of each run's pairs")
-            self.lists[key].show_tiles([_tile(changes, int(place)) for place in places[:MOST]])
+            self.counts[key].setToolTip(f"Of the worst {100 * mispairs.share:g} % of each run's pairs")
+            self.lists[key].show_tiles([_tile(changes, int(index)) for index in indices[:MOST]])
 
     def mark(self, pairs: Iterable[int]) -> None:
         """Show these pairs as selected."""
@@ -96,10 +96,10 @@ class MispairLists(QWidget):
         self.chosen.emit(pairs)
 
 
-def _tile(changes: Changes, place: int) -> PairTile:
-    pair, values = int(changes.rows[place]), changes.values
+def _tile(changes: Changes, index: int) -> PairTile:
+    pair, values = int(changes.rows[index]), changes.values
     ranks = "\n".join(
-        f"{side.upper()} {values[f'image_rank_{side}'][place]:,.0f} / {values[f'text_rank_{side}'][place]:,.0f}"
+        f"{side.upper()} {values[f'image_rank_{side}'][index]:,.0f} / {values[f'text_rank_{side}'][index]:,.0f}"
         for side in "ab"
     )
     return PairTile(pair, changes.items.path[pair], changes.items.caption[pair], ranks)

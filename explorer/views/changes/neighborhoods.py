@@ -24,7 +24,7 @@ class Neighborhoods(QWidget):
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
         self.rows = tuple(
-            Tiles(pictures, name=f"changes-near-{x.lower()}", words=f"Nearest in {x}", edge=64, lines=1, one_row=True)
+            Tiles(pictures, name=f"changes-near-{x.lower()}", label=f"Nearest in {x}", edge=64, lines=1, one_row=True)
             for x in "AB"
         )
         column = QVBoxLayout(self)
@@ -44,42 +44,42 @@ class Neighborhoods(QWidget):
             column.addLayout(line)
         self.show_pair(None, -1)
 
-    def show_pair(self, found: Changes | None, place: int, *, first: bool = False) -> None:
-        """Show the neighbors of the pair at `place` of the comparison.
+    def show_pair(self, changes: Changes | None, index: int, *, first: bool = False) -> None:
+        """Show the neighbors of the pair at `index` of the comparison.
 
         Args:
-            found: The comparison.
-            place: Of the pair; below 0 for none.
+            changes: The comparison.
+            index: Of the pair; below 0 for none.
             first: Nothing is selected, and it is the first one of the table.
         """
-        is_chosen = found is not None and 0 <= place < found.n
+        is_chosen = changes is not None and 0 <= index < changes.n
         for badge in self._badges:
             badge.setVisible(is_chosen)
-        if found is None or not is_chosen:
+        if changes is None or not is_chosen:
             self.title.setText("Select a pair to see its nearest neighbors in A and in B")
             self.note.setText("")
             for row in self.rows:
                 row.show_tiles([])
             return
-        near = (found.neighbors_a[place], found.neighbors_b[place])
+        near = (changes.neighbors_a[index], changes.neighbors_b[index])
         shared = np.intersect1d(*near)
-        pair = int(found.rows[place])
-        words = found.items.caption[pair] or found.items.path[pair]
-        self.title.setText(f"First of the table: {words}" if first else words)
-        parts = [f"{len(shared)} of {found.k} nearest {found.modality}s shared"]
-        if "image_rank_a" in found.values:
-            ranks = [f"{found.values[f'image_rank_{side}'][place]:,.0f}" for side in "ab"]
+        pair = int(changes.rows[index])
+        caption = changes.items.caption[pair] or changes.items.path[pair]
+        self.title.setText(f"First of the table: {caption}" if first else caption)
+        parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared"]
+        if "image_rank_a" in changes.values:
+            ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]
             parts.append(f"caption rank {ranks[0]} → {ranks[1]}")
-        if len(found.classes) and found.verdict_a[place] >= 0:
-            names = [found.classes[int(side[place])] for side in (found.verdict_a, found.verdict_b)]
+        if len(changes.classes) and changes.verdict_a[index] >= 0:
+            names = [changes.classes[int(side[index])] for side in (changes.verdict_a, changes.verdict_b)]
             parts.append(
                 f"predicted as {names[0]}" if names[0] == names[1] else f"predicted as {names[0]} → {names[1]}"
             )
         self.note.setText(" · ".join(parts))
         self.note.setToolTip(MEASURES["overlap"].hint)
-        for row, places in zip(self.rows, near, strict=True):
-            row.show_tiles([self._tile(found, int(p), bool(np.isin(p, shared))) for p in places])
+        for row, neighbors in zip(self.rows, near, strict=True):
+            row.show_tiles([self._tile(changes, int(p), bool(np.isin(p, shared))) for p in neighbors])
 
-    def _tile(self, found: Changes, pair: int, shared: bool) -> PairTile:
-        items = found.items
+    def _tile(self, changes: Changes, pair: int, shared: bool) -> PairTile:
+        items = changes.items
         return PairTile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)

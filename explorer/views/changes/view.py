@@ -54,7 +54,7 @@ class ChangesView(View):
         theme.set_role(self.note, "small")
         self.suite = Picker(name="changes-suite", words="Class prompts for the predictions", width=206)
         yield
-        self.table = PairTable(self.pictures, name="changes-table", words="Pairs that differ between A and B")
+        self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)
         yield
         self.compared = Compared(context, self.pictures)
@@ -66,7 +66,7 @@ class ChangesView(View):
         self._lay_out()
         yield
         self._connect()
-        self._actions = [self._tab_action(place) for place in range(self.tabs.count())]
+        self._actions = [self._tab_action(tab) for tab in range(self.tabs.count())]
 
     # -- what the window asks ----------------------------------------------------------------------------------
 
@@ -134,18 +134,18 @@ class ChangesView(View):
         return Request((Target(run_a, chosen[0]), Target(run_b, chosen[1])), **of_split(selection.dataset))
 
     def _show(self) -> None:
-        self._shown = found = self.compared.found
-        if found is None:
+        self._shown = changes = self.compared.found
+        if changes is None:
             return
         self._show_suites()
-        columns = columns_of(found)
+        columns = columns_of(changes)
         for area in self.areas:
             area.ready()  # first: what is sorted marks and shows the selected pair, and a hidden table cannot scroll
-        self.table.pairs.show(found.items, found.rows, columns)
+        self.table.pairs.show(changes.items, changes.rows, columns)
         if self.table.horizontalHeader().sortIndicatorSection() < 0:
-            place = next((i for i, column in enumerate(columns) if column.key == "overlap"), 0)
-            self.table.sortByColumn(len(self.table.pairs.FIXED) + place, Qt.SortOrder.AscendingOrder)
-        self.mispairs.show_mispairs(found, self.compared.mispairs)
+            column_index = next((i for i, column in enumerate(columns) if column.key == "overlap"), 0)
+            self.table.sortByColumn(len(self.table.pairs.FIXED) + column_index, Qt.SortOrder.AscendingOrder)
+        self.mispairs.show_mispairs(changes, self.compared.mispairs)
         self._mark()
 
     def _pick_suite(self, suite: str) -> None:
@@ -205,19 +205,19 @@ class ChangesView(View):
         if self._shown is None:
             return
         pairs = self.context.selection.pairs
-        places = np.flatnonzero(np.isin(self._shown.rows, pairs))
+        indices = np.flatnonzero(np.isin(self._shown.rows, pairs))
         self.table.mark(pairs)
         self.compared.pane.panel.mark(pairs)
         self.mispairs.mark(pairs)
-        self._show_neighbors(places)
+        self._show_neighbors(indices)
 
-    def _show_neighbors(self, places: np.ndarray) -> None:
+    def _show_neighbors(self, indices: np.ndarray) -> None:
         current = self.table.currentIndex()
-        place = int(places[0]) if len(places) else -1
-        if current.isValid() and self.table.pairs.place_at(current.row()) in places:
-            place = self.table.pairs.place_at(current.row())
-        first = place < 0 and self.table.pairs.rowCount() > 0
-        self.neighborhoods.show_pair(self._shown, self.table.pairs.place_at(0) if first else place, first=first)
+        index = int(indices[0]) if len(indices) else -1
+        if current.isValid() and self.table.pairs.place_at(current.row()) in indices:
+            index = self.table.pairs.place_at(current.row())
+        first = index < 0 and self.table.pairs.rowCount() > 0
+        self.neighborhoods.show_pair(self._shown, self.table.pairs.place_at(0) if first else index, first=first)
 
     def _on_snapshots(self, run: int) -> None:
         if self.isVisible() and run in self.context.selection.runs:
@@ -229,7 +229,7 @@ class ChangesView(View):
         targets = self.compared.request.targets
         if not targets or any(picker.key is None for picker in self.pickers):
             return
-        first, second = ((int(one.run), picker.key) for one, picker in zip(targets, self.pickers, strict=True))
+        first, second = ((int(target.run), picker.key) for target, picker in zip(targets, self.pickers, strict=True))
         self.context.selection.select_snapshots(first, second)
 
     def _show_pickers(self, request: Request) -> None:
@@ -242,9 +242,9 @@ class ChangesView(View):
         for picker, other in zip(self.pickers, reversed(self.pickers), strict=True):
             picker.tell_apart(other.currentText())
 
-    def _tab_action(self, place: int) -> QAction:
-        action = QAction(f"Show {self.tabs.tabText(place).lower()}", self, objectName=f"changes-go-{TABS[place]}")
-        action.triggered.connect(lambda: self.tabs.setCurrentIndex(place))
+    def _tab_action(self, tab: int) -> QAction:
+        action = QAction(f"Show {self.tabs.tabText(tab).lower()}", self, objectName=f"changes-go-{TABS[tab]}")
+        action.triggered.connect(lambda: self.tabs.setCurrentIndex(tab))
         return action
 
     def _on_tab(self) -> None:
@@ -291,13 +291,13 @@ class ChangesView(View):
         pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)
         self.areas = (StateArea(pairs), StateArea(self.mispairs))
-        for widget, words in (
+        for widget, label in (
             (self.areas[0], "Pairs"),
             (self.compared, "A against B"),
             (self.areas[1], "Mispairs"),
             (self.wholes, "Representation similarity"),
         ):
-            self.tabs.addTab(widget, words)
+            self.tabs.addTab(widget, label)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
         self.body.addWidget(bar)

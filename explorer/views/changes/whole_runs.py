@@ -35,5 +35,5 @@ class WholeRuns(ChartTab):
         return Request(tuple(Target(run) for run in runs), request.dataset, request.split)
 
     def _choose(self, row: int, column: int) -> None:
-        spaces = [self.data.spaces[place] for place in sorted((column, row))]
+        spaces = [self.data.spaces[index] for index in sorted((column, row))]
         self.chosen.emit(*((space.run, space.step) for space in spaces))

@@ -70,14 +70,14 @@ class Questions(QWidget):
         chosen = self.suite
         while self.suites.count() > 2:
             self.suites.removeItem(1)
-        for place, name in enumerate(names, 1):
-            self.suites.insertItem(place, name.capitalize(), name)
+        for index, name in enumerate(names, 1):
+            self.suites.insertItem(index, name.capitalize(), name)
         self.choose(chosen)
 
     def choose(self, suite: str) -> None:
         """Show a suite as selected without requesting its texts; an unknown one counts as the user's own."""
-        place = self.suites.findData(suite)
-        self.suites.setCurrentIndex(place if place >= 0 else self.suites.findData(OWN))
+        index = self.suites.findData(suite)
+        self.suites.setCurrentIndex(index if index >= 0 else self.suites.findData(OWN))
 
     def fill(self, suite: PromptSuite) -> None:
         """Set the labels and templates of a suite and announce them."""
@@ -145,8 +145,8 @@ class Questions(QWidget):
         column.addWidget(hint)
 
 
-def _editor(name: str, words: str) -> QPlainTextEdit:
-    edit = QPlainTextEdit(objectName=name, accessibleName=words, placeholderText=f"{words}.")
+def _editor(name: str, label: str) -> QPlainTextEdit:
+    edit = QPlainTextEdit(objectName=name, accessibleName=label, placeholderText=f"{label}.")
     edit.setTabChangesFocus(True)
     # A dropped image belongs to the view, not into the text as its address.
     edit.setAcceptDrops(False)

@@ -57,7 +57,7 @@ class ImagePreview(QWidget):
         self.picture.show_picture(self._thumbnail_of(path) if path else None)
         self.caption.setText("")
         if path:
-            self._background.run(self, read_preview, path, done=lambda found: self._keep(path, *found), key="preview")
+            self._background.run(self, read_preview, path, done=lambda read: self._keep(path, *read), key="preview")
 
     def _keep(self, path: str, image: QImage | None, caption: str) -> None:
         self._known[path] = (QPixmap.fromImage(image) if image is not None else None, caption)

@@ -96,21 +96,21 @@ class ClassifyQuery(QObject):
         """The current request."""
         return self._wanted
 
-    def want(self, images: Sequence[str], wanted: ClassifyRequest) -> None:
+    def want(self, images: Sequence[str], request: ClassifyRequest) -> None:
         """Request what is not yet known of `images`, in order; cancel what is no longer needed."""
-        if wanted != self._wanted:
+        if request != self._wanted:
             self._cancel()
             self._old |= self._known
             self._known.clear()
             self._trouble.clear()
             self._prepared.clear()
             self._gone.clear()
-            self._wanted = wanted
+            self._wanted = request
         self._images = tuple(images)
         self._old = {key: value for key, value in self._old.items() if key[0] in self._images}
         self._known = {key: value for key, value in self._known.items() if key[0] in self._images}
         self._unreadable = {path: why for path, why in self._unreadable.items() if path in self._images}
-        for model in wanted.models:
+        for model in request.models:
             self._next(model)
         self.changed.emit()
 
@@ -135,7 +135,7 @@ class ClassifyQuery(QObject):
 
     def is_stale(self, path: str) -> bool:
         """Return whether the known prediction of the image belongs to an earlier request."""
-        return any((path, one) in self._old and (path, one) not in self._known for one in self._wanted.models)
+        return any((path, model) in self._old and (path, model) not in self._known for model in self._wanted.models)
 
     def problem(self, path: str) -> str:
         """Return why the image cannot be read; empty if it can, as far as known."""
@@ -155,8 +155,8 @@ class ClassifyQuery(QObject):
 
     def _next(self, model: Model) -> None:
         missing = self._missing(model)
-        wanted = self._wanted
-        if model in self._open or model in self._trouble or not (wanted.labels and wanted.templates):
+        request = self._wanted
+        if model in self._open or model in self._trouble or not (request.labels and request.templates):
             return
         if not missing and (self._images or model in self._prepared):
             return
@@ -164,7 +164,7 @@ class ClassifyQuery(QObject):
         # are embedded already when it is dropped.
         chosen = missing[:1] if missing and missing[0] == self._images[0] else missing[:AT_ONCE]
         self._prepared.add(model)
-        about = {"images": tuple(chosen), "labels": wanted.labels, "templates": wanted.templates}
+        about = {"images": tuple(chosen), "labels": request.labels, "templates": request.templates}
         question = Classify(runs=(model[0],), step=self.answering(*model), **about)
         self._open[model] = self._client.ask(
             question,
@@ -209,9 +209,9 @@ class ClassifyQuery(QObject):
         self.changed.emit()
 
     def _is_wanted(self, model: Model, question: Classify) -> bool:
-        wanted = self._wanted
-        same = (question.labels, question.templates) == (wanted.labels, wanted.templates)
-        return model in self._open and model in wanted.models and same
+        request = self._wanted
+        same = (question.labels, question.templates) == (request.labels, request.templates)
+        return model in self._open and model in request.models and same
 
     def _cancel(self) -> None:
         for number in self._open.values():

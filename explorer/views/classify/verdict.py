@@ -30,18 +30,18 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> V
         predictions: Of run A and run B, or of the only run; None where one has not answered.
         names: Of the runs.
     """
-    said = [(place, p) for place, p in enumerate(predictions) if p is not None]
+    said = [(index, p) for index, p in enumerate(predictions) if p is not None]
     if not said:
         return None
     if any(prediction.shares == "none" for _, prediction in said):
-        each = "; ".join(f"{names[place]}: {prediction.words}" for place, prediction in said)
+        each = "; ".join(f"{names[index]}: {prediction.words}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     if len(said) < 2:
-        place, prediction = said[0]
-        return Verdict(f"{names[place]} predicts {prediction.label}")
+        index, prediction = said[0]
+        return Verdict(f"{names[index]} predicts {prediction.label}")
     if len({prediction.label for _, prediction in said}) == 1:
         return Verdict(f"Both predict {said[0][1].label}", True)
-    return Verdict(", ".join(f"{LETTERS[place]}: {prediction.label}" for place, prediction in said), False)
+    return Verdict(", ".join(f"{LETTERS[index]}: {prediction.label}" for index, prediction in said), False)
 
 
 def ranking(predictions: Sequence[Prediction | None]) -> list[int]:
@@ -50,4 +50,4 @@ def ranking(predictions: Sequence[Prediction | None]) -> list[int]:
     if not said or any(prediction.labels != said[0].labels for prediction in said):
         return []
     mean = sum(prediction.probabilities for prediction in said) / len(said)
-    return sorted(range(len(said[0].labels)), key=lambda place: -mean[place])
+    return sorted(range(len(said[0].labels)), key=lambda index: -mean[index])

@@ -113,12 +113,12 @@ class ClassifyView(View):
         current = self.strip.current or paths[0]
         images = [current, *[path for path in paths if path != current]][:EXPORTED]
         suite = catalog.prompt_suites().get(questions.suite)
-        words = ["--labels", *questions.labels, "--templates", *questions.templates]
+        classes = ["--labels", *questions.labels, "--templates", *questions.templates]
         if suite and (suite.classes, suite.templates) == (questions.labels, questions.templates):
-            words = ["--suite", suite.name]
+            classes = ["--suite", suite.name]
         runs = dict.fromkeys(str(side.run) for side in sides)
         steps = [self.asking.answering(side.run, side.step) for side in sides]
-        return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *words]
+        return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *classes]
 
     def details(self) -> QWidget | None:
         """Return the panel of labels and templates; None while there is no run to ask."""
@@ -174,10 +174,10 @@ class ClassifyView(View):
 
     def _ask(self) -> None:
         models = tuple((side.run, side.step) for side in self.context.selection.sides)
-        wanted = ClassifyRequest(models, self.questions.labels, self.questions.templates)
+        request = ClassifyRequest(models, self.questions.labels, self.questions.templates)
         current, paths = self._look_first or self.strip.current, self._paths
         first = [current] if current in paths else []
-        self.asking.want([*first, *[path for path in paths if path != current]], wanted)
+        self.asking.want([*first, *[path for path in paths if path != current]], request)
 
     def _show_strip(self, changed: Sequence[str] | None = None) -> None:
         paths = self._paths
@@ -198,21 +198,21 @@ class ClassifyView(View):
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
-        found = verdict(said, [*map(self._name, sides)])
-        mark = {True: "good", False: "warn", None: ""}[found.agree if found else None]
-        tip = "\n".join([Path(path).name, problem or (found.words if found else "")]).strip()
+        outcome = verdict(said, [*map(self._name, sides)])
+        mark = {True: "good", False: "warn", None: ""}[outcome.agree if outcome else None]
+        tip = "\n".join([Path(path).name, problem or (outcome.words if outcome else "")]).strip()
         return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
 
     def _summary(self, items: Sequence[StripItem]) -> str:
         n = len(items)
-        words = [f"{n:,} image{'' if n == 1 else 's'}"]
+        parts = [f"{n:,} image{'' if n == 1 else 's'}"]
         judged = sum(bool(item.mark) for item in items)
         if judged:
             agree = sum(item.mark == "good" for item in items)
-            words.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
+            parts.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
         if broken := sum(bool(item.problem) for item in items):
-            words.append(f"{broken:,} could not be read")
-        return " · ".join(word for word in words if word)
+            parts.append(f"{broken:,} could not be read")
+        return " · ".join(word for word in parts if word)
 
     def _show_current(self) -> None:
         path = self.strip.current
@@ -223,7 +223,7 @@ class ClassifyView(View):
         said = self._said(path)
         order = ranking(said)
         first = next((prediction for prediction in said if prediction is not None), None)
-        names = [first.labels[place] for place in order] if first else []
+        names = [first.labels[index] for index in order] if first else []
         broken = bool(self.asking.problem(path))
         sides = self.context.selection.sides
         columns = [] if broken else [self._column(side, p, order) for side, p in zip(sides, said, strict=True)]
@@ -234,7 +234,7 @@ class ClassifyView(View):
         return [self.asking.prediction(path, side.run, side.step) for side in self.context.selection.sides]
 
     def _column(self, side: Side, prediction: Prediction | None, order: Sequence[int]) -> BarColumn:
-        shares = tuple(float(prediction.probabilities[place]) for place in order) if prediction else ()
+        shares = tuple(float(prediction.probabilities[index]) for index in order) if prediction else ()
         alone = prediction is not None and prediction.shares == "none"
         if prediction and alone:
             shares = (max(0.0, float(prediction.cosines[0])),)
@@ -250,20 +250,20 @@ class ClassifyView(View):
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
-        found = verdict(said, [*map(self._name, sides)])
+        outcome = verdict(said, [*map(self._name, sides)])
         if problem := self.asking.problem(path):
             self._show_message("triangle-alert", "bad", problem)
         elif not sides:
-            there = bool(self.context.jobs.runs)
-            words = "Choose run A and run B above." if there else "No run yet: start the demo runs in Runs (Ctrl+1)."
-            self._show_message("info", "secondary", words)
+            has_runs = bool(self.context.jobs.runs)
+            text = "Choose run A and run B above." if has_runs else "No run yet: start the demo runs in Runs (Ctrl+1)."
+            self._show_message("info", "secondary", text)
         elif not self._has_words:
             self._show_message("info", "secondary", self._missing_words())
-        elif found is not None:
+        elif outcome is not None:
             sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
-                found.agree
+                outcome.agree
             ]
-            self._show_message(sign, role, found.words)
+            self._show_message(sign, role, outcome.words)
         elif self.asking.waiting:
             state = self.context.client.state("models")
             self._show_message(
@@ -279,18 +279,18 @@ class ClassifyView(View):
             return self._no_labels or "Reading the labels of run A's data…"
         return "Waiting for labels: enter them, and a template, in the panel at the right."
 
-    def _show_message(self, sign: str, role: str, words: str) -> None:
+    def _show_message(self, sign: str, role: str, text: str) -> None:
         self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
-        self._verdict_sign.setVisible(bool(words))
-        self._verdict.setText(words)
+        self._verdict_sign.setVisible(bool(text))
+        self._verdict.setText(text)
         self._sign_now = sign, role
 
     # -- words and runs ----------------------------------------------------------------------------------------
 
     def _fill_from_run(self) -> None:
         if (run := self.context.selection.run_a) is not None:
-            asked = choice_suite, self.context.workspace, run
-            self.context.background.run(self, *asked, done=self._fill, failed=self._unfilled, key="suite")
+            arguments = choice_suite, self.context.workspace, run
+            self.context.background.run(self, *arguments, done=self._fill, failed=self._unfilled, key="suite")
 
     def _fill(self, suite: PromptSuite | None) -> None:
         if self.questions.suite != OF_THE_RUN:
@@ -412,9 +412,9 @@ class ClassifyView(View):
         column.addWidget(self.bars, 1)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="classifySplitter")
         self.splitter.setChildrenCollapsible(False)
-        for place, (part, stretch) in enumerate(((self.sight, 2), (right, 3))):
+        for index, (part, stretch) in enumerate(((self.sight, 2), (right, 3))):
             self.splitter.addWidget(part)
-            self.splitter.setStretchFactor(place, stretch)
+            self.splitter.setStretchFactor(index, stretch)
         self.splitter.restoreState(self.context.settings.state("classify/splitter"))
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())

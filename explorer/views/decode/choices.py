@@ -24,33 +24,33 @@ def decoder_of(runs: Sequence[RunRow], run: int) -> RunRow | None:
 
 def decoders_of(runs: Sequence[RunRow], chosen: Sequence[int]) -> list[RunRow | None]:
     """Return a decoder of each of one or two runs: of two the newest that are alike, or else the newest."""
-    found = [_all_of(runs, run) for run in chosen]
-    if len(found) == 2:
-        for one, other in product(*found):
-            if alike(one, other):
-                return [one, other]
-    return [next(iter(one), None) for one in found]
+    candidates = [_all_of(runs, run) for run in chosen]
+    if len(candidates) == 2:
+        for first, other in product(*candidates):
+            if alike(first, other):
+                return [first, other]
+    return [next(iter(first), None) for first in candidates]
 
 
-def alike(one: RunRow, other: RunRow) -> bool:
+def alike(decoder: RunRow, other: RunRow) -> bool:
     """Return whether two decoders were made alike, as far as their rows tell; only those compare."""
-    return (one.preset, one.total_steps) == (other.preset, other.total_steps)
+    return (decoder.preset, decoder.total_steps) == (other.preset, other.total_steps)
 
 
 def _all_of(runs: Sequence[RunRow], run: int) -> list[RunRow]:
     """Return the run itself if it is a decoder, else its decoders that made a step, newest first."""
-    own = next((row for row in runs if row.id == run), None)
-    if own is not None and own.objective == "decoder":
-        return [own]
-    found = [row for row in runs if row.objective == "decoder" and _decodes(row, own) and row.step > 0]
-    return sorted(found, key=lambda row: row.id, reverse=True)
+    source = next((row for row in runs if row.id == run), None)
+    if source is not None and source.objective == "decoder":
+        return [source]
+    decoders = [row for row in runs if row.objective == "decoder" and _decodes(row, source) and row.step > 0]
+    return sorted(decoders, key=lambda row: row.id, reverse=True)
 
 
 def in_the_making(runs: Sequence[RunRow], run: int) -> RunRow | None:
     """Return the newest decoder of the run that is to make its first step; None without one."""
-    own = next((row for row in runs if row.id == run), None)
+    source = next((row for row in runs if row.id == run), None)
     going = [row for row in runs if row.objective == "decoder" and row.step == 0 and row.status not in ENDED]
-    return max((row for row in going if _decodes(row, own)), key=lambda row: row.id, default=None)
+    return max((row for row in going if _decodes(row, source)), key=lambda row: row.id, default=None)
 
 
 def why_not(row: RunRow | None, look_only: bool) -> str:
@@ -64,6 +64,6 @@ def why_not(row: RunRow | None, look_only: bool) -> str:
     return "" if row.step or row.active else f"{row.name} has no checkpoint to decode yet: train it first."
 
 
-def _decodes(row: RunRow, own: RunRow | None) -> bool:
+def _decodes(row: RunRow, source_run: RunRow | None) -> bool:
     source = row.facts.get("decodes")
-    return isinstance(source, dict) and own is not None and source.get("run") == own.id
+    return isinstance(source, dict) and source_run is not None and source.get("run") == source_run.id

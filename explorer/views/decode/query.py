@@ -49,11 +49,11 @@ def chart_of(answer: dict[str, Any]) -> DecodedChart:
                 mean=pictures[0],
                 samples=pictures[1:],
                 spread=load_npy(answered["spread"]),
-                nearest=tuple(NearPicture(**one) for one in answered["nearest"]),
+                nearest=tuple(NearPicture(**entry) for entry in answered["nearest"]),
                 nearest_of=answered["nearest_of"],
                 recovered=float("nan") if answered["recovered"] is None else answered["recovered"],
                 recovered_of=answered["recovered_of"],
-                measured=tuple(MeasuredAttribute(**one) for one in answered["measured"]),
+                measured=tuple(MeasuredAttribute(**entry) for entry in answered["measured"]),
                 measured_of=answered["measured_of"],
             )
         )

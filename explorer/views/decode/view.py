@@ -72,7 +72,7 @@ class DecodeView(PictureQuestionView):
         yield
         self.controls = Controls(DecodeSettings, "decode")
         yield
-        self.rows = [DecodedRow(f"decode-{'ab'[place]}", place) for place in range(2)]
+        self.rows = [DecodedRow(f"decode-{'ab'[index]}", index) for index in range(2)]
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
         self._train = QAction("Train a decoder", self, objectName="decode-train")
         self._train.triggered.connect(lambda: self.context.jobs.start_decoders(self._without()))
@@ -119,8 +119,8 @@ class DecodeView(PictureQuestionView):
     def decoders(self) -> list[tuple[int, RunRow]]:
         """The decoders of A and B that there are, each with its place."""
         sides = self.context.selection.sides
-        found = decoders_of(self.context.jobs.runs, [side.run for side in sides])
-        return [(side.place, row) for side, row in zip(sides, found, strict=True) if row is not None]
+        rows = decoders_of(self.context.jobs.runs, [side.run for side in sides])
+        return [(side.place, row) for side, row in zip(sides, rows, strict=True) if row is not None]
 
     def repair_now(self) -> Act | None:
         decoders, jobs = self.decoders, self.context.jobs
@@ -156,28 +156,28 @@ class DecodeView(PictureQuestionView):
         text = " ".join(self.sentence.text().split())
         if not self.decoders or not (text or self._image):
             return None
-        wanted: DecodeSettings = self.controls.settings
+        settings: DecodeSettings = self.controls.settings
         paths = [str(path) for path in self.context.selection.queries]
-        second = next((path for path in paths if path != self._image), "") if wanted.share and not text else ""
+        second = next((path for path in paths if path != self._image), "") if settings.share and not text else ""
         before, after = (" ".join(line.text().split()) for line in (self.before, self.after))
-        differs = bool(before and after and wanted.strength)
-        along = wanted.move == "along"
-        moved = wanted.direction and (wanted.distance or not along)
+        differs = bool(before and after and settings.strength)
+        along = settings.move == "along"
+        moved = settings.direction and (settings.distance or not along)
         return Decode(
             runs=tuple(row.id for _, row in self.decoders),
             image="" if text else self._image,
             text=text,
-            prior=wanted.prior if text else "mlp",
+            prior=settings.prior if text else "mlp",
             steps=STEPS,
-            guidance=wanted.guidance,
+            guidance=settings.guidance,
             other=second,
-            share=wanted.share if second else 0.0,
+            share=settings.share if second else 0.0,
             before=before if differs else "",
             after=after if differs else "",
-            strength=wanted.strength if differs else 0.0,
-            direction=wanted.direction if moved else 0,
-            distance=wanted.distance if moved and along else None,
-            close_gap=wanted.close_gap and bool(text),
+            strength=settings.strength if differs else 0.0,
+            direction=settings.direction if moved else 0,
+            distance=settings.distance if moved and along else None,
+            close_gap=settings.close_gap and bool(text),
             noises=tuple(range(NOISES)),
         )
 
@@ -200,8 +200,8 @@ class DecodeView(PictureQuestionView):
 
     def _show_rows(self, chart: DecodedChart | None) -> None:
         decoders = self.decoders
-        for place, row in enumerate(self.rows):
-            at = next((at for at, (side, _) in enumerate(decoders) if side == place), None)
+        for index, row in enumerate(self.rows):
+            at = next((at for at, (side, _) in enumerate(decoders) if side == index), None)
             row.setVisible(at is not None)
             if at is None:
                 continue
@@ -220,8 +220,8 @@ class DecodeView(PictureQuestionView):
         jobs, chosen = self.context.jobs, self.context.selection.runs
         making = next(filter(None, (in_the_making(jobs.runs, run) for run in chosen)), None)
         if making is not None:
-            words = f"{making.name} is {making.status}. Pictures appear here after its first checkpoint."
-            self.show_empty(self.icon, "A decoder is on its way", words)
+            text = f"{making.name} is {making.status}. Pictures appear here after its first checkpoint."
+            self.show_empty(self.icon, "A decoder is on its way", text)
             return
         reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
         names = " and ".join(row.name if (row := jobs.run(run)) is not None else f"run {run}" for run in chosen)
@@ -244,8 +244,8 @@ class DecodeView(PictureQuestionView):
             return
         row, (_, like) = jobs.run(missing[0]), decoders[0]
         why = why_not(row, bool(self.context.workspace.look_only))
-        words = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
-        self.answer_area.partial(words, None if why else ("Train it", lambda: jobs.start_decoders(missing, like.id)))
+        text = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
+        self.answer_area.partial(text, None if why else ("Train it", lambda: jobs.start_decoders(missing, like.id)))
 
     # -- putting it together -----------------------------------------------------------------------------------
 
@@ -282,15 +282,15 @@ class DecodeView(PictureQuestionView):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
         column.addWidget(DecodedRows(self.rows), 1)
-        whole = QVBoxLayout()
-        whole.setSpacing(theme.INSIDE)
-        whole.addLayout(bar)
-        whole.addWidget(self.controls.controls["prior"])
-        whole.addWidget(self.status)
-        whole.addWidget(self.lay_in(panels), 1)
-        whole.addWidget(self.limits)
-        whole.addWidget(self.strip)
-        self.body.addLayout(whole, 1)
+        content = QVBoxLayout()
+        content.setSpacing(theme.INSIDE)
+        content.addLayout(bar)
+        content.addWidget(self.controls.controls["prior"])
+        content.addWidget(self.status)
+        content.addWidget(self.lay_in(panels), 1)
+        content.addWidget(self.limits)
+        content.addWidget(self.strip)
+        self.body.addLayout(content, 1)
         self._moves = self._moves_panel()
 
     def _moves_panel(self) -> QWidget:
@@ -350,9 +350,9 @@ class DecodedRows(QWidget):
             )
         )
         is_left = parts > 1 and left[0] > LARGER * above[0]
-        way = QBoxLayout.Direction.LeftToRight if is_left else QBoxLayout.Direction.TopToBottom
-        if self._box.direction() != way:
-            self._box.setDirection(way)
+        direction = QBoxLayout.Direction.LeftToRight if is_left else QBoxLayout.Direction.TopToBottom
+        if self._box.direction() != direction:
+            self._box.setDirection(direction)
         for row in rows:
             row.place_tiles(*(left if is_left else above))
 
@@ -360,18 +360,18 @@ class DecodedRows(QWidget):
 class DecodedRow(QWidget):
     """The pictures of one decoder in lines."""
 
-    def __init__(self, name: str, place: int) -> None:
+    def __init__(self, name: str, index: int) -> None:
         super().__init__()
         self.setObjectName(name)
-        self._place = place
+        self._place = index
         self.heading, self.facts = ElidedLabel(middle=True), _two_lines()
         theme.set_role(self.heading, "strong")
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]
         self._tiles = QWidget()
         self._labels = []
-        for words, box in zip(COLUMNS, self.boxes, strict=True):
+        for title, box in zip(COLUMNS, self.boxes, strict=True):
             box.setParent(self._tiles)
-            label = QLabel(words, self._tiles)
+            label = QLabel(title, self._tiles)
             theme.set_role(label, "small")
             self._labels.append(label)
         column = QVBoxLayout(self)
@@ -395,12 +395,12 @@ class DecodedRow(QWidget):
 
     def place_tiles(self, side: int, across: int) -> None:
         """Place all pictures, each below its words."""
-        words = self._words_px()
+        label_px = self._words_px()
         for number, (label, box) in enumerate(zip(self._labels, self.boxes, strict=True)):
             line, column = divmod(number, across)
-            left, top = column * (side + theme.SPACE), line * (side + words + theme.SPACE)
-            label.setGeometry(left, top, side, words - 2)
-            box.setGeometry(left, top + words, side, side)
+            left, top = column * (side + theme.SPACE), line * (side + label_px + theme.SPACE)
+            label.setGeometry(left, top, side, label_px - 2)
+            box.setGeometry(left, top + label_px, side, side)
 
     def _words_px(self) -> int:
         return self._labels[0].sizeHint().height() + 2
@@ -413,17 +413,17 @@ class DecodedRow(QWidget):
         self.heading.setText(f"{'AB'[self._place]}  {source.get('name', decoder.name)}")
         if run is None:
             self.facts.setText(f"by {decoder.name}, step {decoder.step:,}")
-            for words, box in zip(COLUMNS, self.boxes, strict=True):
-                box.show_pixels(None, f"{words}: not decoded yet")
+            for title, box in zip(COLUMNS, self.boxes, strict=True):
+                box.show_pixels(None, f"{title}: not decoded yet")
             return
         self.facts.setText(
             f"step {run.of_step:,}, by {run.name} (step {run.step:,}); not kept {run.not_kept:.1f} %; "
             f"nearest of {run.nearest_of:,}"
         )
         shade = np.rint(255 * np.clip(run.spread / WHITE, 0, 1)).astype(np.uint8)
-        shown = [original, run.mean, None, *run.samples, np.repeat(shade[:, :, None], 3, axis=2)]
-        for words, box, pixels in zip(COLUMNS, self.boxes, shown, strict=False):
-            box.show_pixels(pixels, f"{words}, decoded by {run.name}" if pixels is not None else words)
+        pictures = [original, run.mean, None, *run.samples, np.repeat(shade[:, :, None], 3, axis=2)]
+        for title, box, pixels in zip(COLUMNS, self.boxes, pictures, strict=False):
+            box.show_pixels(pixels, f"{title}, decoded by {run.name}" if pixels is not None else title)
         if run.nearest:
             near = run.nearest[0]
             self.boxes[2].show_pixmap(nearest, f"Nearest training picture, cosine {near.cosine:.3f}: {near.caption}")
@@ -439,7 +439,7 @@ def _two_lines() -> QLabel:
     return label
 
 
-def _line(name: str, words: str) -> QLineEdit:
-    line = QLineEdit(objectName=name, accessibleName=words, placeholderText=words, clearButtonEnabled=True)
+def _line(name: str, label: str) -> QLineEdit:
+    line = QLineEdit(objectName=name, accessibleName=label, placeholderText=label, clearButtonEnabled=True)
     line.setMaxLength(500)
     return line

@@ -34,9 +34,9 @@ class ConfusionPane(QWidget):
         self._found: list[Confusion | None] = [None, None]
         self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion matrix", width=160)
         self.maps = [GridMap() for _ in range(2)]
-        for letter, one in zip("ab", self.maps, strict=True):
-            one.setObjectName(f"evaluate-confusion-{letter}")
-            one.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
+        for letter, grid_map in zip("ab", self.maps, strict=True):
+            grid_map.setObjectName(f"evaluate-confusion-{letter}")
+            grid_map.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
         self.note = QLabel()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
@@ -46,18 +46,18 @@ class ConfusionPane(QWidget):
         self.strip.setAccessibleName("Images of the chosen cell")
         pictures.arrived.connect(self.strip.picture_arrived)
         self.tasks.picked.connect(lambda _task: self._show())
-        for place, one in enumerate(self.maps):
-            one.pointed.connect(lambda row, column, i=place: self._point(i, row, column))
-            one.cell_chosen.connect(lambda row, column, i=place: self.choose(i, row, column))
+        for index, grid_map in enumerate(self.maps):
+            grid_map.pointed.connect(lambda row, column, i=index: self._point(i, row, column))
+            grid_map.cell_chosen.connect(lambda row, column, i=index: self.choose(i, row, column))
         self._lay_out()
 
     def show_chart(self, chart: EvaluationChart | None) -> None:
         """Show the confusion matrices of the selected task, or of the first one."""
         self._chart = chart
-        there = [task for task in CONFUSED if chart and any(task in run.tasks for run in chart.runs)]
-        key = self.tasks.key if self.tasks.key in there else (there[0] if there else None)
-        self.tasks.show_choices([Choice(task, TASKS[task]) for task in there], key)
-        self.tasks.setVisible(bool(there))
+        tasks = [task for task in CONFUSED if chart and any(task in run.tasks for run in chart.runs)]
+        key = self.tasks.key if self.tasks.key in tasks else (tasks[0] if tasks else None)
+        self.tasks.show_choices([Choice(task, TASKS[task]) for task in tasks], key)
+        self.tasks.setVisible(bool(tasks))
         self.strip.show_items(())
         self.strip.hide()
         self._show()
@@ -69,15 +69,15 @@ class ConfusionPane(QWidget):
 
     def choose(self, index: int, row: int, column: int) -> None:
         """Show the images of one cell of run `index`."""
-        found, chart = self._found[index], self._chart
-        if found is None or chart is None:
+        confusion, chart = self._found[index], self._chart
+        if confusion is None or chart is None:
             return
         run = next(run for run in chart.runs if run.index == index)
-        paths = images_of_cell(run.tasks[self.task], found.numbers[row], found.numbers[column])
+        paths = images_of_cell(run.tasks[self.task], confusion.numbers[row], confusion.numbers[column])
         mark = "good" if row == column else "warn"
-        words = f"{found.classes[row]} → {found.classes[column]}"
+        text = f"{confusion.classes[row]} → {confusion.classes[column]}"
         items = [
-            StripItem(path, ((words, run_tone(index)),), mark, "", f"{path}\n{words}") for path in paths[:MOST_IMAGES]
+            StripItem(path, ((text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in paths[:MOST_IMAGES]
         ]
         self.strip.show_items(items)
         self.strip.setVisible(bool(items))
@@ -85,24 +85,24 @@ class ConfusionPane(QWidget):
         self._show_message(index, row, column, more)
 
     def _show(self) -> None:
-        for place in range(2):
-            run = next((r for r in self._chart.runs if r.index == place), None) if self._chart else None
+        for index in range(2):
+            run = next((r for r in self._chart.runs if r.index == index), None) if self._chart else None
             record = run.tasks.get(self.task) if run is not None and self.task else None
-            found = confusion_of(record) if record is not None else None
-            if found is not None and len(found.classes) > MOST_CLASSES:
-                self.heads[place].setText(f"{run.label}: {len(found.classes):,} classes are too many to draw.")
-                found = None
-            elif found is not None:
-                right = int(found.counts.trace())
-                n = int(found.counts.sum())
-                self.heads[place].setText(f"{run.label}: {100 * right / n:.1f} % right, n = {n:,}")
+            confusion = confusion_of(record) if record is not None else None
+            if confusion is not None and len(confusion.classes) > MOST_CLASSES:
+                self.heads[index].setText(f"{run.label}: {len(confusion.classes):,} classes are too many to draw.")
+                confusion = None
+            elif confusion is not None:
+                right = int(confusion.counts.trace())
+                n = int(confusion.counts.sum())
+                self.heads[index].setText(f"{run.label}: {100 * right / n:.1f} % right, n = {n:,}")
             else:
-                self.heads[place].setText(f"{run.label}: not measured" if run else "")
-            self._found[place] = found
-            for widget in (self.maps[place], self.heads[place], self._badges[place]):
+                self.heads[index].setText(f"{run.label}: not measured" if run else "")
+            self._found[index] = confusion
+            for widget in (self.maps[index], self.heads[index], self._badges[index]):
                 widget.setVisible(run is not None)
-            names, values = ((), np.zeros((0, 0))) if found is None else (found.classes, found.shares)
-            self.maps[place].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
+            names, values = ((), np.zeros((0, 0))) if confusion is None else (confusion.classes, confusion.shares)
+            self.maps[index].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
         self.note.setText(POINT)
         if self.task:
             self.area.ready()
@@ -114,17 +114,17 @@ class ConfusionPane(QWidget):
             self._show_message(index, row, column, "")
 
     def _show_message(self, index: int, row: int, column: int, more: str) -> None:
-        found = self._found[index]
-        if found is None:
+        confusion = self._found[index]
+        if confusion is None:
             return
-        count, share = int(found.counts[row, column]), 100 * float(found.shares[row, column])
-        of = int(found.counts[row].sum())
-        true, answer = found.classes[row], found.classes[column]
-        words = f"Run {'AB'[index]}: {true} predicted as {answer}: {count:,} of {of:,}"
-        self.note.setText(f"{words} ({share:.0f} %){more}" if of else words)
+        count, share = int(confusion.counts[row, column]), 100 * float(confusion.shares[row, column])
+        of = int(confusion.counts[row].sum())
+        true, answer = confusion.classes[row], confusion.classes[column]
+        text = f"Run {'AB'[index]}: {true} predicted as {answer}: {count:,} of {of:,}"
+        self.note.setText(f"{text} ({share:.0f} %){more}" if of else text)
 
     def _lay_out(self) -> None:
-        self._badges = [Badge("AB"[place], place) for place in range(2)]
+        self._badges = [Badge("AB"[index], index) for index in range(2)]
         bar = QHBoxLayout()
         bar.setSpacing(theme.SPACE)
         self.tasks.setMaximumWidth(220)
@@ -133,14 +133,14 @@ class ConfusionPane(QWidget):
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)
-        for place in range(2):
+        for index in range(2):
             head = QHBoxLayout()
             head.setSpacing(theme.SPACE)
-            head.addWidget(self._badges[place])
-            head.addWidget(self.heads[place], 1)
-            grid.addLayout(head, 0, place)
-            grid.addWidget(self.maps[place], 1, place)
-            grid.setColumnStretch(place, 1)
+            head.addWidget(self._badges[index])
+            head.addWidget(self.heads[index], 1)
+            grid.addLayout(head, 0, index)
+            grid.addWidget(self.maps[index], 1, index)
+            grid.setColumnStretch(index, 1)
         grid.setRowStretch(1, 1)
         content = QWidget()
         column = QVBoxLayout(content)
@@ -150,6 +150,6 @@ class ConfusionPane(QWidget):
         column.addLayout(grid, 1)
         column.addWidget(self.strip)
         self.area = StateArea(content)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.area)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.area)

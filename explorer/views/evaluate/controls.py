@@ -124,7 +124,7 @@ class EvaluateControls(QWidget):
         return Path(self.data.currentText().strip()).name
 
     def _kept(self) -> list[str]:
-        return [one for one in self._settings.value("evaluate/data", []) if isinstance(one, str)]
+        return [path for path in self._settings.value("evaluate/data", []) if isinstance(path, str)]
 
     def _task_actions(self) -> list[QAction]:
         return [action for action in self.task_menu.actions() if action.data() in TASK_WORDS]
@@ -136,8 +136,8 @@ class EvaluateControls(QWidget):
 
     def _choose_shift(self) -> None:
         """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
-        words = "Second data set, to measure the drop in accuracy; Cancel for none"
-        self._shift = QFileDialog.getExistingDirectory(self, words, self._shift or self.data.currentText())
+        title = "Second data set, to measure the drop in accuracy; Cancel for none"
+        self._shift = QFileDialog.getExistingDirectory(self, title, self._shift or self.data.currentText())
         if self._shift:  # only this task reads it
             next(action for action in self._task_actions() if action.data() == "robustness").setChecked(True)
             self._tasks_changed()
@@ -160,8 +160,8 @@ class EvaluateControls(QWidget):
 
     def _menu(self) -> QMenu:
         menu = QMenu(self.tasks)
-        for name, words in TASK_WORDS.items():
-            action = menu.addAction(f"{words} ({SLOW[name]})" if name in SLOW else words)
+        for name, label in TASK_WORDS.items():
+            action = menu.addAction(f"{label} ({SLOW[name]})" if name in SLOW else label)
             action.setObjectName(f"evaluate-task-{name}")
             action.setCheckable(True)
             action.setData(name)
@@ -243,10 +243,10 @@ def command_of(question: Evaluate, workspace: Path) -> str:
 
 
 def _command_at(question: Evaluate, runs: Sequence[int], step: int | None) -> str:
-    words = ["trainer", "evaluate", *map(str, runs), "--task", *question.tasks]
+    arguments = ["trainer", "evaluate", *map(str, runs), "--task", *question.tasks]
     for name in ("data", "split", "suite", "shift"):
-        words += [f"--{name}", getattr(question, name)] if getattr(question, name) else []
-    words += ["--most", str(question.most)] if question.most else []
-    words += ["--features"] if question.features else []
-    words += ["--step", str(step)] if step is not None else []
-    return shell.join(words)
+        arguments += [f"--{name}", getattr(question, name)] if getattr(question, name) else []
+    arguments += ["--most", str(question.most)] if question.most else []
+    arguments += ["--features"] if question.features else []
+    arguments += ["--step", str(step)] if step is not None else []
+    return shell.join(arguments)

@@ -19,21 +19,21 @@ class GroupBar(QWidget):
     wanted = Signal(str, str)
     edited = Signal()
 
-    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
-        """Create the bar; `name` is the prefix of the object names, `words` the button's label."""
+    def __init__(self, name: str, action: str, parent: QWidget | None = None) -> None:
+        """Create the bar; `name` is the prefix of the object names, `action` is the button's text."""
         super().__init__(parent)
         self.patterns = [QLineEdit(objectName=f"{name}-group-{letter}") for letter in "ab"]
-        self.compare = QPushButton(words, objectName=f"{name}-compare")
+        self.compare = QPushButton(action, objectName=f"{name}-compare")
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         self.row.setSpacing(theme.INSIDE)
-        for place, edit in enumerate(self.patterns):
-            edit.setAccessibleName(f"Names of the runs of group {'AB'[place]}")
-            edit.setPlaceholderText("clip-*" if place == 0 else "cloob-*")
+        for index, edit in enumerate(self.patterns):
+            edit.setAccessibleName(f"Names of the runs of group {'AB'[index]}")
+            edit.setPlaceholderText("clip-*" if index == 0 else "cloob-*")
             edit.returnPressed.connect(self.ask)
             edit.textEdited.connect(lambda _text: self.edited.emit())
             edit.textChanged.connect(edit.setToolTip)
-            label = QLabel(f"Group {'AB'[place]}")
+            label = QLabel(f"Group {'AB'[index]}")
             label.setBuddy(edit)
             theme.set_role(label, "secondary")
             self.row.addWidget(label)
@@ -44,7 +44,7 @@ class GroupBar(QWidget):
     @property
     def named(self) -> tuple[str, ...]:
         """The patterns entered, without empty ones."""
-        return tuple(words for edit in self.patterns if (words := edit.text().strip()))
+        return tuple(pattern for edit in self.patterns if (pattern := edit.text().strip()))
 
     @property
     def is_modified(self) -> bool:

@@ -113,15 +113,17 @@ def seeded(workspace: Workspace, runs: tuple[int, ...], seeds: int) -> list[conf
     """
     rows = [row for row in workspace.runs.all() if row.deleted_at is None]
     taken = {row.name for row in rows}
-    known = [workspace.runs.config_of(row.id) for row in rows]
+    existing = [workspace.runs.config_of(row.id) for row in rows]
     made: list[config.Run] = []
     for run in runs:
         choice, name = workspace.runs.config_of(run), workspace.runs.get(run).name
-        there = {one.seed for one in known if replace(one, name=choice.name, seed=choice.seed) == choice}
+        seeds_trained = {
+            other.seed for other in existing if replace(other, name=choice.name, seed=choice.seed) == choice
+        }
         stem = name.removesuffix(f"-{choice.seed}")
         join = "-" if stem != name else " seed "
         stem = stem.partition(" seed ")[0]
         for seed in range(seeds):
-            if seed not in there and (called := f"{stem}{join}{seed}") not in taken:
+            if seed not in seeds_trained and (called := f"{stem}{join}{seed}") not in taken:
                 made.append(replace(choice, name=called, seed=seed))
     return made

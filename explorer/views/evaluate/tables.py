@@ -19,10 +19,10 @@ WIDEST_PX: Final = 1160
 class ResultTable(QTableWidget):
     """A table with text on the left and numbers on the right; heading rows are bold."""
 
-    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
         super().__init__(0, 0, parent)
         self.setObjectName(name)
-        self.setAccessibleName(words)
+        self.setAccessibleName(label)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(28)
         self.setShowGrid(False)
@@ -44,27 +44,27 @@ class ResultTable(QTableWidget):
         return pane
 
     def show_cells(
-        self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), words: int = 1
+        self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), text_columns: int = 1
     ) -> None:
-        """Show the rows; the first `words` columns contain text, and a row of one cell is a heading."""
+        """Show the rows; the first `text_columns` columns contain text, and a row of one cell is a heading."""
         self.clear()
         self.clearSpans()
         self.setColumnCount(len(heads))
         self.setRowCount(len(rows))
         for column, head in enumerate(heads):
             item = QTableWidgetItem(head)
-            item.setTextAlignment(self._side(column, words))
+            item.setTextAlignment(self._side(column, text_columns))
             self.setHorizontalHeaderItem(column, item)
-        for place, row in enumerate(rows):
+        for line, row in enumerate(rows):
             for column, text in enumerate(row):
                 item = QTableWidgetItem(text)
-                item.setTextAlignment(self._side(column, words))
-                item.setToolTip(tips[place] if place < len(tips) else "")
+                item.setTextAlignment(self._side(column, text_columns))
+                item.setToolTip(tips[line] if line < len(tips) else "")
                 if len(row) == 1:
                     item.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
-                self.setItem(place, column, item)
+                self.setItem(line, column, item)
             if len(row) == 1:
-                self.setSpan(place, 0, 1, len(heads))
+                self.setSpan(line, 0, 1, len(heads))
         header = self.horizontalHeader()
         for column in range(len(heads)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
@@ -78,17 +78,18 @@ class ResultTable(QTableWidget):
         return [[item.text() for item in row if item is not None] for row in cells]
 
     @staticmethod
-    def _side(column: int, words: int) -> Qt.AlignmentFlag:
-        side = Qt.AlignmentFlag.AlignLeft if column < words else Qt.AlignmentFlag.AlignRight
+    def _side(column: int, text_columns: int) -> Qt.AlignmentFlag:
+        side = Qt.AlignmentFlag.AlignLeft if column < text_columns else Qt.AlignmentFlag.AlignRight
         return side | Qt.AlignmentFlag.AlignVCenter
 
 
 def show_published(table: ResultTable, published: Sequence[PublishedNumber]) -> None:
     """Show the results that papers report for the data set."""
-    words = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
+    tasks = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
     rows, tips = [], []
-    for one in published:
-        spread = f" ± {100 * one.std:.2f}" if one.std is not None else ""
-        rows.append([one.model, words[one.task], one.trained, f"{one.runs}", f"{100 * one.value:.2f}{spread} %"])
-        tips.append(one.source)
-    table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, words=3)
+    for result in published:
+        spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
+        accuracy = f"{100 * result.value:.2f}{spread} %"
+        rows.append([result.model, tasks[result.task], result.trained, f"{result.runs}", accuracy])
+        tips.append(result.source)
+    table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, text_columns=3)

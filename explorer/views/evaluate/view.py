@@ -168,26 +168,26 @@ class EvaluateView(View):
     def read(self, *, again: bool = False) -> None:
         """Read the runs' stored results, unless they are shown already."""
         selection = self.context.selection
-        wanted = (selection.sides, self.shown.key)
-        if wanted == self._read and not again:
+        key = (selection.sides, self.shown.key)
+        if key == self._read and not again:
             return
-        self._read = wanted
+        self._read = key
         if self.chart is None:
             # That nothing was measured is said once it has been looked up.
             self.empty.hide()
             self._no_curves.hide()
             self.table.show()
         self.context.background.run(
-            self, stored, self.context.workspace, *wanted, done=self._take, failed=self._not_read, key="read"
+            self, stored, self.context.workspace, *key, done=self._take, failed=self._not_read, key="read"
         )
 
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def _take(self, found: tuple[list[tuple[str, str]], EvaluationChart | str]) -> None:
-        there, chart = found
+    def _take(self, answer: tuple[list[tuple[str, str]], EvaluationChart | str]) -> None:
+        evaluated, chart = answer
         self.chart = chart if isinstance(chart, EvaluationChart) else None
         key = (self.chart.dataset, self.chart.split) if self.chart else None
-        self.shown.show_choices([Choice(one, f"{one[0]} {one[1]}") for one in there], key)
+        self.shown.show_choices([Choice(data_key, f"{data_key[0]} {data_key[1]}") for data_key in evaluated], key)
         if self._read is not None:
             self._read = (*self._read[:1], self.shown.key)
         if self.chart is not None:
@@ -196,11 +196,11 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
-        _show_nothing(self.empty, chart if there and isinstance(chart, str) else NOTHING)
+        _show_nothing(self.empty, chart if evaluated and isinstance(chart, str) else NOTHING)
         self.empty.setVisible(self.chart is None)
         self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
-            widget.setVisible(bool(there) and self.tabs.currentIndex() not in WITHOUT_DATA)
+            widget.setVisible(bool(evaluated) and self.tabs.currentIndex() not in WITHOUT_DATA)
         self.about.setText(asked(self.chart, place=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self._draw_curves()
@@ -227,8 +227,8 @@ class EvaluateView(View):
 
     def _done(self, answer: dict[str, Any]) -> None:
         reasons = [f"{what}: {why}" for what, why in answer["left_out"].items()]
-        words = f"{len(answer['done'])} measurements stored."
-        self.status.setText(" ".join([words, *reasons]))
+        summary = f"{len(answer['done'])} measurements stored."
+        self.status.setText(" ".join([summary, *reasons]))
         if answer["done"]:
             last = answer["done"][-1]
             key = (last["dataset"], last["split"])
@@ -246,12 +246,12 @@ class EvaluateView(View):
 
     def _not_evaluated(self, failure: Failure) -> None:
         self.status.setText("")
-        words = reason_words(reason_of(failure))
+        reason = reason_words(reason_of(failure))
         if self._read is None:
             # Nor could the results be read: there is nothing that it would stand above.
             self.area.failed("The evaluation failed", reason_of(failure), retry=self.evaluate)
             return
-        self.area.partial(f"The evaluation failed: {words}", ("Retry", self.evaluate))
+        self.area.partial(f"The evaluation failed: {reason}", ("Retry", self.evaluate))
 
     def _not_launched(self, error: Exception) -> None:
         self.seeds.launch.setEnabled(True)
@@ -298,12 +298,12 @@ class EvaluateView(View):
     def question_now(self) -> Evaluate:
         return self.controls.question(self.context.selection.sides)
 
-    def _on_tab(self, place: int) -> None:
-        self.stack.setCurrentIndex(place)
+    def _on_tab(self, tab: int) -> None:
+        self.stack.setCurrentIndex(tab)
         for widget in (self.shown, self.about):
-            widget.setVisible(place not in WITHOUT_DATA and self.chart is not None)
+            widget.setVisible(tab not in WITHOUT_DATA and self.chart is not None)
         self._draw_if_seen()
-        self.context.settings.set("evaluate/tab", place)
+        self.context.settings.set("evaluate/tab", tab)
 
     def _name(self, run: int | None) -> str:
         row = self.context.jobs.run(run) if run is not None else None
@@ -336,8 +336,8 @@ class EvaluateView(View):
     def _lay_out(self) -> None:
         theme.set_role(self.status, "small")
         self.controls.second.addWidget(self.status, 1)
-        for _, words in TABS:
-            self.tabs.addTab(words)
+        for _, label in TABS:
+            self.tabs.addTab(label)
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         ways = QHBoxLayout()
@@ -399,16 +399,16 @@ def stored(
     workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None
 ) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
     """Return the runs' evaluated data and the chart of `data` or of the newest, or why there is none. Pure."""
-    there: list[tuple[str, str]] = []
+    evaluated: list[tuple[str, str]] = []
     try:
         runs = [side.run for side in sides]
-        there = evaluated_data(workspace, [*dict.fromkeys(runs)])
-        dataset, split = data if data in there else (None, None)
+        evaluated = evaluated_data(workspace, [*dict.fromkeys(runs)])
+        dataset, split = data if data in evaluated else (None, None)
         steps = [side.step for side in sides]
-        return there, evaluation(workspace, [*dict.fromkeys(runs)], dataset=dataset, split=split, steps=steps)
+        return evaluated, evaluation(workspace, [*dict.fromkeys(runs)], dataset=dataset, split=split, steps=steps)
     except UserError as problem:
-        return there, str(problem)
+        return evaluated, str(problem)
 
 
-def _show_nothing(page: StatePage, words: str) -> None:
-    page.show_message("list-checks", "Not evaluated yet", words)
+def _show_nothing(page: StatePage, text: str) -> None:
+    page.show_message("list-checks", "Not evaluated yet", text)

@@ -104,19 +104,19 @@ class ExplainingView(ChartView):
 
     def _offer_replay(self) -> None:
         """Say of which run nothing is replayed, with a button that does, unless one is being asked."""
-        shown, area = self.pane.answer, self.pane.area
-        if shown is None or shown.chart.name != self.chart.name or self.chart.name != REPLAY:
+        answer, area = self.pane.answer, self.pane.area
+        if answer is None or answer.chart.name != self.chart.name or self.chart.name != REPLAY:
             return
         if self._offered and area.kind == "partial":
             area.ready()
         self._offered = False
         if area.kind != "ready" or self.time_machine.busy:
             return
-        missing = [(one, place) for one, place in zip(shown.data.found, shown.data.places) if one.record is None]
+        missing = [(run, index) for run, index in zip(answer.data.found, answer.data.places) if run.record is None]
         if missing:
-            one, place = missing[0]
+            run, index = missing[0]
             names = " or ".join(lacks.name for lacks, _ in missing)
-            act = (f"Replay the step of {'AB'[place]}", lambda: self.time_machine.replay_chosen(one.run))
+            act = (f"Replay the step of {'AB'[index]}", lambda: self.time_machine.replay_chosen(run.run))
             area.partial(f"No step of {names} was replayed yet.", act)
             self._offered = True
 
@@ -134,10 +134,10 @@ class ExplainingView(ChartView):
         action.triggered.connect(self.start_ablation)
         return [*super().actions_for_palette(), action]
 
-    def choose_anchor(self, place: int) -> None:
+    def choose_anchor(self, anchor: int) -> None:
         """Show the negatives of this anchor of the batch."""
         if self.chart.name == BATCH:
-            self.change(anchor=place)
+            self.change(anchor=anchor)
 
     def start_ablation(self) -> None:
         """Queue four runs (eight with both co-occurrences), which fill the attribute probes as they finish."""

@@ -112,11 +112,11 @@ class QueryBar(QFrame):
             self.pair_chosen.emit(self._captions.index(caption))
 
     def _entered(self) -> None:
-        words = self.search.text().strip()
-        if words in self._captions:
-            self.pair_chosen.emit(self._captions.index(words))
-        elif words:
-            self.words_chosen.emit(words)
+        text = self.search.text().strip()
+        if text in self._captions:
+            self.pair_chosen.emit(self._captions.index(text))
+        elif text:
+            self.words_chosen.emit(text)
 
     def _browse(self) -> None:
         names = " ".join(f"*{suffix}" for suffix in SUFFIXES)
@@ -125,17 +125,17 @@ class QueryBar(QFrame):
             self.image_chosen.emit(path)
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addStretch()
-        words.addWidget(self.caption)
-        words.addWidget(self.about)
-        words.addStretch()
+        texts = QVBoxLayout()
+        texts.setSpacing(0)
+        texts.addStretch()
+        texts.addWidget(self.caption)
+        texts.addWidget(self.about)
+        texts.addStretch()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.picture)
-        row.addLayout(words, 2)
+        row.addLayout(texts, 2)
         for button in self.sides.values():
             row.addWidget(button)
         row.addWidget(self.search, 3)

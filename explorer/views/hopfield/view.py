@@ -79,28 +79,28 @@ class HopfieldView(ChartView):
     def show_content(self) -> None:
         super().show_content()
         if self._trouble:
-            words, retry = self._trouble
-            self.area.partial(words, ("Retry", retry))
+            text, retry = self._trouble
+            self.area.partial(text, ("Retry", retry))
 
     # -- what is asked -----------------------------------------------------------------------------------------
 
     @property
     def patterns(self) -> tuple[Patterns, ...]:
         """What the runs that are shown have stored; none before the first answer, or where a chart stores no pairs."""
-        found = getattr(self.pane.answer.data, "found", ()) if self.pane.answer else ()
-        return tuple(one.run for one in found)
+        stored = getattr(self.pane.answer.data, "found", ()) if self.pane.answer else ()
+        return tuple(entry.run for entry in stored)
 
     def settings_now(self) -> Any:
         settings = super().settings_now()
         which = self.which.key or ALL
-        own: dict[str, Any] = {"query": self._query, "asks": self._asks}
+        values: dict[str, Any] = {"query": self._query, "asks": self._asks}
         if isinstance(settings, StoredSettings):
-            own["only"] = which.removeprefix("class ") if which.startswith("class ") else ""
-            own["pairs"] = tuple(self.context.selection.pairs.tolist()) if which == SELECTED else ()
+            values["only"] = which.removeprefix("class ") if which.startswith("class ") else ""
+            values["pairs"] = tuple(self.context.selection.pairs.tolist()) if which == SELECTED else ()
         if isinstance(settings, OutsideQuery) and self._embedded_by_all():
-            own = {name: value for name, value in own.items() if name not in ("query", "asks")}
-            own["query_image" if self._external_image else "query_text"] = self._external
-        return replace(settings, **{name: value for name, value in own.items() if hasattr(settings, name)})
+            values = {name: value for name, value in values.items() if name not in ("query", "asks")}
+            values["query_image" if self._external_image else "query_text"] = self._external
+        return replace(settings, **{name: value for name, value in values.items() if hasattr(settings, name)})
 
     def request_now(self) -> Request:
         request = super().request_now()
@@ -133,9 +133,9 @@ class HopfieldView(ChartView):
         self._external, self._external_image = path, True
         self._embed()
 
-    def ask_with_words(self, words: str) -> None:
+    def ask_with_words(self, text: str) -> None:
         """Use a text as the query; every run embeds it first."""
-        self._external, self._external_image = words, False
+        self._external, self._external_image = text, False
         self._embed()
 
     def _forget_external(self) -> None:
@@ -163,17 +163,17 @@ class HopfieldView(ChartView):
             self._open.append(
                 self.context.client.ask(
                     question,
-                    done=lambda answer, side=side, words=self._external: self._embedded(side, words, answer),
-                    failed=lambda failure, words=self._external: self._not_embedded(words, failure),
+                    done=lambda answer, side=side, text=self._external: self._embedded(side, text, answer),
+                    failed=lambda failure, text=self._external: self._not_embedded(text, failure),
                     owner=self,
                 )
             )
 
-    def _embedded(self, side: Side, words: str, answer: dict[str, Any]) -> None:
-        if words != self._external or side not in self.context.selection.sides:
+    def _embedded(self, side: Side, text: str, answer: dict[str, Any]) -> None:
+        if text != self._external or side not in self.context.selection.sides:
             return
         if unreadable := answer.get("unreadable"):
-            self._not_embedded(words, Failure("unreadable", next(iter(unreadable.values()))))
+            self._not_embedded(text, Failure("unreadable", next(iter(unreadable.values()))))
             return
         file = Path(answer["array"])
         self._vectors[side.place] = tuple(load_npy(file)[0].tolist())
@@ -182,13 +182,13 @@ class HopfieldView(ChartView):
             self.show_message("")
             self.refresh_if_seen()
 
-    def _not_embedded(self, words: str, failure: Failure) -> None:
-        if words == self._external and failure.kind != "cancelled":
+    def _not_embedded(self, text: str, failure: Failure) -> None:
+        if text == self._external and failure.kind != "cancelled":
             again = self.ask_with_image if self._external_image else self.ask_with_words
             self._forget_external()
             self._trouble = (
                 f"Could not embed the query. {failure.message} {failure.next}".strip(),
-                partial(again, words),
+                partial(again, text),
             )
             self._show_query()
             self.show_message("")
@@ -241,10 +241,10 @@ class HopfieldView(ChartView):
             choices.append(Choice(SELECTED, f"{n:,} selected"))
         classes = sorted(set(labels) - {""})[:MOST_CLASSES]
         choices += [Choice(f"class {name}", f"Class {name}") for name in classes]
-        wanted = self.which.key or ALL
-        there = {choice.key for choice in choices}
+        key = self.which.key or ALL
+        keys = {choice.key for choice in choices}
         # Before the first answer the classes are not known: what was chosen stays chosen.
-        self.which.show_choices(choices, wanted if wanted in there else ALL)
+        self.which.show_choices(choices, key if key in keys else ALL)
 
     def _lay_out(self) -> None:
         super()._lay_out()

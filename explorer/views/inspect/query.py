@@ -30,8 +30,8 @@ class SaliencyQuery(KeptAnswers):
         for index, run in enumerate(message.runs):
             name, objective = self._named(run)
             step, cosine = answer["steps"][index], answer["cosines"][index]
-            found = SaliencyRun(
+            saliency = SaliencyRun(
                 index=index, run=run, name=name, objective=objective, step=step, cells=maps[index], cosine=cosine
             )
-            runs.append(found)
+            runs.append(saliency)
         return SaliencyChart(message.image, load_npy(answer["image"]), message.caption, message.method, tuple(runs))

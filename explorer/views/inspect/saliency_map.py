@@ -49,12 +49,12 @@ class SaliencyMap(QWidget):
         self.setMinimumSize(LEAST_PX, LEAST_PX + SCALE_PX)
         theme.theme().changed.connect(self.update)
 
-    def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, words: str) -> None:
-        """Show an image and its cells; `words` describe them for screen readers."""
+    def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, text: str) -> None:
+        """Show an image and its cells; `text` describes them for screen readers."""
         self._image = None if image is None else _picture(image)
         self._gray = None if image is None else _picture(_grayed(image))
         self.overlay = overlay
-        self.setAccessibleName(words)
+        self.setAccessibleName(text)
         self.update()
 
     def show_pixmap(self, pixmap: QPixmap | None) -> None:
@@ -93,14 +93,14 @@ class SaliencyMap(QWidget):
         clip = QPainterPath()
         clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
         painter.fillPath(clip, theme.color("sunken"))
-        shown = self._image if self.overlay is None else self._gray
-        if shown is None:
+        image = self._image if self.overlay is None else self._gray
+        if image is None:
             theme.icon("image", 32, "disabled").paint(painter, room.toRect())
             return
         painter.save()
         painter.setClipPath(clip)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        painter.drawImage(room, shown)
+        painter.drawImage(room, image)
         if self.overlay is not None:
             self._paint_cells(painter, room, self.overlay)
         painter.restore()
@@ -115,8 +115,8 @@ class SaliencyMap(QWidget):
         grid = len(overlay.cells)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        at = [round(room.left() + place * room.width() / grid) for place in range(grid + 1)]
-        down = [round(room.top() + place * room.height() / grid) for place in range(grid + 1)]
+        at = [round(room.left() + line * room.width() / grid) for line in range(grid + 1)]
+        down = [round(room.top() + line * room.height() / grid) for line in range(grid + 1)]
         for (row, column), value in np.ndenumerate(overlay.cells):
             strength = min(abs(float(value)) / overlay.reach, 1.0) if overlay.reach else 0.0
             if strength < 0.02:
@@ -130,10 +130,10 @@ class SaliencyMap(QWidget):
     def _paint_scale(self, painter: QPainter, room: QRectF, overlay: SaliencyOverlay) -> None:
         bar = QRectF(room.left(), room.bottom() + 6, room.width(), BAR_PX)
         shade = QLinearGradient(bar.topLeft(), bar.topRight())
-        for place, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):
+        for position, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):
             color = QColor(theme.color(overlay.colors[token]))
             color.setAlphaF(alpha)
-            shade.setColorAt(place, color)
+            shade.setColorAt(position, color)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(bar, 3, 3)
@@ -141,16 +141,16 @@ class SaliencyMap(QWidget):
         painter.drawRoundedRect(bar, 3, 3)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
-        words = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
+        labels = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
         far = f"{overlay.reach:.{overlay.digits}f}"
-        whole = (f"{overlay.ends[0]} −{far}".strip(), "0", f"{overlay.ends[1]} {far}".strip())
-        short = (whole, (whole[0], "", whole[2]), (f"−{far}", "0", far))
+        full = (f"{overlay.ends[0]} −{far}".strip(), "0", f"{overlay.ends[1]} {far}".strip())
+        short = (full, (full[0], "", full[2]), (f"−{far}", "0", far))
         wide = painter.fontMetrics().horizontalAdvance
         # The middle stands in the middle: what is left of it has half of the room.
         fits = next((t for t in short if 2 * max(wide(t[0]), wide(t[2])) + 3 * wide(t[1]) < room.width()), short[-1])
         for side, text in zip(("Left", "HCenter", "Right"), fits, strict=True):
             where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(words, int(where), text)
+            painter.drawText(labels, int(where), text)
 
 
 def _picture(pixels: np.ndarray) -> QImage:

@@ -103,7 +103,7 @@ class InspectView(PictureQuestionView):
         yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
-        self._badges = tuple(Badge(letter, place) for place, letter in enumerate("AB"))
+        self._badges = tuple(Badge(letter, index) for index, letter in enumerate("AB"))
         yield
         self._lay_out()
         yield
@@ -114,7 +114,7 @@ class InspectView(PictureQuestionView):
         if chart is None:
             return None
         question = self.question_now()
-        words = [
+        arguments = [
             "saliency",
             *dict.fromkeys(map(str, question.runs)),
             "--image",
@@ -122,8 +122,8 @@ class InspectView(PictureQuestionView):
             "--caption",
             question.caption,
         ]
-        words += ["--method", question.method, "--grid", str(question.grid)]
-        return [*words, *step_words(self.context.selection)]
+        arguments += ["--method", question.method, "--grid", str(question.grid)]
+        return [*arguments, *step_words(self.context.selection)]
 
     @property
     def drop_words(self) -> str:
@@ -147,10 +147,10 @@ class InspectView(PictureQuestionView):
             self.show_no_run()
             return
         queries = tuple(str(path) for path in selection.queries)
-        asked = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
-        if asked != self._asked:
-            self._asked, self._is_reading = asked, True
-            args = (self.context.workspace, *asked)
+        key = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
+        if key != self._asked:
+            self._asked, self._is_reading = key, True
+            args = (self.context.workspace, *key)
             self.context.background.run(
                 self, images_of, *args, done=self._take_pairs, failed=self._not_read, key="pairs"
             )
@@ -192,9 +192,9 @@ class InspectView(PictureQuestionView):
             self.show_empty("scan-search", "No image to inspect", NO_IMAGE)
             return
         self.show_content()
-        shown = [_strip_item(image) for image in self._images]
-        if shown != self.strip.items:
-            self.strip.show_items(shown)
+        items = [_strip_item(image) for image in self._images]
+        if items != self.strip.items:
+            self.strip.show_items(items)
         if self._current not in images:
             self.strip.choose(self._images[0].path)
             self._choose(self._images[0].path)
@@ -208,22 +208,22 @@ class InspectView(PictureQuestionView):
         self.show_now()
 
     def _fill_captions(self) -> None:
-        own = self._own_caption
+        caption = self._own_caption
         typed = self.captions.currentText().strip()
-        kept = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
-        words = list(dict.fromkeys(c for c in (own, *kept) if c))
+        stored = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
+        captions = list(dict.fromkeys(c for c in (caption, *stored) if c))
         self.captions.blockSignals(True)
         self.captions.clear()
-        self.captions.addItems(words)
-        self.captions.setCurrentText(own or typed or (words[0] if words else ""))
+        self.captions.addItems(captions)
+        self.captions.setCurrentText(caption or typed or (captions[0] if captions else ""))
         self.captions.blockSignals(False)
 
     def _keep_caption(self, caption: str) -> None:
-        kept = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
-        own = {image.caption for image in self._images}
-        if caption not in own:
-            kept = list(dict.fromkeys([caption, *kept]))[:MOST_CAPTIONS]
-            self.context.settings.set("inspect/captions", kept)
+        stored = [c for c in self.context.settings.value("inspect/captions", []) if isinstance(c, str)]
+        of_images = {image.caption for image in self._images}
+        if caption not in of_images:
+            stored = list(dict.fromkeys([caption, *stored]))[:MOST_CAPTIONS]
+            self.context.settings.set("inspect/captions", stored)
             if self.captions.findText(caption) < 0:
                 self.captions.addItem(caption)
 
@@ -264,29 +264,29 @@ class InspectView(PictureQuestionView):
         self.maps[0].show_map(image, None, f"The image {Path(self._current).name}")
         if image is None:
             self.maps[0].show_pixmap(self.pictures.get(self._current))
-        places = [side.place for side in selection.sides]
-        for place in range(2):
-            run = (selection.run_a, selection.run_b)[place]
-            at = places.index(place) if place in places else None
-            found = chart.runs[at] if chart and at is not None else None
-            name, objective = self._named(run) if run is not None else (f"No run {'AB'[place]}", "")
-            visible = place in places
-            for widget in (self.maps[1 + place], self._badges[place], *self._heads[1 + place]):
+        sides = [side.place for side in selection.sides]
+        for index in range(2):
+            run = (selection.run_a, selection.run_b)[index]
+            at = sides.index(index) if index in sides else None
+            saliency = chart.runs[at] if chart and at is not None else None
+            name, objective = self._named(run) if run is not None else (f"No run {'AB'[index]}", "")
+            visible = index in sides
+            for widget in (self.maps[1 + index], self._badges[index], *self._heads[1 + index]):
                 widget.setVisible(visible)
-            if found is None:
-                self._head(1 + place, name, objective_label(objective) if objective else "")
-                self.maps[1 + place].show_map(None, None, f"No map of {name} yet")
+            if saliency is None:
+                self._head(1 + index, name, objective_label(objective) if objective else "")
+                self.maps[1 + index].show_map(None, None, f"No map of {name} yet")
                 continue
-            self._head(1 + place, name, f"step {found.step:,}, cosine {found.cosine:.3f}")
-            reach = max(float(abs(found.cells).max()), 1e-9)
-            overlay = SaliencyOverlay(found.cells, reach, ("outline", theme.run_color(place)), ("against", "for"))
-            self.maps[1 + place].show_map(image, overlay, f"{name}: {_strongest(found.cells)}")
+            self._head(1 + index, name, f"step {saliency.step:,}, cosine {saliency.cosine:.3f}")
+            reach = max(float(abs(saliency.cells).max()), 1e-9)
+            overlay = SaliencyOverlay(saliency.cells, reach, ("outline", theme.run_color(index)), ("against", "for"))
+            self.maps[1 + index].show_map(image, overlay, f"{name}: {_strongest(saliency.cells)}")
         first, second = self._heads[1][0], self._heads[2][0]
         first.tell_apart(second.text())
         second.tell_apart(first.text())
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):
-            widget.setVisible(len(places) == 2)
+            widget.setVisible(len(sides) == 2)
         if difference is None:
             self._head(3, "Difference", "B − A")
             self.maps[3].show_map(None, None, "No difference yet")
@@ -297,8 +297,8 @@ class InspectView(PictureQuestionView):
         overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"), 1)
         self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
 
-    def _head(self, place: int, title: str, text: str) -> None:
-        heading, quiet = self._heads[place]
+    def _head(self, column: int, title: str, text: str) -> None:
+        heading, quiet = self._heads[column]
         heading.setText(title)
         quiet.setText(text)
 
@@ -322,8 +322,8 @@ class InspectView(PictureQuestionView):
         self.grid.valueChanged.connect(self._on_grid)
         theme.theme().follow(self.show_now)
 
-    def _on_method(self, place: int) -> None:
-        self.context.settings.set("inspect/method", METHODS[place][0])
+    def _on_method(self, index: int) -> None:
+        self.context.settings.set("inspect/method", METHODS[index][0])
         self.show_now()
 
     def _on_grid(self, cells: int) -> None:
@@ -335,10 +335,10 @@ class InspectView(PictureQuestionView):
         self.captions.setMinimumWidth(CAPTION_PX)
         bar.add(self.captions, stretch=True)
         remembered = self.context.settings.value("inspect/method", "occlusion")
-        for place, (name, words) in enumerate(METHODS):
-            button = QPushButton(words, objectName=f"inspect-{name}", checkable=True)
-            button.setChecked(name == remembered or place == 0)
-            self.methods.addButton(button, place)
+        for map_index, (name, label) in enumerate(METHODS):
+            button = QPushButton(label, objectName=f"inspect-{name}", checkable=True)
+            button.setChecked(name == remembered or map_index == 0)
+            self.methods.addButton(button, map_index)
             bar.add(button)
         cells = QLabel("Grid size")
         theme.set_role(cells, "secondary")
@@ -351,20 +351,20 @@ class InspectView(PictureQuestionView):
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
-        for place, shown in enumerate(self.maps):
+        for map_index, saliency_map in enumerate(self.maps):
             heading, quiet = ElidedLabel(middle=True), ElidedLabel()
             theme.set_role(heading, "strong")
             theme.set_role(quiet, "small")
             self._heads.append((heading, quiet))
             head = QHBoxLayout()
             head.setSpacing(theme.INSIDE)
-            if place in (1, 2):
-                head.addWidget(self._badges[place - 1])
+            if map_index in (1, 2):
+                head.addWidget(self._badges[map_index - 1])
             head.addWidget(heading, 1)
-            grid.addLayout(head, 0, place)
-            grid.addWidget(quiet, 1, place)
-            grid.addWidget(shown, 2, place)
-            grid.setColumnStretch(place, 1)
+            grid.addLayout(head, 0, map_index)
+            grid.addWidget(quiet, 1, map_index)
+            grid.addWidget(saliency_map, 2, map_index)
+            grid.setColumnStretch(map_index, 1)
         grid.setRowStretch(2, 1)
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
@@ -397,26 +397,26 @@ def images_of(
             continue
         rows = [row for row in pairs if row < len(items)] or range(min(len(items), MOST_IMAGES // 5))
         dropped = set(queries)
-        known = [row for row, path in enumerate(items.path) if path in dropped] if dropped else []
-        return [Image(items.path[row], items.caption[row]) for row in dict.fromkeys([*known, *rows])][:MOST_IMAGES]
+        of_queries = [row for row, path in enumerate(items.path) if path in dropped] if dropped else []
+        return [Image(items.path[row], items.caption[row]) for row in dict.fromkeys([*of_queries, *rows])][:MOST_IMAGES]
     return []
 
 
 def _strip_item(image: Image) -> StripItem:
-    words = image.caption or Path(image.path).name
-    return StripItem(image.path, ((words, "outline"),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
+    label = image.caption or Path(image.path).name
+    return StripItem(image.path, ((label, "outline"),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
 
 
 def _strongest(cells: object) -> str:
-    place = int(cells.argmax())
-    row, column = divmod(place, cells.shape[1])
+    cell = int(cells.argmax())
+    row, column = divmod(cell, cells.shape[1])
     return f"strongest in row {row + 1}, column {column + 1} of {cells.shape[0]}"
 
 
 def _summary(chart: SaliencyChart) -> str:
-    words = [f"“{chart.caption}”"]
+    parts = [f"“{chart.caption}”"]
     names = told_apart([run.name for run in chart.runs], [run.step for run in chart.runs])
-    words += [f"{name}: cosine {run.cosine:.3f}" for name, run in zip(names, chart.runs, strict=True)]
+    parts += [f"{name}: cosine {run.cosine:.3f}" for name, run in zip(names, chart.runs, strict=True)]
     if chart.agreement is not None:
-        words.append(f"the maps correlate {chart.agreement:.2f}")
-    return ", ".join(words)
+        parts.append(f"the maps correlate {chart.agreement:.2f}")
+    return ", ".join(parts)

@@ -42,8 +42,8 @@ def make_actions(
         ("Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
     ]
     made = []
-    for words, keys, sign, do in rows:
-        action = QAction(words, view, objectName=f"map-action-{words.lower().replace(' ', '-')}")
+    for label, keys, sign, do in rows:
+        action = QAction(label, view, objectName=f"map-action-{label.lower().replace(' ', '-')}")
         action.setProperty("icon-name", sign)
         action.setShortcut(QKeySequence(keys))
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

@@ -98,28 +98,28 @@ class Looks(QObject):
         sides = {p.index: p.side for p in self._panels if p.side is not None} | {index: side}
         numbers = {p.index: p.numbers for p in self._panels if p.index != index}
         order = sorted(sides)
-        shown = [sides[i] for i in order]
-        choices = columns_of(shown)
+        drawn = [sides[i] for i in order]
+        choices = columns_of(drawn)
         self._toolbar.offer_colors(choices, self._by if self._by in choices else MODALITY)
         self._stop(index)
         self._stop(BETWEEN)
-        asked = self._wanted(shown, [numbers.get(i) for i in order])
+        request = self._wanted(drawn, [numbers.get(i) for i in order])
 
         def enter(made: list[Coloring]) -> None:
-            self._colors.keep(asked, made)
+            self._colors.keep(request, made)
             self._panels[index].show_side(side, made[order.index(index)], projection)
             if side.n <= MOST_RANKED:
                 self._compute(index, side)
             then()
 
-        if self._colors.known(asked):
-            enter(self._colors.of(asked))
+        if self._colors.known(request):
+            enter(self._colors.of(request))
         else:
             again = partial(self.show_side, index, side, projection, then)
-            self._enter(index, asked, enter, again)
+            self._enter(index, request, enter, again)
 
     def _enter(
-        self, index: int, asked: ColorRequest, enter: Callable[[list[Coloring]], None], again: Callable[[], None]
+        self, index: int, request: ColorRequest, enter: Callable[[list[Coloring]], None], again: Callable[[], None]
     ) -> None:
         """Find the colors on the thread, then show the points; or say that there are none."""
 
@@ -127,18 +127,18 @@ class Looks(QObject):
             self._context.background.failed.emit(error)
             self._panels[index].area.failed("Could not color the points", error, retry=again)
 
-        self._context.background.run(self, found, asked, done=enter, failed=refuse, key=f"enter {index}")
+        self._context.background.run(self, found, request, done=enter, failed=refuse, key=f"enter {index}")
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
         """Show part of a snapshot with the selected colors until all of it arrives, then call `then`."""
-        asked = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
+        request = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
 
         def enter(made: list[Coloring]) -> None:
             self._panels[index].show_sketch(sketch, made[0])
             then()
 
         # On the thread though they are few: the first colors of a process load what names of colors mean.
-        self._enter(index, asked, enter, partial(self.show_sketch, index, sketch, then))
+        self._enter(index, request, enter, partial(self.show_sketch, index, sketch, then))
 
     def recolor(self) -> None:
         """Color the points by the selected column and update the legend."""
@@ -146,46 +146,46 @@ class Looks(QObject):
             for index, panel in enumerate(self._panels):
                 if panel.side is not None and panel.numbers is None and index not in self._watches:
                     self._compute(index, panel.side)
-        shown = self._shown_panels
-        asked = self._wanted([p.side for p in shown if p.side is not None], [p.numbers for p in shown])
-        if asked.by in CHANGED and not any(asked.more) and BETWEEN not in self._watches:
-            self._compare(asked.sides)
-        if self._colors.known(asked):
-            self._take_colors(asked, self._colors.of(asked))
+        panels = self._shown_panels
+        request = self._wanted([p.side for p in panels if p.side is not None], [p.numbers for p in panels])
+        if request.by in CHANGED and not any(request.more) and BETWEEN not in self._watches:
+            self._compare(request.sides)
+        if self._colors.known(request):
+            self._take_colors(request, self._colors.of(request))
         else:
-            take = partial(self._take_colors, asked)
-            self._context.background.run(self, found, asked, done=take, key="colors")
+            take = partial(self._take_colors, request)
+            self._context.background.run(self, found, request, done=take, key="colors")
 
-    def _take_colors(self, asked: ColorRequest, made: list[Coloring]) -> None:
-        shown = self._shown_panels
-        if [panel.side for panel in shown] != [*asked.sides]:
+    def _take_colors(self, request: ColorRequest, made: list[Coloring]) -> None:
+        panels = self._shown_panels
+        if [panel.side for panel in panels] != [*request.sides]:
             return
-        self._colors.keep(asked, made)
-        for panel, colors in zip(shown, made, strict=True):
+        self._colors.keep(request, made)
+        for panel, colors in zip(panels, made, strict=True):
             panel.color(colors)
         self.show_legend()
         self._isolate(self._details.legend.chosen())
 
     def _wanted(self, sides: Sequence[MapSide], numbers: Sequence[PairNumbers | None]) -> ColorRequest:
-        known = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
-        more = (self._changes[1],) * 2 if known and self._changes is not None else ()
+        is_current = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
+        more = (self._changes[1],) * 2 if is_current and self._changes is not None else ()
         return ColorRequest(self._toolbar.color_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
 
     def show_legend(self) -> None:
         """Update the legend: each color's meaning, its number of pairs, and how many are selected."""
         sides, colors = self._selecting.sides, self._colorings()
-        if self._selecting.linked and not any(one.own_scale for one in colors) and _equal(colors):
+        if self._selecting.linked and not any(coloring.own_scale for coloring in colors) and _equal(colors):
             sides, colors = sides[:1], colors[:1]
         self._details.show_colors(colors, sides, self._selecting.rows, owner=self._selecting.owner)
 
     def show_points(self) -> None:
         """Hide images or texts if that is selected."""
-        kept = [self._toolbar.tools.is_shown(name) for name in ("images", "texts")]
+        visible = [self._toolbar.tools.is_shown(name) for name in ("images", "texts")]
         for panel in self._shown_panels:
             side = panel.side
-            mask = np.repeat(kept, [side.images, side.texts]) if side is not None else np.empty(0, bool)
-            panel.map.set_shown(None if all(kept) else mask)
-            panel.sprites.set_shown(self._toolbar.tools.is_shown("sprites") and kept[0])
+            mask = np.repeat(visible, [side.images, side.texts]) if side is not None else np.empty(0, bool)
+            panel.map.set_shown(None if all(visible) else mask)
+            panel.sprites.set_shown(self._toolbar.tools.is_shown("sprites") and visible[0])
 
     @property
     def _shown_panels(self) -> list[MapPanel]:
@@ -193,10 +193,10 @@ class Looks(QObject):
 
     def _colorings(self) -> list[Coloring]:
         """Return the maps' current colors; newly selected ones may still be pending."""
-        shown = self._shown_panels
-        sides = [panel.side for panel in shown if panel.side is not None]
-        known = self._colors.last(sides)
-        return known if known is not None else self._colors.of(self._wanted(sides, [p.numbers for p in shown]))
+        panels = self._shown_panels
+        sides = [panel.side for panel in panels if panel.side is not None]
+        last = self._colors.last(sides)
+        return last if last is not None else self._colors.of(self._wanted(sides, [p.numbers for p in panels]))
 
     def _choose(self) -> None:
         self._by = self._toolbar.color_by
@@ -249,10 +249,10 @@ class Looks(QObject):
         )
         self._poll.start()
 
-    def _take_changes(self, sides: tuple[MapSide, MapSide], found: Mapping[str, MetadataColumn]) -> None:
+    def _take_changes(self, sides: tuple[MapSide, MapSide], columns: Mapping[str, MetadataColumn]) -> None:
         self._watches.pop(BETWEEN, None)
         self._show_work()
-        self._changes = (sides, found)
+        self._changes = (sides, columns)
         if self._toolbar.color_by in CHANGED:
             self.recolor()
 
@@ -336,25 +336,25 @@ class Looks(QObject):
             side = panel.side
             if side is None or not self._toolbar.tools.is_shown("labels"):
                 panel.labels.show(())
-            elif (known := self._clusters.get(index)) is not None and known[0] is side:
+            elif (clusters := self._clusters.get(index)) is not None and clusters[0] is side:
                 self._place_words(index)
             elif any(side.items.caption[:1000]):
                 self._context.background.run(
                     self, grouped, side, done=partial(self._take_words, index, side), key=f"words {index}"
                 )
 
-    def _take_words(self, index: int, side: MapSide, found: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
+    def _take_words(self, index: int, side: MapSide, named: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
         if self._panels[index].side is side:
-            self._clusters[index] = (side, *found)
+            self._clusters[index] = (side, *named)
             self._place_words(index)
 
     def _place_words(self, index: int) -> None:
         """Place each cluster's label at the center of its points."""
-        known, panel = self._clusters.get(index), self._panels[index]
+        entry, panel = self._clusters.get(index), self._panels[index]
         xy = panel.map.layer.grid.xy
-        if known is None or known[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
+        if entry is None or entry[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
             return
-        _, clusters, members = known
+        _, clusters, members = entry
         if max((int(rows.max(initial=0)) for rows in members), default=0) >= len(xy):
             return
         panel.labels.show(labels_of(clusters, members, xy))
@@ -376,15 +376,15 @@ def labels_of(
 ) -> list[Label]:
     """Return labels placed at each cluster's most central point, largest cluster first."""
     labels = []
-    for words, rows in zip(clusters.words, members, strict=True):
-        places = np.asarray(xy[rows], np.float64)
-        places = places[np.isfinite(places).all(axis=1)]
-        if not words or not len(places):
+    for name, rows in zip(clusters.words, members, strict=True):
+        points = np.asarray(xy[rows], np.float64)
+        points = points[np.isfinite(points).all(axis=1)]
+        if not name or not len(points):
             continue
         # The median alone may stand in a void between two heaps: the point nearest to it never does.
-        middle = np.median(places, axis=0)
-        x, y = places[((places - middle) ** 2).sum(axis=1).argmin()]
-        labels.append(Label(" ".join(words), float(x), float(y)))
+        middle = np.median(points, axis=0)
+        x, y = points[((points - middle) ** 2).sum(axis=1).argmin()]
+        labels.append(Label(" ".join(name), float(x), float(y)))
     return labels
 
 
@@ -392,5 +392,5 @@ def _equal(colors: Sequence[Coloring]) -> bool:
     """Return whether the same pairs have the same colors in all maps, so that one count applies to all."""
     first = colors[0] if colors else None
     return first is not None and all(
-        one.index is first.index or np.array_equal(one.index, first.index) for one in colors
+        coloring.index is first.index or np.array_equal(coloring.index, first.index) for coloring in colors
     )

@@ -84,8 +84,8 @@ def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Colo
             for _, images, texts in maps
         ]
     made = []
-    found = pair_colors(by, [one for one, _, _ in maps])
-    for pairs, (_, images, texts) in zip(found, maps, strict=True):
+    colors = pair_colors(by, [colored_map for colored_map, _, _ in maps])
+    for pairs, (_, images, texts) in zip(colors, maps, strict=True):
         palette = np.vstack([_palette(pairs), gray])
         index = _index(pairs, len(palette) - 1)
         unknown = int((index == len(palette) - 1).sum())
@@ -125,8 +125,8 @@ def _index(pairs: PairColors, unknown: int) -> Int[np.ndarray, " n"]:
     low, high = pairs.ends or (0.0, 0.0)
     numbers = np.asarray(pairs.numbers, np.float32)
     share = (numbers - np.float32(low)) * np.float32((SHADES - 1) / (high - low if high > low else 1.0))
-    known = np.isfinite(numbers)
-    return np.where(known, np.rint(np.clip(np.where(known, share, 0), 0, SHADES - 1)), unknown).astype(np.int32)
+    is_number = np.isfinite(numbers)
+    return np.where(is_number, np.rint(np.clip(np.where(is_number, share, 0), 0, SHADES - 1)), unknown).astype(np.int32)
 
 
 def _ramp(shades: int) -> UInt8[np.ndarray, "k 3"]:
@@ -134,9 +134,9 @@ def _ramp(shades: int) -> UInt8[np.ndarray, "k 3"]:
 
 
 def _between(stops: UInt8[np.ndarray, "k 3"], shades: int) -> UInt8[np.ndarray, "s 3"]:
-    places = np.linspace(0, len(stops) - 1, shades)
-    found = [np.interp(places, np.arange(len(stops)), stops[:, part]) for part in range(3)]
-    return np.rint(np.stack(found, axis=1)).astype(np.uint8)
+    positions = np.linspace(0, len(stops) - 1, shades)
+    channels = [np.interp(positions, np.arange(len(stops)), stops[:, part]) for part in range(3)]
+    return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
 
 
 def _rgb(colors: Sequence[str]) -> UInt8[np.ndarray, "k 3"]:

@@ -74,10 +74,10 @@ class MapDetails(QWidget):
         """
         first = colors[0] if colors else None
         self._by = first.by if first is not None else MODALITY
-        own = first is not None and first.own_scale
-        two = " · A · B" if len(sides) > 1 and not own else ""
+        own_scale = first is not None and first.own_scale
+        two = " · A · B" if len(sides) > 1 and not own_scale else ""
         self.legend_title.setText((words(first.by) if first else "Colors") + two)
-        self.scale_b.setVisible(own and len(colors) > 1)
+        self.scale_b.setVisible(own_scale and len(colors) > 1)
         self._show_note(colors)
         self.legend.setVisible(first is not None and first.scale is None)
         self.scale.setVisible(first is not None and first.scale is not None)
@@ -85,9 +85,9 @@ class MapDetails(QWidget):
             return
         if first.scale is not None:
             ramp = [QColor(*map(int, rgb)) for rgb in first.palette[:SHADES]]
-            letters = ("A", "B") if own and len(colors) > 1 else ("", "")
-            for bar, one, letter in zip((self.scale, self.scale_b), colors, letters, strict=False):
-                bar.show_scale(ramp, *(one.scale or (0.0, 0.0)), letter=letter)
+            letters = ("A", "B") if own_scale and len(colors) > 1 else ("", "")
+            for bar, coloring, letter in zip((self.scale, self.scale_b), colors, letters, strict=False):
+                bar.show_scale(ramp, *(coloring.scale or (0.0, 0.0)), letter=letter)
             self.legend.set_entries([])
             return
         self.legend.set_entries(legend_entries(colors, sides, rows, owner=owner))
@@ -106,13 +106,13 @@ class MapDetails(QWidget):
         for widget in (self.placed, self.remove):
             widget.setVisible(count > 0)
 
-    def show_growth(self, words: str) -> None:
+    def show_growth(self, text: str) -> None:
         """Show the result of growing the selection."""
-        self.selected.show_message(words)
+        self.selected.show_message(text)
 
     def _show_note(self, colors: Sequence[Coloring]) -> None:
         first = colors[0] if colors else None
-        unknown = sum(one.unknown for one in colors)
+        unknown = sum(coloring.unknown for coloring in colors)
         parts = [first.note if first is not None else "", f"{unknown:,} points gray: no value" if unknown else ""]
         said = "; ".join(part for part in parts if part)
         self.note.setText(said[:1].upper() + said[1:] + "." if said else "")
@@ -137,8 +137,14 @@ class MapDetails(QWidget):
         where = "in one map: A and B show different pairs" if of else "in both maps"
         self.selected.hint.setText(f"Drag with lasso (L), rectangle (R) or brush (B) to select pairs {where}.")
         columns = [
-            Numbers(f"rank-{letter}", f"Rank {letter}", _RANK_HINT.format(letter, known.among), known.rank[rows], 0)
-            for letter, known in numbers
+            Numbers(
+                f"rank-{letter}",
+                f"Rank {letter}",
+                _RANK_HINT.format(letter, seen.among),
+                seen.rank[rows],
+                0,
+            )
+            for letter, seen in numbers
         ]
         dataset = str(side.row.key) if side is not None else ""
         self.selected.show_items(side.items if side else None, rows, dataset=dataset, columns=columns, of=of)

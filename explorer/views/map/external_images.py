@@ -135,10 +135,10 @@ class ExternalImages(QObject):
             name, reason = next(iter(unreadable.items()))
             more = f", and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
             self.failed.emit(Failure("input", f"{Path(name).name} cannot be read: {reason}{more}.", "Drop another."))
-        found = (answer["array"], tuple(answer["images"]))
-        self._vectors[key] = found
-        if found[1]:
-            self._project(index, layout, *found)
+        vectors = (answer["array"], tuple(answer["images"]))
+        self._vectors[key] = vectors
+        if vectors[1]:
+            self._project(index, layout, *vectors)
 
     def _project(self, index: int, layout: PlacedLayout, array: str, paths: tuple[str, ...]) -> None:
         how = layout.how
@@ -166,9 +166,9 @@ class ExternalImages(QObject):
             key=f"pins {index}",
         )
 
-    def _show(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], places: np.ndarray) -> None:
+    def _show(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], points: np.ndarray) -> None:
         if self._layouts.get(index) is layout and self.paths:
-            rows = zip(paths, places.tolist(), strict=True)
+            rows = zip(paths, points.tolist(), strict=True)
             self._panels[index].pins.show([Pin(path, Path(path).name, x, y) for path, (x, y) in rows])
             self.changed.emit()
 
@@ -203,9 +203,11 @@ class ExternalImages(QObject):
             self.finished.emit()
 
 
-def carried(layout: str, places: Float[np.ndarray, "q 2"], shown: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "q 2"]:
-    """Map positions of a stored layout to the displayed one; maps of the same method may be rotated differently."""
-    known = load_npy(layout)
-    if known.shape != shown.shape or np.array_equal(known, shown):
-        return places
-    return procrustes(known, shown).apply(places)
+def carried(
+    layout: str, points: Float[np.ndarray, "q 2"], target: Float[np.ndarray, "m 2"]
+) -> Float[np.ndarray, "q 2"]:
+    """Map positions of a stored layout to the target one; maps of the same method may be rotated differently."""
+    stored = load_npy(layout)
+    if stored.shape != target.shape or np.array_equal(stored, target):
+        return points
+    return procrustes(stored, target).apply(points)

@@ -124,17 +124,17 @@ def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey
     if len(parts) * snapshot.n <= SKETCHED:
         return None
     rows = np.linspace(0, snapshot.n - 1, min(SKETCH_PAIRS, snapshot.n)).astype(np.int64)
-    kept = kept_components(workspace.folder, snapshot)
-    if kept is None:
+    stored = kept_components(workspace.folder, snapshot)
+    if stored is None:
         # Half of them shows the main directions as well, in half of the time.
         space = approximate_components([part[rows] for part in parts], every=2)
     else:
         # The texts' points follow the images'.
-        space = kept[np.concatenate([place * snapshot.n + rows for place in range(len(parts))])]
+        space = stored[np.concatenate([modality * snapshot.n + rows for modality in range(len(parts))])]
     image, text = (None if part is None else part[: len(rows)] for part in (snapshot.image, snapshot.text))
     some = replace(snapshot, image=image, text=text, items=_some(snapshot.items, rows), sampled=True)
     columns = tuple(choices(snapshot.items))
-    values = {name: _taken(one, rows) for name, one in _values(snapshot.items, columns).items()}
+    values = {name: _taken(values_of, rows) for name, values_of in _values(snapshot.items, columns).items()}
     return Sketch(_side(workspace, run, row, some, space, columns, values), len(parts) * snapshot.n)
 
 
@@ -144,8 +144,8 @@ def _some(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
 
 
 def _taken(column: MetadataColumn, rows: Int[np.ndarray, " k"]) -> MetadataColumn:
-    place, numbers = (None if part is None else part[rows] for part in (column.place, column.numbers))
-    return replace(column, place=place, numbers=numbers)
+    codes, numbers = (None if part is None else part[rows] for part in (column.place, column.numbers))
+    return replace(column, place=codes, numbers=numbers)
 
 
 def read_side(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> MapSide:
@@ -234,11 +234,11 @@ def read_one(side: MapSide, row: int) -> PairNumbers | None:
     texts = matching_of(snapshot).texts
     sample = at_most(texts.rows, CAPTIONS)
     # The one image's question alone: its own captions, and the sampled ones that are not.
-    own = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
-    others = np.setdiff1d(sample, own)
-    image, text = snapshot.image[row : row + 1], np.concatenate([snapshot.text[own], snapshot.text[others]])
-    one = answers(np.repeat([0, 1], [len(own), len(others)]), np.arange(len(text)))
-    rank = ranks_among(image, text, np.arange(len(text)), one)
+    matching = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
+    others = np.setdiff1d(sample, matching)
+    image, text = snapshot.image[row : row + 1], np.concatenate([snapshot.text[matching], snapshot.text[others]])
+    groups = answers(np.repeat([0, 1], [len(matching), len(others)]), np.arange(len(text)))
+    rank = ranks_among(image, text, np.arange(len(text)), groups)
     return PairNumbers(matched_cosines(image, snapshot.text[row : row + 1]), rank, len(text), len(texts))
 
 
@@ -264,8 +264,8 @@ def read_neighbors(side: MapSide, rows: Int[np.ndarray, " k"], k: int) -> Int[np
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text
     rows = at_most(rows, MOST_ASKING)
-    found, _ = nearest(vectors[rows], vectors, k + 1)  # type: ignore[index,arg-type]
-    return np.unique(found)
+    neighbors, _ = nearest(vectors[rows], vectors, k + 1)  # type: ignore[index,arg-type]
+    return np.unique(neighbors)
 
 
 def same_items(a: MapSide, b: MapSide) -> bool:
@@ -275,12 +275,16 @@ def same_items(a: MapSide, b: MapSide) -> bool:
 
 def _identity(items: Items) -> str:
     ids = np.ascontiguousarray(items.id)
-    found = hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode())
+    digest = hashlib.blake2b(ids.view(np.uint8) if len(ids) else b"", key=str(ids.dtype).encode())
     for row in looked_at(len(ids)).tolist():
-        found.update(f"\n{items.caption[row]}".encode())
-    return found.hexdigest()
+        digest.update(f"\n{items.caption[row]}".encode())
+    return digest.hexdigest()
 
 
 def _values(items: Items, columns: tuple[str, ...]) -> dict[str, MetadataColumn]:
-    found = {name: column(items.label if name == CLASS else items.metadata.get(name, [])) for name in columns}
-    return {name: one for name, one in found.items() if one is not None and (one.names or one.numbers is not None)}
+    columns_read = {name: column(items.label if name == CLASS else items.metadata.get(name, [])) for name in columns}
+    return {
+        name: values
+        for name, values in columns_read.items()
+        if values is not None and (values.names or values.numbers is not None)
+    }

@@ -58,8 +58,8 @@ class MethodForm(QWidget):
         for metric in METRICS:
             self.distance.addItem("Cosine" if metric == "cosine" else "Euclidean", metric)
         self.seed = StillSpinBox(objectName="map-seed", accessibleName="Seed", minimum=0, maximum=9999)
-        words = "Parameters of the projection"
-        self.form = QToolButton(objectName="map-umap-form", toolTip=words, accessibleName=words)
+        label = "Parameters of the projection"
+        self.form = QToolButton(objectName="map-umap-form", toolTip=label, accessibleName=label)
         theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -145,10 +145,10 @@ class MethodForm(QWidget):
             "Distance": self.distance,
             "Seed": self.seed,
         }
-        for words, box in fields.items():
+        for label, box in fields.items():
             if isinstance(box, QAbstractSpinBox):
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
-            form.addRow(words, box)
+            form.addRow(label, box)
         note = QLabel("More neighbors show global structure,\nfewer show local structure.")
         theme.set_role(note, "small")
         form.addRow(note)

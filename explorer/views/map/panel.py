@@ -114,9 +114,9 @@ class MapPanel(MapCard):
         self.sprites.set_first(mask)
         self.labels.dim(mask is not None)
 
-    def show_projection(self, words: str) -> None:
+    def show_projection(self, text: str) -> None:
         """Show above the points what they are and how they were placed."""
-        self._projection = words
+        self._projection = text
         if self.side is None:
             return
         row = self.side.row
@@ -126,9 +126,9 @@ class MapPanel(MapCard):
         parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {split_words(row.split)}")
         self.note.setText(" · ".join(part for part in parts if part))
 
-    def show_progress(self, words: str) -> None:
+    def show_progress(self, text: str) -> None:
         """Show the progress of another projection; nothing if empty."""
-        self._progress = words
+        self._progress = text
         self.show_projection(self._projection)
 
     def clear(self, name: str = "") -> None:

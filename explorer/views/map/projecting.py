@@ -100,8 +100,8 @@ class Projecting(QObject):
         """Cancel all pending requests."""
         waiting = list(self._open.values())
         self._open.clear()
-        for one in waiting:
-            self._client.cancel(one.number)
+        for request in waiting:
+            self._client.cancel(request.number)
         if waiting:
             self.finished.emit()
 
@@ -119,8 +119,8 @@ class Projecting(QObject):
     def _place(self, ticket: int, note: str, points: np.ndarray) -> None:
         waiting = self._open.pop(ticket, None)
         if waiting is not None:
-            words = note or waiting.projection.words
-            self.placed.emit(waiting.index, waiting.side, waiting.projection, points, words)
+            text = note or waiting.projection.words
+            self.placed.emit(waiting.index, waiting.side, waiting.projection, points, text)
             self._report_progress()
 
     def _on_failure(self, ticket: int, failure: Failure) -> None:

@@ -90,8 +90,8 @@ class Turning(QObject):
         for index, panel in enumerate(self._panels):
             if not self.on or panel.side is None:
                 continue
-            known = self._clouds.get(index)
-            if known is not None and known.side is panel.side:
+            cloud = self._clouds.get(index)
+            if cloud is not None and cloud.side is panel.side:
                 self._place(index, fit=True)
                 continue
             self._background.run(
@@ -111,14 +111,14 @@ class Turning(QObject):
     def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
         """Show a map, or both if locked, from this direction."""
         azimuth = (azimuth + 180) % 360 - 180
-        for one in range(len(self._panels)) if self.locked else [index]:
-            self.sides[one] = (azimuth, float(np.clip(elevation, -90, 90)))
-            cloud = self._clouds.get(one)
+        for turned in range(len(self._panels)) if self.locked else [index]:
+            self.sides[turned] = (azimuth, float(np.clip(elevation, -90, 90)))
+            cloud = self._clouds.get(turned)
             if cloud is not None and cloud.is_large:
                 self._rest.start()
-                self._preview(one)
+                self._preview(turned)
             else:
-                self._place(one, fit=False)
+                self._place(turned, fit=False)
         self.turned.emit()
 
     def _turn(self, index: int, right: float, towards: float) -> None:

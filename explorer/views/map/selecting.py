@@ -119,13 +119,13 @@ class Selecting(QObject):
             key="grow",
         )
 
-    def _take_neighbors(self, side: MapSide, rows: np.ndarray, found: np.ndarray) -> None:
-        grown = np.union1d(rows, found)
+    def _take_neighbors(self, side: MapSide, rows: np.ndarray, neighbors: np.ndarray) -> None:
+        grown = np.union1d(rows, neighbors)
         if side not in self.sides or not np.array_equal(rows, self.rows):
             return
-        asked = f" of {MOST_ASKING:,} of them" if len(rows) > MOST_ASKING else ""
+        limit = f" of {MOST_ASKING:,} of them" if len(rows) > MOST_ASKING else ""
         self.noticed.emit(
-            f"{len(grown) - len(rows):,} pairs added: the {NEIGHBORS} nearest neighbors{asked} in {side.name}."
+            f"{len(grown) - len(rows):,} pairs added: the {NEIGHBORS} nearest neighbors{limit} in {side.name}."
         )
         self._select(grown)
 
@@ -153,9 +153,9 @@ class Selecting(QObject):
         hit[: side.texts] |= inside[side.images :]
         before = self._before(index)
         if mode != "replace":
-            kept = np.zeros(side.n, bool)
-            kept[before[before < side.n]] = True
-            hit = kept | hit if mode == "add" else kept & ~hit
+            selected = np.zeros(side.n, bool)
+            selected[before[before < side.n]] = True
+            hit = selected | hit if mode == "add" else selected & ~hit
         self._select(np.flatnonzero(hit))
 
     def _click(self, index: int, point: int, mode: str) -> None:
@@ -220,9 +220,9 @@ def written_rows(rows: Int[np.ndarray, " k"], folder: Path) -> str:
     ends = np.concatenate([starts[1:] - 1, [len(rows) - 1]])
     if len(starts) <= MOST_WRITTEN // 4:
         blocks = zip(rows[starts].tolist(), rows[ends].tolist(), strict=True)
-        words = ",".join(f"{a}-{b}" if b > a else str(a) for a, b in blocks)
-        if len(words) <= MOST_WRITTEN:
-            return words
+        text = ",".join(f"{a}-{b}" if b > a else str(a) for a, b in blocks)
+        if len(text) <= MOST_WRITTEN:
+            return text
     confined.make_folder(folder.parent, folder.name)
     name = f"pairs-{hashlib.blake2b(rows.tobytes(), digest_size=8).hexdigest()}.npy"
     content = io.BytesIO()

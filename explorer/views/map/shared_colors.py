@@ -46,18 +46,18 @@ class ColorRequest:
         used = self.by in COMPUTED
         pairs = [*zip(self.sides, other.sides, strict=True)]
         pairs += [*zip(self.numbers, other.numbers, strict=True)] if used else []
-        mine, theirs = ([one.get(self.by) for one in asked.more] for asked in (self, other))
+        mine, theirs = ([columns.get(self.by) for columns in request.more] for request in (self, other))
         return all(a is b for a, b in pairs) and len(mine) == len(theirs) and all(map(is_, mine, theirs))
 
 
-def found(asked: ColorRequest) -> list[Coloring]:
+def found(request: ColorRequest) -> list[Coloring]:
     """Return the colors of each side, with the same meaning in all."""
-    more = asked.more or ({},) * len(asked.sides)
-    there = columns_of(asked.sides) + [name for columns in more for name in columns]
-    by = asked.by if asked.by in there else MODALITY
+    more = request.more or ({},) * len(request.sides)
+    offered = columns_of(request.sides) + [name for columns in more for name in columns]
+    by = request.by if request.by in offered else MODALITY
     maps = [
-        (ColoredMap(side.n, {**side.values, **columns}, known), side.images, side.texts)
-        for side, known, columns in zip(asked.sides, asked.numbers, more, strict=True)
+        (ColoredMap(side.n, {**side.values, **columns}, numbers), side.images, side.texts)
+        for side, numbers, columns in zip(request.sides, request.numbers, more, strict=True)
     ]
     return colorings(by, maps) if maps else []
 
@@ -69,24 +69,24 @@ class SharedColors:
         self._asked: ColorRequest | None = None
         self._made: list[Coloring] = []
 
-    def known(self, asked: ColorRequest) -> bool:
+    def known(self, request: ColorRequest) -> bool:
         """Return whether `of` can respond without computing."""
-        return asked.few or asked.same(self._asked)
+        return request.few or request.same(self._asked)
 
-    def of(self, asked: ColorRequest) -> list[Coloring]:
+    def of(self, request: ColorRequest) -> list[Coloring]:
         """Return the requested colors."""
-        if not asked.same(self._asked):
-            self.keep(asked, found(asked))
+        if not request.same(self._asked):
+            self.keep(request, found(request))
         return self._made
 
     def last(self, sides: Sequence[MapSide]) -> list[Coloring] | None:
         """Return the colors that these sides have now; None if none yet."""
-        shown = self._asked.sides if self._asked is not None else ()
-        return self._made if len(shown) == len(sides) and all(map(is_, shown, sides)) else None
+        colored = self._asked.sides if self._asked is not None else ()
+        return self._made if len(colored) == len(sides) and all(map(is_, colored, sides)) else None
 
-    def keep(self, asked: ColorRequest, made: list[Coloring]) -> None:
+    def keep(self, request: ColorRequest, made: list[Coloring]) -> None:
         """Store colors computed on a thread."""
-        self._asked, self._made = asked, made
+        self._asked, self._made = request, made
 
 
 def columns_of(sides: Sequence[MapSide]) -> list[str]:

@@ -101,8 +101,8 @@ class Tools(QWidget):
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
-        for name, words, key in SHOWN:
-            action = menu.addAction(f"{words}\t{key}" if key else words)
+        for name, label, key in SHOWN:
+            action = menu.addAction(f"{label}\t{key}" if key else label)
             action.setObjectName(f"map-show-{name}")
             action.setCheckable(True)
             action.setChecked(True)

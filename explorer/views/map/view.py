@@ -83,34 +83,34 @@ class MapView(View):
     # What the window asks ---------------------------------------------------------------------------------------
 
     def command(self) -> list[str] | None:
-        shown = [panel.side for panel in self.panels if panel.side is not None]
-        if not shown:
+        drawn = [panel.side for panel in self.panels if panel.side is not None]
+        if not drawn:
             return None
         selection = self.context.selection
-        words = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in shown)]
-        words += steps_in_words([selection.step_of(place) for place, one in enumerate(self.panels) if one.side])
-        words += ["--dataset", shown[0].row.dataset, "--split", shown[0].row.split]
+        arguments = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in drawn)]
+        arguments += steps_in_words([selection.step_of(index) for index, each in enumerate(self.panels) if each.side])
+        arguments += ["--dataset", drawn[0].row.dataset, "--split", drawn[0].row.split]
         chosen = self.toolbar.projection
         if self.turning.on:
             azimuth, elevation = self.turning.sides[self.panels[0].side is None]
-            words += ["--method", "pca", "--turn", f"{azimuth:g}", f"{elevation:g}"]
-            return [*words, *self._lit_words()]
+            arguments += ["--method", "pca", "--turn", f"{azimuth:g}", f"{elevation:g}"]
+            return [*arguments, *self._lit_words()]
         for name, value in chosen.options.items():
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-        return [*words, *self._lit_words()]
+            arguments += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+        return [*arguments, *self._lit_words()]
 
     def _lit_words(self) -> list[str]:
         """Return the command arguments for what is highlighted, and how."""
         isolated = self.details_pane.isolated_names()
-        words = ["--isolate", *isolated] if isolated else []
+        arguments = ["--isolate", *isolated] if isolated else []
         rows = self.selecting.rows
         if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
-            words += ["--pairs", written_rows(rows, derived.root(self.context.workspace.folder) / "scratch")]
-        return [*words, "--color", self.toolbar.color_by]
+            arguments += ["--pairs", written_rows(rows, derived.root(self.context.workspace.folder) / "scratch")]
+        return [*arguments, "--color", self.toolbar.color_by]
 
     @property
     def drop_words(self) -> str:
-        letters = ["AB"[place] for place, panel in enumerate(self.panels) if panel.side and panel.side.images]
+        letters = ["AB"[index] for index, panel in enumerate(self.panels) if panel.side and panel.side.images]
         puts = "put" if len(letters) > 1 else "puts"
         return f"Drop to show where {' and '.join(letters)} {puts} this picture" if letters else ""
 
@@ -171,8 +171,8 @@ class MapView(View):
             self._after_side()
             return
         first = selection.run_a if index else None
-        asked = (run, selection.step_of(index), selection.dataset)
-        read = partial(self._read_whole, index, asked, first, selection.step_of(0))
+        key = (run, selection.step_of(index), selection.dataset)
+        read = partial(self._read_whole, index, key, first, selection.step_of(0))
         panel.area.loading()
         if panel.side is not None:
             read()
@@ -181,7 +181,7 @@ class MapView(View):
             self,
             read_sketch,
             self.context.workspace,
-            *asked,
+            *key,
             done=partial(self._show_sketch, index, read),
             failed=partial(self._refuse, index),
             key=f"side {index}",
@@ -195,13 +195,13 @@ class MapView(View):
             self.looks.show_sketch(index, sketch, then)
 
     def _read_whole(
-        self, index: int, asked: tuple[int, int | None, SplitKey | None], other: int | None, other_step: int | None
+        self, index: int, key: tuple[int, int | None, SplitKey | None], other: int | None, other_step: int | None
     ) -> None:
         self.context.background.run(
             self,
             read_facing,
             self.context.workspace,
-            *asked,
+            *key,
             other,
             other_step,
             done=partial(self._show, index),
@@ -263,11 +263,11 @@ class MapView(View):
         if side is not None:
             self._projecting.ask(index, side, self.toolbar.projection, self._faces(index, side))
 
-    def _place(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray, words: str) -> None:
+    def _place(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray, text: str) -> None:
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
             panel.map.move_points(points)
-            panel.show_projection(words)
+            panel.show_projection(text)
             self._lay(index, projection, points)
 
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
@@ -289,8 +289,8 @@ class MapView(View):
 
     def _show_progress(self, index: int, share: float, note: str) -> None:
         method = LABELS[self.toolbar.projection.method]
-        words = f"{method} of {'AB'[index]}: {note}"
-        self.placing.show_progress(share, words)
+        text = f"{method} of {'AB'[index]}: {note}"
+        self.placing.show_progress(share, text)
         for panel in self.panels:
             panel.show_progress(f"{method}: {note}" if panel.index == index else "")
             if panel.side is not None:
@@ -348,14 +348,14 @@ class MapView(View):
         """Whether the list shows ranks; only on request, because captions need the space."""
         return self.toolbar.color_by in COMPUTED
 
-    def _show_card(self, index: int, point: int, place: QPoint) -> None:
+    def _show_card(self, index: int, point: int, point_on_screen: QPoint) -> None:
         panel = self.panels[index]
         if panel.side is None or point < 0:
             return
         self._card_side = index
         room = QRect(panel.mapTo(self, QPoint(0, 0)), panel.size())
         self.card.show_pair(panel.side, panel.side.pair_of(point), self.selecting.panels_of(index))
-        self.card.show_at(self.mapFromGlobal(place), room)
+        self.card.show_at(self.mapFromGlobal(point_on_screen), room)
         self._ask_about(panel.side.pair_of(point), index)
 
     def _ask_about(self, row: int, index: int) -> None:
@@ -452,8 +452,8 @@ class MapView(View):
         selection.placing.connect(self.take)
         self.pictures.arrived.connect(self._on_picture)
 
-    def _on_outline(self, way: np.ndarray) -> None:
-        if len(way) > 1:
+    def _on_outline(self, outline: np.ndarray) -> None:
+        if len(outline) > 1:
             self.card.end()
 
     def _on_picture(self, _path: str) -> None:
@@ -473,6 +473,6 @@ class MapView(View):
             if not self.isVisible():
                 self._key = None
                 return
-            for index, shown in enumerate((selection.run_a, selection.run_b)):
-                if shown == run:
+            for index, shown_run in enumerate((selection.run_a, selection.run_b)):
+                if shown_run == run:
                     self._read(index)

@@ -119,10 +119,10 @@ class CalibrationPane(QWidget):
         self.taus_changed.emit()
 
     def _draw(self) -> None:
-        shown = [run for run in self._runs if run is not None]
-        if shown:
+        runs = [run for run in self._runs if run is not None]
+        if runs:
             # Of every place, so that B alone keeps its own.
-            args = (draw_panel, shown, tuple(control.tau for control in self.taus))
+            args = (draw_panel, runs, tuple(control.tau for control in self.taus))
             self._background.run(self, *args, done=self.panel.show_panel, key="panel")
 
     def _show_bars(self) -> None:
@@ -138,11 +138,11 @@ class CalibrationPane(QWidget):
             row = () if cosines is None else tuple(probabilities(cosines, 1 / tau, run.offset).tolist())
             shares.append(BarColumn(run.name, f"tau {tau:.3g}", run_tone(index), row, adds_up=run.offset is None))
         first = next((column.shares for column in shares if column.shares), ())
-        order = sorted(range(len(first)), key=lambda place: -first[place])
+        order = sorted(range(len(first)), key=lambda label: -first[label])
         ordered = [
-            dataclasses.replace(c, shares=tuple(c.shares[place] for place in order) if c.shares else ()) for c in shares
+            dataclasses.replace(c, shares=tuple(c.shares[label] for label in order) if c.shares else ()) for c in shares
         ]
-        self.bars.show_bars([self._labels[place] for place in order], ordered)
+        self.bars.show_bars([self._labels[label] for label in order], ordered)
 
     def _show_picture(self) -> None:
         path = self._sample.path if self._sample else ""

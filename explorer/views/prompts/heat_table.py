@@ -59,8 +59,8 @@ class HeatTable(QTableView):
     cell_chosen = Signal(int, int)
     edited = Signal(int, int, str)
 
-    def __init__(self, name: str, words: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=name, accessibleName=words)
+    def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name, accessibleName=label)
         self._model = _Model(self)
         self._model.edited.connect(self.edited)
         self.setModel(self._model)

@@ -88,11 +88,11 @@ class Playground(QWidget):
         self._alone = None
         if self._runs[self._index] is None and self._runs[1 - self._index] is not None:
             self._index = 1 - self._index
-        for place, button in enumerate(self.run_buttons.buttons()):
-            run = self._runs[place]
+        for index, button in enumerate(self.run_buttons.buttons()):
+            run = self._runs[index]
             button.setEnabled(run is not None)
-            button.setText(f"{'AB'[place]}  {run.name}" if run else "AB"[place])
-            button.setChecked(place == self._index)
+            button.setText(f"{'AB'[index]}  {run.name}" if run else "AB"[index])
+            button.setChecked(index == self._index)
         self._weighted = [run.mean if run is not None else None for run in self._runs]
         self._weigh()
 
@@ -115,11 +115,11 @@ class Playground(QWidget):
             return self._weighted[self._index]
         if self._row == MEAN:
             return run.mean
-        place = self._row - FIRST_TEMPLATE
-        if self._alone is None or self._alone[0] != place:
+        template = self._row - FIRST_TEMPLATE
+        if self._alone is None or self._alone[0] != template:
             alone = np.zeros(len(self.weights))
-            alone[place] = 1.0
-            self._alone = (place, mixture(run, alone.tolist()))
+            alone[template] = 1.0
+            self._alone = (template, mixture(run, alone.tolist()))
         return self._alone[1]
 
     def _weigh(self) -> None:
@@ -130,8 +130,8 @@ class Playground(QWidget):
             return
         self._background.run(self, weigh, runs, weights, done=self._take, key="weights")
 
-    def _take(self, found: list[Mixture | None]) -> None:
-        self._weighted = found
+    def _take(self, mixtures: list[Mixture | None]) -> None:
+        self._weighted = mixtures
         self._show()
 
     def _show(self) -> None:
@@ -147,11 +147,11 @@ class Playground(QWidget):
         top = np.vstack([_row(run.mean), _row(weighted)])
         below = np.column_stack([run.overall, run.accuracy])
         base = _row(run.mean)
-        shown = below - base if difference else below
-        values = np.vstack([top, shown])
+        shares = below - base if difference else below
+        values = np.vstack([top, shares])
         if difference:
-            reach = max(float(np.nanmax(np.abs(shown), initial=0.0)), 0.02)
-            shade = np.vstack([np.zeros_like(top), shown / reach])
+            reach = max(float(np.nanmax(np.abs(shares), initial=0.0)), 0.02)
+            shade = np.vstack([np.zeros_like(top), shares / reach])
         else:
             shade = values.copy()
         column = np.array([np.nan, np.nan, *self.weights])
@@ -163,18 +163,18 @@ class Playground(QWidget):
             f"best single template {best:.1f} %."
         )
 
-        def text(row: int, place: int, value: float) -> str:
-            if place == WEIGHT:
+        def text(row: int, column: int, value: float) -> str:
+            if column == WEIGHT:
                 return f"{value:g}"
             if difference and row >= FIRST_TEMPLATE:
                 return f"{100 * value:+.0f}".replace("-", "−") if round(100 * value) else "0"
             return f"{100 * value:.0f}"
 
-        def tip(row: int, place: int) -> str:
-            if place == WEIGHT:
+        def tip(row: int, column: int) -> str:
+            if column == WEIGHT:
                 return "Type a weight from 0" if row >= FIRST_TEMPLATE else ""
             unit = "points vs. the mean ensemble" if difference and row >= FIRST_TEMPLATE else "accuracy in percent"
-            return f"{100 * values[row, place]:.1f} {unit}"
+            return f"{100 * values[row, column]:.1f} {unit}"
 
         colors = ("run_a", "run_b") if difference else (theme.run_color(self._index),) * 2
         return HeatData(
@@ -190,12 +190,12 @@ class Playground(QWidget):
         )
 
     def _show_confusion(self) -> None:
-        run, shown = self.run, self.shown_mixture
-        if run is None or shown is None:
+        run, classifier = self.run, self.shown_mixture
+        if run is None or classifier is None:
             return
         name = ("Mean ensemble", "Weighted ensemble", *run.templates)[self._row]
-        self.confusion_title.setText(f"{name}: {100 * shown.accuracy:.1f} % right")
-        counts = shown.confusion.astype(float)
+        self.confusion_title.setText(f"{name}: {100 * classifier.accuracy:.1f} % right")
+        counts = classifier.confusion.astype(float)
         shade = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         color = theme.run_color(self._index)
         data = HeatData(
@@ -209,20 +209,20 @@ class Playground(QWidget):
         )
         self.confusion.show_data(data)
         current = self.confusion.currentIndex()
-        row, column = (current.row(), current.column()) if current.isValid() else worst(shown.confusion)
+        row, column = (current.row(), current.column()) if current.isValid() else worst(classifier.confusion)
         self._show_images(row, column)
 
     def _show_images(self, row: int, column: int) -> None:
-        run, shown = self.run, self.shown_mixture
-        if run is None or shown is None or max(row, column) >= len(run.labels):
+        run, classifier = self.run, self.shown_mixture
+        if run is None or classifier is None or max(row, column) >= len(run.labels):
             return
-        places = np.flatnonzero((run.truth == row) & (shown.predicted == column))
+        images = np.flatnonzero((run.truth == row) & (classifier.predicted == column))
         of = int(np.sum(run.truth == row))
         what = "recognized" if row == column else f"predicted as {run.labels[column]}"
-        more = f", the first {MOST_IMAGES} shown" if len(places) > MOST_IMAGES else ""
-        self.images_title.setText(f"{run.labels[row]} {what}: {len(places):,} of {of:,} images{more}")
+        more = f", the first {MOST_IMAGES} shown" if len(images) > MOST_IMAGES else ""
+        self.images_title.setText(f"{run.labels[row]} {what}: {len(images):,} of {of:,} images{more}")
         said = ((run.labels[column], run_tone(self._index)),)
-        items = [StripItem(run.paths[place], said, "", "", run.paths[place]) for place in places[:MOST_IMAGES].tolist()]
+        items = [StripItem(run.paths[image], said, "", "", run.paths[image]) for image in images[:MOST_IMAGES].tolist()]
         self.strip.show_items(items)
 
     # -- what a person does ------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ class Playground(QWidget):
         self._row = WEIGHTED if column == WEIGHT else row
         self._show_confusion()
 
-    def _run_chosen(self, place: int) -> None:
-        self._index, self._alone = place, None
+    def _run_chosen(self, index: int) -> None:
+        self._index, self._alone = index, None
         self._show()
 
     # -- putting it together -----------------------------------------------------------------------------------
@@ -280,19 +280,19 @@ class Playground(QWidget):
         self.confusion.cell_chosen.connect(self._show_images)
         theme.theme().follow(self._show)
 
-    def _choices(self, name: str, words: Sequence[str]) -> QButtonGroup:
+    def _choices(self, name: str, labels: Sequence[str]) -> QButtonGroup:
         group = QButtonGroup(self)
-        for place, text in enumerate(words):
+        for index, text in enumerate(labels):
             button = QPushButton(text, objectName=f"prompts-{name}-{text.lower()}", checkable=True)
-            button.setChecked(place == 0)
-            group.addButton(button, place)
+            button.setChecked(index == 0)
+            group.addButton(button, index)
         return group
 
     def _lay_out(self) -> None:
         bar = WrappingRow()
         for group in (self.run_buttons, self.value_buttons):
-            for place, button in enumerate(group.buttons()):
-                bar.add(button, gap=theme.SPACE if place else theme.SPACE + theme.BETWEEN)
+            for index, button in enumerate(group.buttons()):
+                bar.add(button, gap=theme.SPACE if index else theme.SPACE + theme.BETWEEN)
         bar.add(self.by_accuracy, gap=theme.SPACE + theme.BETWEEN, right=True)
         bar.add(self.equal, right=True)
         split = HairlineSplitter(Qt.Orientation.Vertical)
@@ -332,8 +332,8 @@ def worst(confusion: np.ndarray) -> tuple[int, int]:
     return (row, column) if wrong[row, column] else (0, 0)
 
 
-def _row(one: Mixture) -> np.ndarray:
-    return np.concatenate([[one.accuracy], one.by_class])
+def _row(classifier: Mixture) -> np.ndarray:
+    return np.concatenate([[classifier.accuracy], classifier.by_class])
 
 
 def _plain(role: str, *, wrap: bool = False) -> QLabel:

@@ -50,13 +50,13 @@ class PromptResult:
     problems: dict[int, str] = field(default_factory=dict)
     places: tuple[int, ...] = ()
 
-    def calibrated(self, place: int) -> CalibrationRun | None:
+    def calibrated(self, index: int) -> CalibrationRun | None:
         """Return the calibration of A (0) or B (1)."""
-        return self.calibration[self.places.index(place)] if place in self.places else None
+        return self.calibration[self.places.index(index)] if index in self.places else None
 
-    def prompted(self, place: int) -> PromptRun | None:
+    def prompted(self, index: int) -> PromptRun | None:
         """Return the templates of A (0) or B (1)."""
-        return self.prompts[self.places.index(place)] if place in self.places else None
+        return self.prompts[self.places.index(index)] if index in self.places else None
 
 
 class PromptQuery(QObject):
@@ -90,14 +90,14 @@ class PromptQuery(QObject):
         """Whether a model's response is pending."""
         return bool(self._open)
 
-    def want(self, wanted: PromptRequest, *, again: bool = False) -> bool:
+    def want(self, request: PromptRequest, *, again: bool = False) -> bool:
         """Fetch this, unless it was the last request; return whether it is new."""
-        if wanted == self._request and not again:
+        if request == self._request and not again:
             return False
         self.cancel()
-        self._request, self._files, self._problems = wanted, {}, {}
+        self._request, self._files, self._problems = request, {}, {}
         self._context.background.run(
-            self, steps_of, self._context.workspace, wanted, done=self._ask, failed=self._broke, key="steps"
+            self, steps_of, self._context.workspace, request, done=self._ask, failed=self._broke, key="steps"
         )
         return True
 
@@ -109,35 +109,35 @@ class PromptQuery(QObject):
             self._context.client.cancel(number)
         self._context.background.forget(self)
 
-    def _ask(self, found: tuple[PromptRequest, dict[int, int], dict[int, str]]) -> None:
-        wanted, steps, problems = found
-        if wanted != self._request:
+    def _ask(self, snapshots: tuple[PromptRequest, dict[int, int], dict[int, str]]) -> None:
+        request, steps, problems = snapshots
+        if request != self._request:
             return
         self._problems = dict(problems)
-        for side in wanted.sides:
-            place = side.place
-            if place not in steps:
+        for side in request.sides:
+            index = side.place
+            if index not in steps:
                 continue
-            question = EmbedClasses(run=side.run, labels=wanted.labels, templates=wanted.templates, step=steps[place])
-            self._open[place] = self._context.client.ask(
+            question = EmbedClasses(run=side.run, labels=request.labels, templates=request.templates, step=steps[index])
+            self._open[index] = self._context.client.ask(
                 question,
-                done=lambda answer, place=place: self._answered(wanted, place, answer),
-                failed=lambda failure, place=place: self._failed(wanted, place, failure),
+                done=lambda answer, index=index: self._answered(request, index, answer),
+                failed=lambda failure, index=index: self._failed(request, index, failure),
                 progress=lambda share, note: self.progressed.emit(share, note),
                 owner=self,
             )
         self._go_on()
 
-    def _answered(self, wanted: PromptRequest, place: int, answer: dict[str, Any]) -> None:
-        if wanted == self._request:
-            self._open.pop(place, None)
-            self._files[place] = answer["file"]
+    def _answered(self, request: PromptRequest, index: int, answer: dict[str, Any]) -> None:
+        if request == self._request:
+            self._open.pop(index, None)
+            self._files[index] = answer["file"]
             self._go_on()
 
-    def _failed(self, wanted: PromptRequest, place: int, failure: Failure) -> None:
-        if wanted == self._request and failure.kind != "cancelled":
-            self._open.pop(place, None)
-            self._problems[place] = reason_words(reason_of(failure))
+    def _failed(self, request: PromptRequest, index: int, failure: Failure) -> None:
+        if request == self._request and failure.kind != "cancelled":
+            self._open.pop(index, None)
+            self._problems[index] = reason_words(reason_of(failure))
             self._go_on()
 
     def _go_on(self) -> None:
@@ -152,29 +152,29 @@ class PromptQuery(QObject):
         self.failed.emit(error)
 
 
-def steps_of(workspace: Workspace, wanted: PromptRequest) -> tuple[PromptRequest, dict[int, int], dict[int, str]]:
+def steps_of(workspace: Workspace, request: PromptRequest) -> tuple[PromptRequest, dict[int, int], dict[int, str]]:
     """Return the snapshot step at each place, and why one is missing. Pure, for a thread."""
     steps, problems = {}, {}
-    for side in wanted.sides:
+    for side in request.sides:
         try:
             steps[side.place] = choose_snapshot(
-                workspace, workspace.runs.get(side.run), step=side.step, **wanted.split
+                workspace, workspace.runs.get(side.run), step=side.step, **request.split
             ).step
         except UserError as problem:
             problems[side.place] = str(problem)
-    return wanted, steps, problems
+    return request, steps, problems
 
 
-def read(workspace: Workspace, wanted: PromptRequest, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
+def read(workspace: Workspace, request: PromptRequest, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
     """Read both charts' data of places with class vectors, without runs that lack labeled images. Pure."""
     calibrated, prompted = {}, {}
-    for place, file in files.items():
+    for index, file in files.items():
         try:
             texts = read_class_texts(Path(file))
-            split: dict[str, Any] = wanted.split
-            calibrated[place] = calibration(workspace, texts, index=place, **split)
-            prompted[place] = prompts(workspace, texts, index=place, **split)
+            split: dict[str, Any] = request.split
+            calibrated[index] = calibration(workspace, texts, index=index, **split)
+            prompted[index] = prompts(workspace, texts, index=index, **split)
         except UserError as problem:
-            calibrated.pop(place, None)
-            problems = problems | {place: str(problem)}
-    return PromptResult(wanted, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))
+            calibrated.pop(index, None)
+            problems = problems | {index: str(problem)}
+    return PromptResult(request, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))

@@ -68,8 +68,8 @@ class TauControl(QWidget):
         self.to_best.setEnabled(LOW <= best <= HIGH)
         self._show(trained if tau is None else tau)
 
-    def _slid(self, place: int) -> None:
-        self._tau = to_tau(place)
+    def _slid(self, position: int) -> None:
+        self._tau = to_tau(position)
         with QSignalBlocker(self.box):
             self.box.set_value(self._tau)
         self.changed.emit()
@@ -118,9 +118,9 @@ class TauControl(QWidget):
         grid.addWidget(self.slider, 1, 0)
 
 
-def to_tau(place: int) -> float:
+def to_tau(position: int) -> float:
     """Return the temperature at a slider position; the scale is logarithmic."""
-    return float(f"{LOW * (HIGH / LOW) ** (place / STEPS):.3g}")
+    return float(f"{LOW * (HIGH / LOW) ** (position / STEPS):.3g}")
 
 
 def to_place(tau: float) -> int:

@@ -97,8 +97,8 @@ class PromptsView(View):
         new = [str(path) for path in paths]
         if new:
             self._sample_path = new[0]
-            kept = [path for path in map(str, self.context.selection.queries) if path not in new]
-            self.context.selection.queries = [*new, *kept]
+            earlier = [path for path in map(str, self.context.selection.queries) if path not in new]
+            self.context.selection.queries = [*new, *earlier]
             self.tabs.setCurrentIndex(CHARTS.index(CALIBRATION))
             self._show_samples()
 
@@ -106,10 +106,10 @@ class PromptsView(View):
         reading = self._reading
         if reading is None or not reading.calibration:
             return None
-        shown = reading.calibration
+        calibrated = reading.calibration
         sides = (side for side in reading.wanted.sides if side.place in reading.places)
         targets = tuple(Target(side.run, side.step) for side in sides)
-        request = Request(targets, shown[0].dataset, shown[0].split)
+        request = Request(targets, calibrated[0].dataset, calibrated[0].split)
         settings: CalibrationSettings | PromptSettings = PromptSettings(
             **self._words_of(reading), weights=self.playground.set_weights_of, value=self.playground.value
         )
@@ -124,9 +124,9 @@ class PromptsView(View):
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
-        for place, chart in enumerate(CHARTS):
+        for tab, chart in enumerate(CHARTS):
             action = QAction(f"Prompts: {chart.label}", self, objectName=f"prompts-action-{chart.name}")
-            action.triggered.connect(lambda _=False, i=place: self.tabs.setCurrentIndex(i))
+            action.triggered.connect(lambda _=False, i=tab: self.tabs.setCurrentIndex(i))
             actions.append(action)
         return [*actions, self._again]
 
@@ -164,8 +164,8 @@ class PromptsView(View):
             if questions.suite != OF_THE_RUN:
                 self._lacks("Write at least two labels and one template.")
             return
-        wanted = PromptRequest(selection.sides, selection.dataset, questions.labels, questions.templates)
-        if self.asking.want(wanted, again=again):
+        request = PromptRequest(selection.sides, selection.dataset, questions.labels, questions.templates)
+        if self.asking.want(request, again=again):
             self.status.setText("")
             self.working.start()
             self.working.show_progress(0.0, "Computing predictions")
@@ -186,11 +186,11 @@ class PromptsView(View):
             self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
         self.show_content()
-        self.calibration.show_runs([reading.calibrated(place) for place in (0, 1)])
-        self.playground.show_runs([reading.prompted(place) for place in (0, 1)])
-        kept = self.context.settings.value("prompts/weights", {})
-        if isinstance(kept, dict):
-            self.playground.restore_weights(kept.get("templates", ()), kept.get("weights", ()))
+        self.calibration.show_runs([reading.calibrated(index) for index in (0, 1)])
+        self.playground.show_runs([reading.prompted(index) for index in (0, 1)])
+        stored = self.context.settings.value("prompts/weights", {})
+        if isinstance(stored, dict):
+            self.playground.restore_weights(stored.get("templates", ()), stored.get("weights", ()))
         self._show_samples()
 
     # -- the image whose bars are shown ------------------------------------------------------------------------
@@ -199,8 +199,8 @@ class PromptsView(View):
         paths = self._sample_paths()
         if self._sample_path not in paths:
             self._sample_path = paths[0] if paths else ""
-        place = paths.index(self._sample_path) if paths else -1
-        self.calibration.show_samples([Path(path).name for path in paths], place)
+        index = paths.index(self._sample_path) if paths else -1
+        self.calibration.show_samples([Path(path).name for path in paths], index)
         self._show_sample()
 
     def _sample_paths(self) -> list[str]:
@@ -209,7 +209,7 @@ class PromptsView(View):
         run = self._any_run()
         if run is not None:
             chosen = np.flatnonzero(np.isin(run.rows, self.context.selection.pairs))[:MOST_SAMPLES]
-            paths += [run.paths[place] for place in chosen.tolist()]
+            paths += [run.paths[index] for index in chosen.tolist()]
             if not paths:
                 paths = list(run.paths[:MOST_SAMPLES])
         return list(dict.fromkeys(paths))[: 2 * MOST_SAMPLES]
@@ -220,10 +220,10 @@ class PromptsView(View):
             self.calibration.show_sample(None)
             return
         cosines = {}
-        for place, run in zip(reading.places, reading.calibration, strict=True):
-            vector = self._vector(reading.prompted(place), path)
+        for index, run in zip(reading.places, reading.calibration, strict=True):
+            vector = self._vector(reading.prompted(index), path)
             if vector is not None:
-                cosines[place] = run.class_vectors @ vector
+                cosines[index] = run.class_vectors @ vector
         self.calibration.show_sample(Sample(Path(path).name, path, cosines))
 
     def _vector(self, run: PromptRun | None, path: str) -> np.ndarray | None:
@@ -257,20 +257,20 @@ class PromptsView(View):
     def _any_run(self) -> PromptRun | None:
         return self._reading.prompts[0] if self._reading and self._reading.prompts else None
 
-    def _sample_chosen(self, place: int) -> None:
+    def _sample_chosen(self, index: int) -> None:
         paths = self._sample_paths()
-        if 0 <= place < len(paths):
-            self._sample_path = paths[place]
+        if 0 <= index < len(paths):
+            self._sample_path = paths[index]
             self._show_sample()
 
     # -- words -------------------------------------------------------------------------------------------------
 
     def _words_of(self, reading: PromptResult) -> dict[str, Any]:
-        wanted = reading.wanted
+        request = reading.wanted
         for name, suite in catalog.prompt_suites().items():
-            if (suite.classes, suite.templates) == (wanted.labels, wanted.templates):
+            if (suite.classes, suite.templates) == (request.labels, request.templates):
                 return {"suite": name}
-        return {"labels": wanted.labels, "templates": wanted.templates}
+        return {"labels": request.labels, "templates": request.templates}
 
     def _fill_from_run(self) -> None:
         self.context.background.run(
@@ -323,20 +323,20 @@ class PromptsView(View):
             self.questions.write(*(text if isinstance(text, str) else "" for text in written))
         elif self.questions.suite != OF_THE_RUN:
             self._suite_wanted(self.questions.suite)
-        place = settings.value("prompts/tab", 0)
-        self.tabs.setCurrentIndex(place if place in range(len(CHARTS)) else 0)
+        tab = settings.value("prompts/tab", 0)
+        self.tabs.setCurrentIndex(tab if tab in range(len(CHARTS)) else 0)
 
     # -- putting it together -----------------------------------------------------------------------------------
 
-    def _lacks(self, words: str) -> None:
+    def _lacks(self, text: str) -> None:
         """Say which labels or templates are missing, in place of the result or under it."""
-        self._show_message(words)
+        self._show_message(text)
         if self._reading is None:
             where = "Labels and templates are in the panel at the right; a label set fills in both."
-            self.show_empty("type", "No labels yet", f"{words} {where}")
+            self.show_empty("type", "No labels yet", f"{text} {where}")
 
-    def _show_message(self, words: str) -> None:
-        self.status.setText(words)
+    def _show_message(self, text: str) -> None:
+        self.status.setText(text)
 
     def _progressed(self, share: float, note: str) -> None:
         if self.working.busy:
@@ -346,9 +346,9 @@ class PromptsView(View):
         self.asking.cancel()
         self.area.cancelled(self._ask_again)
 
-    def _on_tab(self, place: int) -> None:
-        self.stack.setCurrentIndex(place)
-        self.context.settings.set("prompts/tab", place)
+    def _on_tab(self, tab: int) -> None:
+        self.stack.setCurrentIndex(tab)
+        self.context.settings.set("prompts/tab", tab)
 
     def _on_snapshot(self, run: int) -> None:
         if self.context.selection.follows(run) and self.isVisible():

@@ -33,15 +33,15 @@ class FindingsModel(QAbstractTableModel):
         self,
         report: QualityReport | None,
         states: Mapping[str, str],
-        shown: str | None,
+        state: str | None,
         pairs: Collection[tuple[str, int]] | None = None,
     ) -> None:
-        """Show the report's findings whose state is `shown` (None: all), of these splits and rows (None: all)."""
+        """Show the report's findings whose state is `state` (None: all), of these splits and rows (None: all)."""
         self.beginResetModel()
         self._all = report.of_kind(self.kind) if report else []
-        self._states, self._shown = states, shown
-        kept = [one for one in self._all if shown is None or self.state_of(one) == shown]
-        self.findings = [one for one in kept if pairs is None or (one.split, one.row) in pairs]
+        self._states, self._shown = states, state
+        of_state = [finding for finding in self._all if state is None or self.state_of(finding) == state]
+        self.findings = [finding for finding in of_state if pairs is None or (finding.split, finding.row) in pairs]
         self._columns = _columns(self.kind, len(report.runs) if report else 1)
         self.endResetModel()
 
@@ -67,39 +67,40 @@ class FindingsModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid() or index.row() >= len(self.findings):
             return None
-        one, column = self.findings[index.row()], self._columns[index.column()]
+        finding, column = self.findings[index.row()], self._columns[index.column()]
         if role == FINDING_ROLE:
-            return one
+            return finding
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(one, column)
+            return self._text(finding, column)
+        path = finding.path if index.column() == 0 else finding.other_path
         if role == Qt.ItemDataRole.DecorationRole and column in ("Pair", "Picture", "Same as", "Nearest"):
-            return self._pictures.get(one.path if index.column() == 0 else one.other_path)
+            return self._pictures.get(path)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{self._text(one, column)}\n{one.path if index.column() == 0 else one.other_path}".strip()
+            return f"{self._text(finding, column)}\n{path}".strip()
         return _alignment(column) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
-    def _text(self, one: QualityFinding, column: str) -> str:
+    def _text(self, finding: QualityFinding, column: str) -> str:
         if column in ("Pair", "Picture"):
-            return one.caption
+            return finding.caption
         if column == "State":
-            return STATES[self.state_of(one)]
+            return STATES[self.state_of(finding)]
         if column.startswith(("Margin", "Ranks")):
-            place = 1 if column.endswith("B") else 0
+            run_index = 1 if column.endswith("B") else 0
             if column.startswith("Margin"):
-                return f"{one.margins[place]:.2f}".replace("-", "−")
-            return " / ".join(f"{rank:,}" for rank in one.ranks[place])
+                return f"{finding.margins[run_index]:.2f}".replace("-", "−")
+            return " / ".join(f"{rank:,}" for rank in finding.ranks[run_index])
         texts = {
-            "Split": one.split,
-            "Better caption": one.other_caption,
-            "Same as": f"{one.other_caption} ({one.other_split})",
-            "Nearest": one.other_path.rpartition("/")[2],
-            "Found by": one.by,
+            "Split": finding.split,
+            "Better caption": finding.other_caption,
+            "Same as": f"{finding.other_caption} ({finding.other_split})",
+            "Nearest": finding.other_path.rpartition("/")[2],
+            "Found by": finding.by,
         }
-        return texts.get(column, f"{one.distance:.4f}")
+        return texts.get(column, f"{finding.distance:.4f}")
 
     def _on_arrived(self, path: str) -> None:
-        for line, one in enumerate(self.findings):
-            if path in (one.path, one.other_path):
+        for line, finding in enumerate(self.findings):
+            if path in (finding.path, finding.other_path):
                 last = self.index(line, len(self._columns) - 1)
                 self.dataChanged.emit(self.index(line, 0), last, [Qt.ItemDataRole.DecorationRole])
 
@@ -128,4 +129,4 @@ def _hint(column: str) -> str:
         "Distance": "1 − cosine in run A; for an outlier, the mean to its 10 nearest images",
         "Found by": "Perceptual hash of the pixels, or embedding of run A",
     }
-    return next((words for name, words in hints.items() if column.startswith(name)), column)
+    return next((hint for name, hint in hints.items() if column.startswith(name)), column)

@@ -36,7 +36,7 @@ def load_quality(
     """Return the report of these runs at these steps, else that of the first alone, and the reviews."""
     folder = workspace.runs.get(runs[0][0]).folder
     report = read_quality(folder, [*runs]) or read_quality(folder, [*runs[:1]])
-    states = {one.pair: one.state for one in workspace.reviews.all(report.dataset)} if report else {}
+    states = {review.pair: review.state for review in workspace.reviews.all(report.dataset)} if report else {}
     return LoadedQuality(
         report, states, _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
     )
@@ -45,9 +45,9 @@ def load_quality(
 def write_states(workspace: Workspace, dataset: str, states: Sequence[tuple[Review, str]]) -> None:
     """Store the state of each pair, or take its review back where it is empty."""
     workspace.reviews.put(
-        Review(dataset, one.pair, state, path=one.path, caption=one.caption) for one, state in states if state
+        Review(dataset, old.pair, state, path=old.path, caption=old.caption) for old, state in states if state
     )
-    workspace.reviews.take_back(dataset, [one.pair for one, state in states if not state])
+    workspace.reviews.take_back(dataset, [review.pair for review, state in states if not state])
 
 
 def _split(workspace: Workspace, run: int, dataset: SplitKey | None) -> str:

@@ -88,7 +88,7 @@ class QualityView(View):
         self.shown.show_choices(
             [
                 Choice(ALL, "All states"),
-                *(Choice(key, words) for key, words in STATES.items()),
+                *(Choice(key, title) for key, title in STATES.items()),
                 Choice(SELECTED, "Selected pairs", "Findings of the pairs that are selected in every view."),
             ],
             ALL,
@@ -100,7 +100,7 @@ class QualityView(View):
         theme.set_role(self.train, "primary")
         yield
         self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
-        self.tables = {kind: _FindingsTable(kind, words, self.pictures) for kind, words in TABS.items()}
+        self.tables = {kind: _FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
         self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
         self.note, self.helped = (QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText) for _ in range(2))
         for label in (self.note, self.helped):
@@ -121,7 +121,7 @@ class QualityView(View):
         if not runs or self.loaded.report is None:
             return None
         made = self.loaded.report.runs
-        return ["data", "quality", *(str(one.run) for one in made), "--step", *(str(one.step) for one in made)]
+        return ["data", "quality", *(str(run.run) for run in made), "--step", *(str(run.step) for run in made)]
 
     def actions_for_palette(self) -> list[QAction]:
         return [self._check_action, *self._review_actions]
@@ -183,10 +183,10 @@ class QualityView(View):
     # -- showing -----------------------------------------------------------------------------------------------
 
     def _runs(self) -> list[tuple[int, int | None]]:
-        found: dict[int, int | None] = {}
+        steps: dict[int, int | None] = {}
         for side in self.context.selection.sides:
-            found.setdefault(side.run, side.step)
-        return [*found.items()]
+            steps.setdefault(side.run, side.step)
+        return [*steps.items()]
 
     def _show(self, loaded: LoadedQuality) -> None:
         self.loaded = loaded
@@ -198,7 +198,7 @@ class QualityView(View):
             return
         self.states = dict(loaded.states)
         for change in self._writes:
-            self.states |= {one.pair: state for one, state in change[1]}
+            self.states |= {review.pair: state for review, state in change[1]}
         self.helped.setText("\n".join(("Did it help?", *loaded.helped)) if loaded.helped else "")
         self.helped.setVisible(bool(loaded.helped))
         self._show_findings()
@@ -206,12 +206,12 @@ class QualityView(View):
 
     def _show_findings(self) -> None:
         report = self.loaded.report
-        shown = None if self.shown.key in (ALL, SELECTED) else self.shown.key
+        state = None if self.shown.key in (ALL, SELECTED) else self.shown.key
         split, rows = self.loaded.split, self.context.selection.pairs.tolist()
         pairs = {(split, row) for row in rows} if self.shown.key == SELECTED else None
-        for place, (kind, table) in enumerate(self.tables.items()):
-            table.findings.show(report, self.states, shown, pairs)
-            self.tabs.setTabText(place, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
+        for tab, (kind, table) in enumerate(self.tables.items()):
+            table.findings.show(report, self.states, state, pairs)
+            self.tabs.setTabText(tab, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
             if table.findings.rowCount():
                 self.areas[kind].ready()
             elif report is not None and report.count(kind):
@@ -221,7 +221,7 @@ class QualityView(View):
                     "Choose All states above to see the others.",
                 )
             else:
-                blind = kind == "mispair" and report is not None and not all(one.can_tell for one in report.judgments)
+                blind = kind == "mispair" and report is not None and not all(j.can_tell for j in report.judgments)
                 icon, title = (
                     ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
                 )
@@ -240,13 +240,13 @@ class QualityView(View):
             drawn = f" (drawn at random of {report.whole[split]:,})" if report.whole.get(split, n) > n else ""
             name = {"train": "training", "heldout": "held-out"}.get(split, split)
             parts.append(f"{report.counts[kind].get(split, 0):,} of {n:,} {name} pairs{drawn}")
-        words = [", ".join(parts)]
+        facts = [", ".join(parts)]
         states = [*self.states.values()]
         counts = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
-        by = " and ".join(f"{one.name}, step {one.step:,}" for one in report.runs)
-        words += [f"checked with {by}", *([counts] if counts else [])]
-        judged = [one.words for one in report.judgments] if kind == "mispair" else []
-        self.note.setText("\n".join([" · ".join(words), *judged]))
+        by = " and ".join(f"{checked.name}, step {checked.step:,}" for checked in report.runs)
+        facts += [f"checked with {by}", *([counts] if counts else [])]
+        judged = [checked.words for checked in report.judgments] if kind == "mispair" else []
+        self.note.setText("\n".join([" · ".join(facts), *judged]))
         flagged = "flagged" in states
         self.train.setEnabled(flagged)
         self.export_list.setEnabled(flagged)
@@ -266,20 +266,20 @@ class QualityView(View):
         """Give the selected findings this state (empty: none); undoable."""
         report = self.loaded.report
         chosen = self.tables[self._kind()].chosen()
-        pairs = {key: Review("", key, "", path=one.path, caption=one.caption) for one in chosen for key in one.keys}
-        after = tuple((one, state) for key, one in pairs.items() if self.states.get(key, "") != state)
+        pairs = {key: Review("", key, "", path=f.path, caption=f.caption) for f in chosen for key in f.keys}
+        after = tuple((review, state) for key, review in pairs.items() if self.states.get(key, "") != state)
         if report is None or not after:
             return
-        before = tuple((one, self.states.get(one.pair, "")) for one, _ in after)
-        words = next(spec[1] for spec in REVIEW_ACTIONS if spec[0] == state)
+        before = tuple((review, self.states.get(review.pair, "")) for review, _ in after)
+        label = next(spec[1] for spec in REVIEW_ACTIONS if spec[0] == state)
         n = f"{len(after):,} pair{'s' * (len(after) != 1)}"
-        self.context.selection.undo.push(_Decision(self, f"{words}: {n}", report.dataset, before, after))
+        self.context.selection.undo.push(_Decision(self, f"{label}: {n}", report.dataset, before, after))
 
     def apply(self, dataset: str, states: tuple[tuple[Review, str], ...]) -> None:
         """Show these states at once, and store them."""
         table = self.tables[self._kind()]
         line = max(0, table.currentIndex().row())
-        self.states |= {one.pair: state for one, state in states}
+        self.states |= {review.pair: state for review, state in states}
         self._show_findings()
         table.go_to(line)
         self._writes.append((dataset, states))
@@ -343,7 +343,7 @@ class QualityView(View):
     # -- the shared selection ----------------------------------------------------------------------------------
 
     def _choose(self, findings: Sequence[QualityFinding]) -> None:
-        rows = [one.row for one in findings if one.split == self.loaded.split]
+        rows = [finding.row for finding in findings if finding.split == self.loaded.split]
         if rows:
             self._selects = True
             self.context.selection.pairs = np.array(sorted({*rows}), np.int64)
@@ -363,8 +363,8 @@ class QualityView(View):
 
     # -- putting together --------------------------------------------------------------------------------------
 
-    def _review_action(self, state: str, words: str, key: str, hint: str) -> QAction:
-        action = QAction(words, self, objectName=f"quality-{words.split()[0].lower()}", toolTip=f"{hint} ({key})")
+    def _review_action(self, state: str, label: str, key: str, hint: str) -> QAction:
+        action = QAction(label, self, objectName=f"quality-{label.split()[0].lower()}", toolTip=f"{hint} ({key})")
         action.setShortcut(QKeySequence(key))
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         action.triggered.connect(lambda: self.decide(state))
@@ -380,8 +380,8 @@ class QualityView(View):
             bar.add(button, gap=theme.INSIDE)
         for button in (self.check, self.export_list, self.train):
             bar.add(button, gap=theme.INSIDE)
-        for kind, words in TABS.items():
-            self.tabs.addTab(self.areas[kind], words)
+        for kind, label in TABS.items():
+            self.tabs.addTab(self.areas[kind], label)
         self.tabs.setDocumentMode(True)
         self.body.addWidget(bar)
         self.body.addWidget(self.note)
@@ -408,8 +408,8 @@ class QualityView(View):
 class _Decision(QUndoCommand):
     """States of some pairs, before and after."""
 
-    def __init__(self, view: QualityView, words: str, dataset: str, before: Any, after: Any) -> None:
-        super().__init__(words)
+    def __init__(self, view: QualityView, text: str, dataset: str, before: Any, after: Any) -> None:
+        super().__init__(text)
         self._view, self._dataset, self._before, self._after = view, dataset, before, after
 
     def redo(self) -> None:
@@ -428,10 +428,10 @@ class _FindingsTable(QTableView):
 
     chose = Signal(object)
 
-    def __init__(self, kind: str, words: str, pictures: Pictures) -> None:
+    def __init__(self, kind: str, label: str, pictures: Pictures) -> None:
         super().__init__()
         self.setObjectName(f"quality-{kind}s")
-        self.setAccessibleName(words)
+        self.setAccessibleName(label)
         self.findings = FindingsModel(kind, pictures, self)
         self.setModel(self.findings)
         self.setIconSize(QSize(PICTURE_PX, PICTURE_PX))
@@ -464,7 +464,7 @@ class _FindingsTable(QTableView):
 
     def mark(self, pairs: Iterable[int], split: str) -> None:
         """Show these pairs of a split as selected, without announcing it; leave the selection if none is listed."""
-        lines = [line for line, one in enumerate(self.findings.findings) if one.split == split and one.row in pairs]
+        lines = [line for line, f in enumerate(self.findings.findings) if f.split == split and f.row in pairs]
         if not lines:
             return
         last, chosen = self.findings.columnCount() - 1, QItemSelection()

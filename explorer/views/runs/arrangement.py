@@ -59,7 +59,7 @@ class Arrangement(QObject):
         self._choose_columns.setToolTip("Show fields of the configuration, metrics, tags and notes as columns")
         self._choose_columns.triggered.connect(lambda: self._offer(self._open_sheet))
         self._by = QActionGroup(self)
-        self._group_actions = {name: self._group_action(name, words) for name, words in COMMON.items()}
+        self._group_actions = {name: self._group_action(name, label) for name, label in COMMON.items()}
         self._other = QAction("Group by another field\u2026", self, objectName="runs-group-other")
         self._other.triggered.connect(lambda: self._offer(self._find_field))
         self._collapse = QAction("Collapse all groups", self, objectName="runs-groups-collapse")
@@ -90,7 +90,7 @@ class Arrangement(QObject):
 
     def show(self, columns: Sequence[ValueColumn], by: ValueColumn | None) -> None:
         """Show the values of `columns` and `group`; those of others come too late."""
-        if tuple(one.name for one in columns) == self.columns:
+        if tuple(column.name for column in columns) == self.columns:
             self._table.runs.show_columns(columns)
         if (by.name if by is not None else "") == self.group:
             self._table.runs.show_groups(by)
@@ -104,8 +104,8 @@ class Arrangement(QObject):
         action = self._group_actions.get(self.group, self._other)
         self._other.setCheckable(action is self._other)
         action.setChecked(True)
-        for one in (self._collapse, self._expand):
-            one.setEnabled(bool(self.group))
+        for group_action in (self._collapse, self._expand):
+            group_action.setEnabled(bool(self.group))
         if (self.columns, self.group) == before:
             return
         if self.columns != before[0]:
@@ -128,10 +128,10 @@ class Arrangement(QObject):
         sheet.open()
 
     def _find_field(self, choices: list[Choice]) -> None:
-        self._finder.ask([one for one in choices if one.kind != "Metric"], self.group)
+        self._finder.ask([choice for choice in choices if choice.kind != "Metric"], self.group)
 
-    def _group_action(self, name: str, words: str) -> QAction:
-        action = QAction(words, self, checkable=True, objectName=f"runs-group-{name or 'none'}")
+    def _group_action(self, name: str, label: str) -> QAction:
+        action = QAction(label, self, checkable=True, objectName=f"runs-group-{name or 'none'}")
         action.triggered.connect(partial(self._choose_group, name))
         self._by.addAction(action)
         return action
@@ -155,15 +155,15 @@ class Arrangement(QObject):
         return button
 
 
-def _names(kept: object) -> tuple[str, ...]:
-    return tuple(name for name in kept if isinstance(name, str)) if isinstance(kept, list) else ()
+def _names(stored: object) -> tuple[str, ...]:
+    return tuple(name for name in stored if isinstance(name, str)) if isinstance(stored, list) else ()
 
 
 def read_choices(workspace: Workspace, runs: Sequence[RunRow]) -> list[Choice]:
     """Return what can be a column; for a thread."""
     from trainer.store.run_values import column_choices
 
-    return [Choice(one.name, one.title, one.name, one.kind) for one in column_choices(workspace, runs)]
+    return [Choice(column.name, column.title, column.name, column.kind) for column in column_choices(workspace, runs)]
 
 
 def read_values(

@@ -43,8 +43,8 @@ class ColumnsSheet(Sheet):
         super().__init__("Columns of runs", "Show", parent)
         self.setObjectName("columns-sheet")
         self.resize(WIDTH, HEIGHT)
-        self._all = sorted(choices, key=lambda one: KINDS.index(one.kind))
-        self._words = {one.key: one.words for one in choices}
+        self._all = sorted(choices, key=lambda choice: KINDS.index(choice.kind))
+        self._words = {choice.key: choice.words for choice in choices}
         self.search = QLineEdit(objectName="columns-search", accessibleName="Search columns")
         self.search.setPlaceholderText("Search fields and metrics")
         self.search.setClearButtonEnabled(True)
@@ -132,8 +132,8 @@ class ColumnsSheet(Sheet):
         self.names.addItem(item)
 
     def _filter(self, row: int = 0) -> None:
-        there = {*self.columns}
-        self._found.show([one for one in holding(self.search.text(), self._all) if one.key not in there])
+        columns = {*self.columns}
+        self._found.show([choice for choice in holding(self.search.text(), self._all) if choice.key not in columns])
         self._select(row)
         self.add_button.setEnabled(bool(self._found.choices))
 
@@ -147,8 +147,8 @@ class ColumnsSheet(Sheet):
         self.down_button.setEnabled(0 <= row < self.names.count() - 1)
         self.remove_button.setEnabled(row >= 0)
 
-    def _button(self, words: str, icon: str, does: Callable[[], None]) -> QPushButton:
-        button = QPushButton(words, autoDefault=False, objectName=f"columns-{words.lower()}")
+    def _button(self, label: str, icon: str, does: Callable[[], None]) -> QPushButton:
+        button = QPushButton(label, autoDefault=False, objectName=f"columns-{label.lower()}")
         theme.keep_icon(button, icon)
         button.clicked.connect(lambda: does())
         return button

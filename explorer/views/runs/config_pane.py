@@ -63,11 +63,11 @@ class ConfigPane(QWidget):
         """Show one run's configuration, the differences of two, or a hint for any other number."""
         self._ask(tuple((run.id, run.name) for run in runs))
 
-    def _ask(self, asked: tuple[tuple[int, str], ...]) -> None:
-        if asked == self._asked:
+    def _ask(self, runs: tuple[tuple[int, str], ...]) -> None:
+        if runs == self._asked:
             return
-        self._asked = asked
-        if len(asked) not in (1, 2):
+        self._asked = runs
+        if len(runs) not in (1, 2):
             self._say_what_to_choose()
             return
         self.area.loading()
@@ -75,7 +75,7 @@ class ConfigPane(QWidget):
             self,
             read_configs,
             self._workspace,
-            tuple(run for run, _ in asked),
+            tuple(run for run, _ in runs),
             done=self._show,
             failed=self._refuse,
             key="config",
@@ -99,17 +99,17 @@ class ConfigPane(QWidget):
         self._show_page(self.table)
 
     def _refuse(self, error: Exception) -> None:
-        asked, self._asked = self._asked, ()
+        runs, self._asked = self._asked, ()
         self.words.hide()
-        self.area.failed("Could not read the configuration", error, retry=lambda: self._ask(asked))
+        self.area.failed("Could not read the configuration", error, retry=lambda: self._ask(runs))
 
     def _fill(self, a: str, b: str, rows: Sequence[tuple[str, Any, Any]]) -> None:
         self.table.setHorizontalHeaderLabels(["Field", a, b])
         self.table.setRowCount(len(rows))
         for row, (name, left, right) in enumerate(rows):
-            for column, words in enumerate((name, _words(left), _words(right))):
-                item = QTableWidgetItem(words)
-                item.setToolTip(words)
+            for column, text in enumerate((name, _words(left), _words(right))):
+                item = QTableWidgetItem(text)
+                item.setToolTip(text)
                 self.table.setItem(row, column, item)
         self._recolor()
 
@@ -122,8 +122,8 @@ class ConfigPane(QWidget):
     def _say_what_to_choose(self) -> None:
         self._say("Select one run to see its configuration, or two to see how they differ.")
 
-    def _say(self, words: str) -> None:
-        self.words.setText(words)
+    def _say(self, text: str) -> None:
+        self.words.setText(text)
         self.words.show()
         self._show_page(self._blank)
 

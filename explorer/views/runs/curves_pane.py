@@ -76,8 +76,8 @@ class CurvesPane(QWidget):
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics drawn: the selected ones in catalog order, and the main metric of runs without recall."""
-        own = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
-        return (*self.menu.chosen, *sorted(own))
+        main = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
+        return (*self.menu.chosen, *sorted(main))
 
     @property
     def settings(self) -> charts.CurveSettings:
@@ -165,7 +165,7 @@ class CurvesPane(QWidget):
 
     def _snapshot_came(self, run: int) -> None:
         """Read the run again when its first snapshot gives the number of pairs of its metrics."""
-        if any(shown.id == run for shown in self._runs) and not self._book.snapshots(run):
+        if any(drawn.id == run for drawn in self._runs) and not self._book.snapshots(run):
             self._book.forget(run)
             self._read_missing()
 
@@ -197,12 +197,12 @@ class CurvesPane(QWidget):
 
     def _show_panels(self, drawn: tuple[charts.CurvePanel, ...]) -> None:
         self._drawing = False
-        shown = {run.id for run in self._runs}
+        run_ids = {run.id for run in self._runs}
         if self._draw_again:
             self.draw_later.start()
-        if any(series.run not in shown for panel in drawn for series in panel.series):
+        if any(series.run not in run_ids for panel in drawn for series in panel.series):
             return  # other runs were chosen meanwhile; their drawing follows
-        self._show_notes(copies=tuple(dict.fromkeys(words for panel in drawn for words in panel.warnings)))
+        self._show_notes(copies=tuple(dict.fromkeys(warning for panel in drawn for warning in panel.warnings)))
         panels = self._with_waiting(drawn)
         self.grid.show_panels(panels, X_AXES[self.axis])
         if self._runs and panels:
@@ -219,32 +219,32 @@ class CurvesPane(QWidget):
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
         waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
-        found: list[CurvePlotData] = []
+        plots: list[CurvePlotData] = []
         for name in self.metrics:
-            own = [self._panel(panel) for panel in panels if panel.metric == name]
-            known = metric(name)
+            drawn = [self._panel(panel) for panel in panels if panel.metric == name]
+            entry = metric(name)
             until = "evaluation" if name.startswith(("val/", "combinations/")) else "step"
-            words = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
+            text = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
             # Models of one tower have no recall to wait for.
             never = "_to_" in name and self._runs and all(run.metric != HEADLINE for run in self._runs)
             empty = CurvePlotData(
-                name, logged_name(name) if known.is_recall else known.label, "", known.digits, (), words
+                name, logged_name(name) if entry.is_recall else entry.label, "", entry.digits, (), text
             )
-            found += own or ([empty] if waiting and not never else [])
-        return found
+            plots += drawn or ([empty] if waiting and not never else [])
+        return plots
 
     def _panel(self, panel: charts.CurvePanel) -> CurvePlotData:
-        known, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
+        entry, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
         lines = []
         for series in panel.series:
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
             color = self._colors[series.run]
             lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of_color(color)))
-        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not known.is_recall else "")
-        digits = max(0, known.digits - 2) if panel.percent else known.digits
+        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not entry.is_recall else "")
+        digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
-            f"{panel.metric} {'' if known.is_recall else panel.label}",
+            f"{panel.metric} {'' if entry.is_recall else panel.label}",
             panel.label,
             unit.strip(),
             digits,
@@ -262,8 +262,8 @@ class CurvesPane(QWidget):
         for run in self._runs:
             step = round(points.get(run.id, 0))
             if step >= 1:
-                words = f"Replay this step ({step:,}{f' of {run.name}' if several else ''})"
-                action = menu.addAction(words.replace("&", "&&"))
+                label = f"Replay this step ({step:,}{f' of {run.name}' if several else ''})"
+                action = menu.addAction(label.replace("&", "&&"))
                 action.triggered.connect(lambda _=False, run=run.id, step=step: self.replay_asked.emit(run, step))
         if menu.actions():
             menu.popup(where)
@@ -302,9 +302,9 @@ class CurvesPane(QWidget):
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
         n = self._context.selection.pair_count
-        there = "1 pair is" if n == 1 else f"{n:,} pairs are"
-        words = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
-        self.whole.setText(f"{there} selected and not drawn here: {words}" if n else "")
+        subject = "1 pair is" if n == 1 else f"{n:,} pairs are"
+        reason = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
+        self.whole.setText(f"{subject} selected and not drawn here: {reason}" if n else "")
 
     def _controls(self) -> QHBoxLayout:
         self.menu = MetricMenu(self)
@@ -390,19 +390,19 @@ def draw_panels(
 
 def dash_of_color(color: str) -> tuple[float, ...]:
     """Return the dashes that belong to the color of a run, as in every other chart."""
-    places = [place for place in range(len(RUN_TONES)) if theme.run_color(place) == color]
-    return dash_of(run_tone(places[0])) if places else ()
+    tones = [tone for tone in range(len(RUN_TONES)) if theme.run_color(tone) == color]
+    return dash_of(run_tone(tones[0])) if tones else ()
 
 
-def _axis_button(words: str) -> QPushButton:
-    button = QPushButton(words)
-    button.setObjectName(f"curves-by-{words.lower()}")
-    button.setAccessibleName(f"Draw over {words.lower()}")
+def _axis_button(label: str) -> QPushButton:
+    button = QPushButton(label)
+    button.setObjectName(f"curves-by-{label.lower()}")
+    button.setAccessibleName(f"Draw over {label.lower()}")
     button.setCheckable(True)
     return button
 
 
-def _small(words: str) -> QLabel:
-    label = QLabel(words)
+def _small(text: str) -> QLabel:
+    label = QLabel(text)
     theme.set_role(label, "small")
     return label

@@ -67,8 +67,8 @@ class ExperimentSheet(Sheet):
         try:
             made = self.experiment()
         except UserError as problem:
-            words = str(problem) if self.values.text().strip() else "Write the other values of the field."
-            self.show_message(words, wrong=True)
+            text = str(problem) if self.values.text().strip() else "Write the other values of the field."
+            self.show_message(text, wrong=True)
             return
         arms = ", ".join(arm.name for arm in made.arms)
         seeds = f"{made.least_seeds} to {made.most_seeds}"

@@ -29,7 +29,7 @@ class MetricMenu(QMenu):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The names of the selected metrics: validation first, then catalog order, unknown ones last."""
-        order = {name: place for place, name in enumerate(METRICS)}
+        order = {name: rank for rank, name in enumerate(METRICS)}
         names = [name for name, action in self._actions.items() if action.isChecked()]
         return tuple(sorted(names, key=lambda n: (not n.startswith("val/"), order.get(n, len(order)), n)))
 
@@ -41,11 +41,11 @@ class MetricMenu(QMenu):
 
     def choose(self, names: Iterable[str]) -> None:
         """Select exactly these."""
-        wanted = set(names)
-        self.offer(wanted)
+        selected = set(names)
+        self.offer(selected)
         self.blockSignals(True)
         for name, action in self._actions.items():
-            action.setChecked(name in wanted)
+            action.setChecked(name in selected)
         self.blockSignals(False)
         self.changed.emit()
 
@@ -54,17 +54,17 @@ class MetricMenu(QMenu):
         return list(self._actions.values())
 
     def _add(self, name: str) -> None:
-        known = metric(name)
-        if known.group not in self._groups:
-            group = _StaysOpen(known.group, self)
-            self._groups[known.group] = group
+        entry = metric(name)
+        if entry.group not in self._groups:
+            group = _StaysOpen(entry.group, self)
+            self._groups[entry.group] = group
             self.addMenu(group)
-        action = QAction(known.label, self)
+        action = QAction(entry.label, self)
         action.setObjectName(f"metric-{name}")
         action.setCheckable(True)
         action.setToolTip(name)
         action.toggled.connect(lambda _: self.changed.emit())
-        self._groups[known.group].addAction(action)
+        self._groups[entry.group].addAction(action)
         self._actions[name] = action
 
 

@@ -207,14 +207,14 @@ class NewRun(QDialog):
         run = self._by_weights(self.run())
         self._count(run)
         faults = config.faults(run, self._pairs) or self._faults_here(run)
-        found = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
+        problems = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
         repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
-        self.top.set_problems(*(_of_section("", each) for each in (found, repairs)))
+        self.top.set_problems(*(_of_section("", each) for each in (problems, repairs)))
         for name, form in self._sections.items():
-            form.set_problems(*(_of_section(name, each) for each in (found, repairs)))
+            form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
-        self.foot.allow(not found, may_queue=not self.where.name)
-        self._show_foot(run, found, repairs)
+        self.foot.allow(not problems, may_queue=not self.where.name)
+        self._show_foot(run, problems, repairs)
 
     def _by_weights(self, run: config.Run) -> config.Run:
         """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those."""
@@ -251,22 +251,22 @@ class NewRun(QDialog):
         self._pairs = pairs
         self._check()
 
-    def _show_foot(self, run: config.Run, found: dict[str, str], repairs: dict[str, Any]) -> None:
+    def _show_foot(self, run: config.Run, problems: dict[str, str], repairs: dict[str, Any]) -> None:
         """Show the first problem with its fix, or how long the run will take."""
-        key = next(iter(found), "")
+        key = next(iter(problems), "")
         self._fault = (key, repairs.get(key))
         if key:
             section, _, name = key.rpartition(".")
             form = self._sections[section].form if section else self.top
-            self.foot.show_fault(found[key], form.repair_words(name, repairs[key]) if key in repairs else "")
+            self.foot.show_fault(problems[key], form.repair_words(name, repairs[key]) if key in repairs else "")
             return
         nameless = dataclasses.replace(run, name="")
-        known = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
-        words = cost_words(known) if known else estimate_words(run, self._pairs)
+        cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
+        text = cost_words(cost) if cost else estimate_words(run, self._pairs)
         compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
         asks = self._client is not None
         can_check = asks and run.ranks > 1 and not compared
-        self.foot.show_estimate(compared or words, can_measure=asks and not known, can_check=can_check)
+        self.foot.show_estimate(compared or text, can_measure=asks and not cost, can_check=can_check)
 
     def _mend(self) -> None:
         key, better = self._fault
@@ -312,8 +312,8 @@ class NewRun(QDialog):
             owner=self,
         )
 
-    def _take_comparison(self, run: config.Run, found: dict[str, Any]) -> None:
-        self._measuring, self._compared = None, (dataclasses.replace(run, name=""), found["words"])
+    def _take_comparison(self, run: config.Run, answer: dict[str, Any]) -> None:
+        self._measuring, self._compared = None, (dataclasses.replace(run, name=""), answer["words"])
         self.foot.end_measuring()
         self._check()
 
@@ -351,15 +351,15 @@ class NewRun(QDialog):
         self._take_preset()
 
     def _list_presets(self, chosen: str) -> None:
-        own = catalog.user_presets()
+        saved = catalog.user_presets()
         with QSignalBlocker(self.preset):
             self.preset.clear()
             for name, run in self._presets.items():
-                yours = "yours: " if name in own else ""
+                yours = "yours: " if name in saved else ""
                 # A copy says what it is a copy of: a preset for folders knows no folder.
-                shown = self._copied.get(name, run)
-                where = config.data_name(self._data or shown.data)
-                self.preset.addItem(f"{name}  ({yours}{shown.objective.label} on {where})", name)
+                preset = self._copied.get(name, run)
+                where = config.data_name(self._data or preset.data)
+                self.preset.addItem(f"{name}  ({yours}{preset.objective.label} on {where})", name)
             self.preset.setCurrentIndex(max(0, self.preset.findData(chosen or _first_ready(self._presets))))
         self._show_preset_buttons()
 
@@ -451,8 +451,8 @@ class NewRun(QDialog):
             self.method_panel = MethodPanel(self)
         self.method_panel.show_message(objective.label, *help_of(objective))
 
-    def _section_button(self, words: str, name: str, tip: str, act: Callable[[], object]) -> QPushButton:
-        button = QPushButton(words, self, objectName=name, toolTip=tip, autoDefault=False)
+    def _section_button(self, label: str, name: str, tip: str, act: Callable[[], object]) -> QPushButton:
+        button = QPushButton(label, self, objectName=name, toolTip=tip, autoDefault=False)
         button.clicked.connect(lambda: act())
         return button
 
@@ -572,22 +572,22 @@ class SectionForm(QWidget):
         return row
 
     def _show_kind(self) -> None:
-        shown = self.form if self.fold.isChecked() else self._forms.get(self.kind.currentData())
+        current = self.form if self.fold.isChecked() else self._forms.get(self.kind.currentData())
         for form in self._forms.values():
-            form.setVisible(form is shown)
+            form.setVisible(form is current)
         self.changed.emit()
 
     def _unfold(self, unfolded: bool) -> None:
         if unfolded:
-            shown = self.form
+            current = self.form
             for form in self._forms.values():
-                form.setVisible(form is shown)
+                form.setVisible(form is current)
         self._inside.setVisible(unfolded)
 
 
-def _of_section(section: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries of `found` for a section's fields by field name; an empty section is the run itself."""
-    return {key.rpartition(".")[2]: value for key, value in found.items() if key.rpartition(".")[0] == section}
+def _of_section(section: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of `entries` for a section's fields by field name; an empty section is the run itself."""
+    return {key.rpartition(".")[2]: value for key, value in entries.items() if key.rpartition(".")[0] == section}
 
 
 def _in_labels(key: str, sentence: str, run: config.Run) -> str:
@@ -602,18 +602,18 @@ def _in_labels(key: str, sentence: str, run: config.Run) -> str:
 def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) -> list[str]:
     """Return the `trainer` arguments that fit `run`: its preset, and `--set` for every field that differs."""
     now = presets.get(preset, config.Run())
-    words = ["fit", *(["--preset", preset] if preset in presets else [])]
+    arguments = ["fit", *(["--preset", preset] if preset in presets else [])]
     for name in config.SECTIONS:
-        wanted = getattr(run, name)
-        if type(wanted) is not type(getattr(now, name)):
-            now = dataclasses.replace(now, **{name: type(wanted)()})
-            words += ["--set", f"{name}={wanted.kind}"]
+        section = getattr(run, name)
+        if type(section) is not type(getattr(now, name)):
+            now = dataclasses.replace(now, **{name: type(section)()})
+            arguments += ["--set", f"{name}={section.kind}"]
     if config.is_pretrained(run.model):
         suited = config.by_weights(now, dataclasses.replace(now, model=run.model), ())
         now = dataclasses.replace(now, optimizer=suited.optimizer)
     for key, _, value in config.difference(now, run):
-        words += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
-    return words
+        arguments += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
+    return arguments
 
 
 def on_data(
@@ -678,12 +678,12 @@ def count_pairs(data: config.Data) -> int | None:
 
 
 def _captions_below(folder: Path) -> int:
-    found = 0
+    count = 0
     for _, _, files in os.walk(folder):
-        found += sum(name.endswith(".txt") for name in files)
-        if found >= MOST_COUNTED:
+        count += sum(name.endswith(".txt") for name in files)
+        if count >= MOST_COUNTED:
             break
-    return found
+    return count
 
 
 def _lines_of(table: Path) -> int | None:

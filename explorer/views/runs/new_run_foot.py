@@ -80,19 +80,19 @@ class NewRunFoot(QFrame):
         self.measure.hide()
         self.check.hide()
 
-    def show_estimate(self, words: str, *, can_measure: bool, can_check: bool = False) -> None:
+    def show_estimate(self, text: str, *, can_measure: bool, can_check: bool = False) -> None:
         """Show what the run will take, or what is known of its processes."""
         self.repair.hide()
         self.check.setVisible(can_check and not self._measures)
         self.measure.setVisible(can_measure and not self._measures)
         if not self._measures:
-            self._show_message(words, "secondary")
+            self._show_message(text, "secondary")
             self.stop.hide()
 
-    def show_measuring(self, words: str) -> None:
+    def show_measuring(self, text: str) -> None:
         """Show the progress of the measurement, with a button that ends it."""
         self._measures = True
-        self._show_message(words, "secondary")
+        self._show_message(text, "secondary")
         self.measure.hide()
         self.check.hide()
         self.stop.show()
@@ -102,12 +102,12 @@ class NewRunFoot(QFrame):
         self._measures = False
         self.stop.hide()
 
-    def _show_message(self, words: str, role: str) -> None:
-        self.summary.setText(words)
+    def _show_message(self, text: str, role: str) -> None:
+        self.summary.setText(text)
         theme.set_role(self.summary, role)
 
-    def _button(self, words: str, name: str, signal: Any) -> QPushButton:
-        button = QPushButton(words, self, objectName=name, autoDefault=False)
+    def _button(self, label: str, name: str, signal: Any) -> QPushButton:
+        button = QPushButton(label, self, objectName=name, autoDefault=False)
         button.clicked.connect(lambda: signal.emit())
         return button
 

@@ -97,8 +97,8 @@ class PlacesSheet(QDialog):
         column.addWidget(self.report, 2)
         column.addLayout(below)
 
-    def _button(self, words: str, name: str, handler: Any) -> QPushButton:
-        button = QPushButton(words, self, objectName=name, autoDefault=False)
+    def _button(self, label: str, name: str, handler: Any) -> QPushButton:
+        button = QPushButton(label, self, objectName=name, autoDefault=False)
         button.clicked.connect(lambda: handler())
         return button
 
@@ -109,12 +109,12 @@ class PlacesSheet(QDialog):
         except UserError as problem:
             listed = []
             self.note.setText(str(problem))
-        for place in listed:
-            item = QListWidgetItem(f"{place.name}   {place.address}")
-            item.setData(Qt.ItemDataRole.UserRole, place.name)
-            item.setToolTip(place.address)
+        for host in listed:
+            item = QListWidgetItem(f"{host.name}   {host.address}")
+            item.setData(Qt.ItemDataRole.UserRole, host.name)
+            item.setToolTip(host.address)
             self.list.addItem(item)
-            if place.name == chosen or self.list.currentItem() is None:
+            if host.name == chosen or self.list.currentItem() is None:
                 self.list.setCurrentItem(item)
         self._allow()
 
@@ -128,15 +128,15 @@ class PlacesSheet(QDialog):
 
     def _add(self) -> None:
         try:
-            place = parse(self.name.text().strip(), self.address.text().strip())
-            known.add(place)
+            host = parse(self.name.text().strip(), self.address.text().strip())
+            known.add(host)
         except UserError as problem:
             self.note.setText(str(problem))
             return
         self.name.clear()
         self.address.clear()
-        self.note.setText(f"{place.name} was added. Test it before you train there.")
-        self._show(place.name)
+        self.note.setText(f"{host.name} was added. Test it before you train there.")
+        self._show(host.name)
         self.changed.emit()
 
     def _remove(self) -> None:
@@ -167,8 +167,8 @@ class PlacesSheet(QDialog):
 
     def _show_message(self, name: str, rows: list[dict[str, Any]]) -> None:
         broken = sum(row.get("state") == "broken" for row in rows)
-        found = f"{broken} finding is broken" if broken == 1 else f"{broken} findings are broken"
-        self.note.setText(f"{name} answers; {found}." if broken else f"{name} can train.")
+        findings = f"{broken} finding is broken" if broken == 1 else f"{broken} findings are broken"
+        self.note.setText(f"{name} answers; {findings}." if broken else f"{name} can train.")
         lines = []
         for row in rows:
             sign = "!" if row.get("state") == "broken" else " "

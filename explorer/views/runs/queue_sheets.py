@@ -74,9 +74,9 @@ class Sheet(QDialog):
         column.addWidget(self.message, 1)
         column.addLayout(self.buttons)
 
-    def show_message(self, words: str, *, wrong: bool = False) -> None:
+    def show_message(self, text: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""
-        self.message.setText(words)
+        self.message.setText(text)
         self.confirm.setEnabled(not wrong)
 
 
@@ -125,11 +125,11 @@ class Repeat(Sheet):
                 )
         self.form.addRow("Objectives", self.kinds)
         self.fields = {
-            name: QLineEdit(objectName=f"repeat-{name}", accessibleName=words) for name, words in _FIELDS.items()
+            name: QLineEdit(objectName=f"repeat-{name}", accessibleName=label) for name, label in _FIELDS.items()
         }
-        for name, words in _FIELDS.items():
+        for name, label in _FIELDS.items():
             self.fields[name].setPlaceholderText("as it is; several: 4, 8, 16")
-            self.form.addRow(words, self.fields[name])
+            self.form.addRow(label, self.fields[name])
         self.priority, self.after = priority_box(0), after_box(runs, None)
         self.form.addRow("Priority", self.priority)
         self.form.addRow("Start after", self.after)
@@ -167,14 +167,15 @@ class Repeat(Sheet):
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""
-        words = ["queue", "add", "--run", str(self._row.id)]
+        arguments = ["queue", "add", "--run", str(self._row.id)]
         with contextlib.suppress(config.ConfigError):
-            words += ["--seeds", *map(str, parse_seeds(self.seeds.text()))] if self.seeds.text().strip() else []
+            arguments += ["--seeds", *map(str, parse_seeds(self.seeds.text()))] if self.seeds.text().strip() else []
         for name, values in self._grid().items():
-            words += ["--grid", f"{name}={','.join(values)}"]
+            arguments += ["--grid", f"{name}={','.join(values)}"]
         if typed(self.priority):
-            words += ["--priority", str(typed(self.priority))]
-        return [*words, "--after", str(self.after.currentData())] if self.after.currentData() is not None else words
+            arguments += ["--priority", str(typed(self.priority))]
+        after = self.after.currentData()
+        return [*arguments, "--after", str(after)] if after is not None else arguments
 
     def accept(self) -> None:
         """Queue the runs if they are valid."""
@@ -192,14 +193,14 @@ class Repeat(Sheet):
     def _grid(self) -> dict[str, tuple[str, ...]]:
         items = [self.kinds.item(row) for row in range(self.kinds.count())]
         chosen = [i.data(Qt.ItemDataRole.UserRole) for i in items if i.checkState() is Qt.CheckState.Checked]
-        found: dict[str, tuple[str, ...]] = {}
+        axes: dict[str, tuple[str, ...]] = {}
         if chosen and chosen != [self._run.objective.kind]:
-            found["objective"] = tuple(chosen)
+            axes["objective"] = tuple(chosen)
         for name, field in self.fields.items():
             values = tuple(dict.fromkeys(part.strip() for part in field.text().split(",") if part.strip()))
             if values:
-                found[name] = values
-        return found
+                axes[name] = values
+        return axes
 
     def _check(self) -> None:
         try:
@@ -229,9 +230,9 @@ class QueueSheet(Sheet):
     def __init__(self, queued: Sequence[RunRow], runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
         super().__init__("Set priority" if len(queued) == 1 else "Set priorities", "Apply", parent)
         self.setObjectName("turn-sheet")
-        own = {run.id for run in queued}
+        queued_ids = {run.id for run in queued}
         self.priority = priority_box(queued[0].priority)
-        self.after = after_box([run for run in runs if run.id not in own], queued[0].after)
+        self.after = after_box([run for run in runs if run.id not in queued_ids], queued[0].after)
         self.form.addRow("Priority", self.priority)
         self.form.addRow("Start after", self.after)
         self.show_message(
@@ -325,11 +326,11 @@ def priority_box(value: int) -> NumberBox:
     return number_box("queue-priority", "Priority", value, low=-99, high=99)
 
 
-def number_box(name: str, words: str, value: int, *, low: int, high: int) -> NumberBox:
+def number_box(name: str, label: str, value: int, *, low: int, high: int) -> NumberBox:
     """Return an editor of an integer."""
     box = NumberBox(whole=True, low=low, high=high)
     box.setObjectName(name)
-    box.setAccessibleName(words)
+    box.setAccessibleName(label)
     box.set_value(value)
     return box
 
@@ -357,7 +358,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     Raises:
         ConfigError: It is not written so.
     """
-    found: dict[int, None] = {}
+    seeds: dict[int, None] = {}
     for part in text.replace(";", ",").split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
         if not first and not dash:
@@ -367,5 +368,5 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         end = int(last) if dash else int(first)
         if end - int(first) > grid.MOST:
             raise config.ConfigError(f"That would be more than {grid.MOST} runs. Choose fewer seeds.")
-        found |= dict.fromkeys(range(int(first), end + 1))
-    return tuple(found)
+        seeds |= dict.fromkeys(range(int(first), end + 1))
+    return tuple(seeds)

@@ -54,11 +54,11 @@ class Sheets(QObject):
                 key="repeat",
             )
 
-    def _show_repeat(self, row: RunRow, found: tuple[config.Run, list[ExperimentRow]]) -> None:
+    def _show_repeat(self, row: RunRow, answer: tuple[config.Run, list[ExperimentRow]]) -> None:
         from trainer.experiments.definition import to_toml
 
-        run, experiments = found
-        sheet = Repeat(row, run, self._jobs.runs, [one.name for one in experiments], self._view)
+        run, experiments = answer
+        sheet = Repeat(row, run, self._jobs.runs, [experiment.name for experiment in experiments], self._view)
         sheet.chosen.connect(
             lambda runs, priority, after: self._jobs.enqueue(
                 runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
@@ -107,8 +107,8 @@ class Sheets(QObject):
                 key="checkpoints",
             )
 
-    def _show_branch(self, row: RunRow, kept: list[CheckpointRow]) -> None:
-        sheet = Branch(row, [each.step for each in kept], self._view)
+    def _show_branch(self, row: RunRow, checkpoints: list[CheckpointRow]) -> None:
+        sheet = Branch(row, [each.step for each in checkpoints], self._view)
         sheet.chosen.connect(lambda step, name: self._jobs.branch(row.id, step, name, done=self._made))
         sheet.open()
 
@@ -126,8 +126,8 @@ class Sheets(QObject):
         """Open the dialog for how many runs train at once."""
         self._context.background.run(self, system_usage.graphics, done=self._show_slots, key="graphics")
 
-    def _show_slots(self, found: tuple[tuple[system_usage.Gpu, ...], str]) -> None:
-        sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in found[0]], self._view)
+    def _show_slots(self, answer: tuple[tuple[system_usage.Gpu, ...], str]) -> None:
+        sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in answer[0]], self._view)
         sheet.chosen.connect(lambda values: self._jobs.choose_slots(**values))
         sheet.open()
 

@@ -108,15 +108,15 @@ class RunsTable(QTableView):
     def chosen(self) -> list[RunRow]:
         """Return the selected runs, in display order."""
         ranges = self.selectionModel().selection()
-        parts = [ranges.at(place) for place in range(ranges.count())]
+        parts = [ranges.at(part_index) for part_index in range(ranges.count())]
         rows = sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
-        shown = self.shown.rows()
-        return [run for row in rows if isinstance(run := shown[row], RunRow)]
+        rows_shown = self.shown.rows()
+        return [run for row in rows if isinstance(run := rows_shown[row], RunRow)]
 
     def choose(self, runs: list[int]) -> None:
         """Select exactly these runs, if visible, and scroll to the first."""
-        wanted, selection = set(runs), QItemSelection()
-        rows = [row for row, run in enumerate(self.shown.rows()) if run.id in wanted]
+        run_ids, selection = set(runs), QItemSelection()
+        rows = [row for row, run in enumerate(self.shown.rows()) if run.id in run_ids]
         for first, last in stretches(rows):
             selection.select(self.shown.index(first, 0), self.shown.index(last, self.shown.columnCount() - 1))
         flags = QItemSelectionModel.SelectionFlag
@@ -131,8 +131,8 @@ class RunsTable(QTableView):
         """Return the group whose row this is, or None."""
         if self.runs.group_by is None or not 0 <= row < self.shown.rowCount():
             return None
-        found = self.runs.rows[self.shown.mapToSource(self.shown.index(row, 0)).row()]
-        return found if isinstance(found, GroupRow) else None
+        entry = self.runs.rows[self.shown.mapToSource(self.shown.index(row, 0)).row()]
+        return entry if isinstance(entry, GroupRow) else None
 
     def collapse(self, titles: Iterable[str]) -> None:
         """Hide the runs of the groups with these titles, and show those of all others."""
@@ -164,7 +164,7 @@ class RunsTable(QTableView):
         if group is not None and turns.get(key, key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)):
             self._toggle(group)
         elif group is None and key == Qt.Key.Key_Left and self.runs.group_by is not None and row >= 0:
-            above = next(place for place in range(row, -1, -1) if self.group_at(place) is not None)
+            above = next(earlier for earlier in range(row, -1, -1) if self.group_at(earlier) is not None)
             self.setCurrentIndex(self.shown.index(above, RunColumn.NAME))
         else:
             super().keyPressEvent(event)
@@ -175,22 +175,22 @@ class RunsTable(QTableView):
         first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
         for row in range(max(first, 0), (last if last >= 0 else self.shown.rowCount() - 1) + 1):
             if (group := self.group_at(row)) is not None:
-                place = QRect(0, self.rowViewportPosition(row), self.viewport().width(), height - 1)
-                self._paint_group(painter, place, group, current=row == self.currentIndex().row())
+                rect = QRect(0, self.rowViewportPosition(row), self.viewport().width(), height - 1)
+                self._paint_group(painter, rect, group, current=row == self.currentIndex().row())
 
-    def _paint_group(self, painter: QPainter, place: QRect, group: GroupRow, *, current: bool) -> None:
+    def _paint_group(self, painter: QPainter, rect: QRect, group: GroupRow, *, current: bool) -> None:
         closed, many = group.title in self.shown.collapsed, self.shown.count_of(group)
-        painter.fillRect(place, theme.color("surface"))
+        painter.fillRect(rect, theme.color("surface"))
         sign = theme.icon("chevron-right" if closed else "chevron-down", ICON_PX, "secondary")
-        sign.paint(painter, place.left() + theme.INSIDE, place.center().y() - ICON_PX // 2, ICON_PX, ICON_PX)
+        sign.paint(painter, rect.left() + theme.INSIDE, rect.center().y() - ICON_PX // 2, ICON_PX, ICON_PX)
         painter.setPen(theme.color("text"))
-        room = place.adjusted(2 * theme.INSIDE + ICON_PX, 0, -theme.INSIDE, 0)
-        words = f"{group.title}  ·  {many:,} run{'s' * (many != 1)}"
-        text = self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideMiddle, room.width())
+        room = rect.adjusted(2 * theme.INSIDE + ICON_PX, 0, -theme.INSIDE, 0)
+        title = f"{group.title}  ·  {many:,} run{'s' * (many != 1)}"
+        text = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideMiddle, room.width())
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         if current and self.hasFocus():
             painter.setPen(QPen(theme.color("accent"), 1))
-            painter.drawRect(place.adjusted(0, 0, -1, -1))
+            painter.drawRect(rect.adjusted(0, 0, -1, -1))
 
     # -- keeping the order -------------------------------------------------------------------------------------
 
@@ -251,9 +251,9 @@ class RunsTable(QTableView):
             event.ignore()
             return
         ids = _ids(event.mimeData())
-        place = self.place_at(self._gap_at(event.position().toPoint().y()), ids)
-        if place is not None:
-            self.moved.emit(ids, place)
+        target = self.place_at(self._gap_at(event.position().toPoint().y()), ids)
+        if target is not None:
+            self.moved.emit(ids, target)
             self.runs.hold_order(False)
         event.acceptProposedAction()
 
@@ -321,8 +321,8 @@ class RunsTable(QTableView):
             self._share()
 
     def _state_version(self) -> bytes:
-        own = len(self.runs.columns)
-        return b"%s+%d:" % (STATE_VERSION, own) if own else STATE_VERSION + b":"
+        added = len(self.runs.columns)
+        return b"%s+%d:" % (STATE_VERSION, added) if added else STATE_VERSION + b":"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -21,24 +21,24 @@ class TagSheet(Sheet):
 
     chosen = Signal(list, list)
 
-    def __init__(self, runs: Sequence[RunRow], known: Sequence[RunRow], parent: QWidget | None = None) -> None:
+    def __init__(self, runs: Sequence[RunRow], all_runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
         super().__init__(f"Tags of {runs[0].name if len(runs) == 1 else f'{len(runs)} runs'}", "Save", parent)
         self.setObjectName("tag-sheet")
         self._common = [tag for tag in runs[0].tag_list if all(tag in run.tag_list for run in runs)]
         self.tags = QLineEdit(" ".join(self._common), objectName="tag-words", accessibleName="Tags")
         self.tags.setPlaceholderText("paper baseline")
-        every = sorted({tag for run in known for tag in run.tag_list})
+        every = sorted({tag for run in all_runs for tag in run.tag_list})
         self.tags.setCompleter(QCompleter(every, self.tags))
         self.form.addRow("Tags", self.tags)
         others = sorted({tag for run in runs for tag in run.tag_list} - {*self._common})
-        kept = f" Some of them also have {', '.join(others)}, which stay." if others else ""
-        self.show_message(f"Words between blanks; the filter tag:paper finds them.{kept}")
+        note = f" Some of them also have {', '.join(others)}, which stay." if others else ""
+        self.show_message(f"Words between blanks; the filter tag:paper finds them.{note}")
         self.accepted.connect(self._choose)
 
     def _choose(self) -> None:
-        words = self.tags.text().replace(",", " ").split()
-        add = [word for word in dict.fromkeys(words) if word not in self._common]
-        remove = [word for word in self._common if word not in words]
+        tags = self.tags.text().replace(",", " ").split()
+        add = [word for word in dict.fromkeys(tags) if word not in self._common]
+        remove = [word for word in self._common if word not in tags]
         if add or remove:
             self.chosen.emit(add, remove)
 

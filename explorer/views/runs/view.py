@@ -116,8 +116,9 @@ class RunsView(View):
         return ["export", "curves", *request_words(request), *options(self.curves.settings)]
 
     def actions_for_palette(self) -> list[QAction]:
-        own = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")  # the window's too
-        return [self.start_demo, *own, *self.arrangement.actions, *self.curves.actions_for_palette()]
+        # Import is an action of the window as well.
+        actions = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")
+        return [self.start_demo, *actions, *self.arrangement.actions, *self.curves.actions_for_palette()]
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -133,9 +134,9 @@ class RunsView(View):
     def _drawn_of(self, chosen: list[RunRow]) -> list[RunRow]:
         selection = self.context.selection
         if chosen:
-            place = {selection.run_b: 1, selection.run_a: 0}
-            first = sorted(chosen, key=lambda run: place.get(run.id, 2))[:DRAWN_AT_MOST]
-            return sorted(first, key=lambda run: (place.get(run.id, 2), run.id))
+            rank = {selection.run_b: 1, selection.run_a: 0}
+            first = sorted(chosen, key=lambda run: rank.get(run.id, 2))[:DRAWN_AT_MOST]
+            return sorted(first, key=lambda run: (rank.get(run.id, 2), run.id))
         selected = matching(self.table.runs.runs, selection.runs)
         return selected or list(self.table.runs.runs[-1:])
 
@@ -175,10 +176,10 @@ class RunsView(View):
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
 
-        places = PlacesSheet(self.context.background, self.context.workspace.folder, sheet)
-        places.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        places.changed.connect(sheet.where.read)
-        places.open()
+        sheet_of_places = PlacesSheet(self.context.background, self.context.workspace.folder, sheet)
+        sheet_of_places.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet_of_places.changed.connect(sheet.where.read)
+        sheet_of_places.open()
 
     def _open_sheet(
         self, start_from: config.Run | None, preset: str, *, parent_run: int | None = None, **about: Any
@@ -245,24 +246,24 @@ class RunsView(View):
 
     def _read_values(self) -> None:
         """Read the values that filter, columns and groups need besides the rows, off the GUI thread."""
-        fields, asked = self.table.shown.fields, self.arrangement
-        if not (fields or asked.columns or asked.group):
+        fields, arrangement = self.table.shown.fields, self.arrangement
+        if not (fields or arrangement.columns or arrangement.group):
             return
         self.context.background.run(
             self,
             read_values,
             self.context.workspace,
             fields,
-            asked.columns,
-            asked.group,
+            arrangement.columns,
+            arrangement.group,
             self.table.runs.runs,
             done=self._show_values,
             failed=lambda error: self.failed.emit("Could not read the added columns.", reason_words(error)),
             key="run-values",
         )
 
-    def _show_values(self, found: tuple[Values, tuple[ValueColumn, ...], ValueColumn | None]) -> None:
-        values, columns, by = found
+    def _show_values(self, answer: tuple[Values, tuple[ValueColumn, ...], ValueColumn | None]) -> None:
+        values, columns, by = answer
         self.table.shown.show_values(values)
         self.arrangement.show(columns, by)
         self._count()
@@ -374,10 +375,10 @@ class RunsView(View):
         colors = self._colors(drawn)
         selection = self.context.selection
         swatches = {run.id: (colors[run.id],) for run in drawn}
-        for place, run in ((1, selection.run_b), (0, selection.run_a)):
+        for index, run in ((1, selection.run_b), (0, selection.run_a)):
             if run is not None:
                 swatches[run] = (
-                    theme.run_color(place),
+                    theme.run_color(index),
                     *(swatches.get(run, ()) if selection.run_a == selection.run_b else ()),
                 )
         self.table.runs.show_swatches(swatches)
@@ -392,22 +393,22 @@ class RunsView(View):
     def _colors(self, runs: Sequence[RunRow]) -> dict[int, str]:
         """Return A in blue, B in orange, and further colors for other runs."""
         selection = self.context.selection
-        colors, place = {}, 2
+        colors, index = {}, 2
         for run in sorted(runs, key=lambda run: run.id):
             if run.id == selection.run_a:
                 colors[run.id] = theme.run_color(0)
             elif run.id == selection.run_b:
                 colors[run.id] = theme.run_color(1)
             else:
-                colors[run.id] = theme.run_color(place)
-                place += 1
+                colors[run.id] = theme.run_color(index)
+                index += 1
         return colors
 
     def _count(self) -> None:
-        total, shown = len(self.table.runs.runs), self.table.shown.fitting()
-        words = f"{shown} of {total} runs" if shown != total else f"{total} run{'s' * (total != 1)}"
+        total, fitting = len(self.table.runs.runs), self.table.shown.fitting()
+        text = f"{fitting} of {total} runs" if fitting != total else f"{total} run{'s' * (total != 1)}"
         waiting, ends = self._queue_words()
-        self.count.setText(f"{words}{waiting}")
+        self.count.setText(f"{text}{waiting}")
         self.count.setToolTip(ends)
 
     def _queue_words(self) -> tuple[str, str]:
@@ -417,9 +418,9 @@ class RunsView(View):
             return "", ""
         held = " (held)" if self.context.jobs.slots.held else ""
         ends = [span.end_s for span in expected]
-        known = [end for end in ends if end is not None]
-        whole = bool(known) and len(known) == len(ends) and not held
-        return f", {len(expected)} waiting{held}", f"All done in {duration(max(known))}" if whole else ""
+        known_ends = [end for end in ends if end is not None]
+        is_whole = bool(known_ends) and len(known_ends) == len(ends) and not held
+        return f", {len(expected)} waiting{held}", f"All done in {duration(max(known_ends))}" if is_whole else ""
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -429,8 +430,8 @@ class RunsView(View):
         self.tabs = QTabWidget()
         self.tabs.setObjectName("runs-tabs")
         self.tabs.setDocumentMode(True)
-        for pane, words in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
-            self.tabs.addTab(pane, words)
+        for pane, label in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
+            self.tabs.addTab(pane, label)
         top = QWidget()
         column = QVBoxLayout(top)
         column.setContentsMargins(0, 0, 0, 0)

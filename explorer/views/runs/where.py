@@ -86,8 +86,8 @@ class WhereRow(QWidget):
                 listed = places()
             except UserError:  # the dialog of places says what is wrong
                 listed = []
-            for place in listed:
-                self.place.addItem(f"{place.name}  ({place.kind})", place.name)
+            for host in listed:
+                self.place.addItem(f"{host.name}  ({host.kind})", host.name)
             self.place.setCurrentIndex(max(0, self.place.findData(chosen)))
         self.changed.emit()
 

@@ -25,7 +25,7 @@ class HitsPanel(QFrame):
         self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
         theme.set_role(self.title, "strong")
         theme.set_role(self.note, "small")
-        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", words=f"Hits of {'AB'[index]}", edge=96)
+        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", label=f"Hits of {'AB'[index]}", edge=96)
         self.area = StateArea(self.tiles, width=320)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
@@ -54,10 +54,10 @@ class HitsPanel(QFrame):
                     int(row),
                     "" if text else items.path[row],
                     items.caption[row] or items.path[row],
-                    f"{place}.  {cosine:.3f}".replace("-", "−"),
+                    f"{rank}.  {cosine:.3f}".replace("-", "−"),
                     int(row) in shared,
                 )
-                for place, (row, cosine) in enumerate(zip(hits.rows, hits.cosines, strict=True), start=1)
+                for rank, (row, cosine) in enumerate(zip(hits.rows, hits.cosines, strict=True), start=1)
             ]
         )
         self.area.ready()

@@ -116,10 +116,10 @@ class SearchView(View):
             self.ask(SearchQuery(image=first))
 
     def command(self) -> list[str] | None:
-        shown = [panel.hits for panel in self.panels if panel.hits is not None]
-        if not shown or not self._asked.words:
+        hits = [panel.hits for panel in self.panels if panel.hits is not None]
+        if not hits or not self._asked.words:
             return None
-        request = replace(request_of(self.context.selection), dataset=shown[0].dataset, split=shown[0].split)
+        request = replace(request_of(self.context.selection), dataset=hits[0].dataset, split=hits[0].split)
         settings = SearchSettings(
             query_text=self._asked.text,
             query_image=self._asked.image,
@@ -160,10 +160,10 @@ class SearchView(View):
 
     # -- asking ------------------------------------------------------------------------------------------------
 
-    def ask(self, asked: SearchQuery) -> None:
-        self._asked = asked
+    def ask(self, query: SearchQuery) -> None:
+        self._asked = query
         self._typing.stop()
-        self.picture.show_image(asked.image)
+        self.picture.show_image(query.image)
         self.refresh()
 
     def _search(self) -> None:
@@ -208,8 +208,8 @@ class SearchView(View):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)
             self._end_of(index)
-            words = "Press Enter to search again."
-            self.panels[index].show_nothing("circle-stop", "Search cancelled", words)
+            hint = "Press Enter to search again."
+            self.panels[index].show_nothing("circle-stop", "Search cancelled", hint)
         self._shown = None
 
     def _where(self, index: int, run: int) -> Where:
@@ -218,37 +218,37 @@ class SearchView(View):
         data = of_split(selection.dataset)
         return Where(run, step, **data, target=self.target, csls=self.hubs.csls.isChecked(), k=K)  # type: ignore[arg-type]
 
-    def _embed(self, index: int, where: Where, asked: SearchQuery, by: Embedder) -> None:
+    def _embed(self, index: int, where: Where, query: SearchQuery, by: Embedder) -> None:
         self.panels[index].note.setToolTip(by.note)
         if by.note:
             self.note.setText(by.note)
-        known = self._arrays.get((where.run, by.step, asked))
-        if known is not None:
-            self._find(index, where, known)
+        array = self._arrays.get((where.run, by.step, query))
+        if array is not None:
+            self._find(index, where, array)
             return
         question = (
-            EmbedTexts(run=where.run, texts=(asked.text,), step=by.step)
-            if asked.text
-            else EmbedImages(run=where.run, images=(asked.image,), step=by.step)
+            EmbedTexts(run=where.run, texts=(query.text,), step=by.step)
+            if query.text
+            else EmbedImages(run=where.run, images=(query.image,), step=by.step)
         )
         self._open[index] = self.context.client.ask(
             question,
-            done=partial(self._take_vector, index, where, asked, by),
+            done=partial(self._take_vector, index, where, query, by),
             failed=partial(self._fail, index),
             owner=self,
         )
 
-    def _take_vector(self, index: int, where: Where, asked: SearchQuery, by: Embedder, answer: dict[str, Any]) -> None:
+    def _take_vector(self, index: int, where: Where, query: SearchQuery, by: Embedder, answer: dict[str, Any]) -> None:
         self._open.pop(index, None)
         unreadable = answer.get("unreadable") or {}
-        if asked.image in unreadable:
+        if query.image in unreadable:
             self._end_of(index)
-            self.panels[index].refuse("This image cannot be read", unreadable[asked.image])
+            self.panels[index].refuse("This image cannot be read", unreadable[query.image])
             return
         if len(self._arrays) > 200:
             self._arrays.clear()
-        self._arrays[where.run, by.step, asked] = answer["array"]
-        if asked == self._asked:
+        self._arrays[where.run, by.step, query] = answer["array"]
+        if query == self._asked:
             self._find(index, where, answer["array"])
 
     def _find(self, index: int, where: Where, array: str) -> None:
@@ -266,12 +266,12 @@ class SearchView(View):
 
     def _show(self, index: int, hits: Hits) -> None:
         self._answered(index)
-        found = {panel.index: panel.hits for panel in self.panels} | {index: hits}
-        rows = [set(h.rows.tolist()) for h in found.values() if h is not None]
+        by_panel = {panel.index: panel.hits for panel in self.panels} | {index: hits}
+        rows = [set(h.rows.tolist()) for h in by_panel.values() if h is not None]
         shared = rows[0] & rows[1] if len(rows) == 2 else set()
         for panel in self.panels:
-            if found[panel.index] is not None:
-                panel.show_hits(found[panel.index], shared)
+            if by_panel[panel.index] is not None:
+                panel.show_hits(by_panel[panel.index], shared)
         self.to_map.setEnabled(True)
         if self.note.text() == "Searching…":
             self.note.setText("")
@@ -374,8 +374,8 @@ class SearchView(View):
         self.field.setMinimumWidth(FIELD_PX)
         bar.add(self.field, stretch=True)
         bar.add(self.picture, gap=theme.INSIDE)
-        for key, words in (("image", "Images"), ("text", "Texts")):
-            button = QPushButton(words, objectName=f"search-target-{key}", checkable=True, checked=key == "image")
+        for key, label in (("image", "Images"), ("text", "Texts")):
+            button = QPushButton(label, objectName=f"search-target-{key}", checkable=True, checked=key == "image")
             self.targets.addButton(button)
             bar.add(button, gap=theme.INSIDE)
         bar.add(self.to_map, gap=theme.INSIDE)

@@ -105,11 +105,11 @@ class PairInspector(QWidget):
         self._show_place()
         self._load(self._row)
 
-    def walk(self, way: int) -> None:
+    def walk(self, step: int) -> None:
         """Show the next (1) or the previous (-1) selected pair; every view rings it."""
         pairs = self.context.selection.pairs
         if len(pairs):
-            self._at = (self._at + way) % len(pairs)
+            self._at = (self._at + step) % len(pairs)
             self.refresh()
             self.context.selection.hovered = self._row
 
@@ -193,8 +193,8 @@ class PairInspector(QWidget):
 
     def _on_pairs(self) -> None:
         """Stay with the pair that is shown if it is still selected."""
-        places = np.flatnonzero(self.context.selection.pairs == (-1 if self._row is None else self._row))
-        self._at = int(places[0]) if len(places) else 0
+        indices = np.flatnonzero(self.context.selection.pairs == (-1 if self._row is None else self._row))
+        self._at = int(indices[0]) if len(indices) else 0
         self.refresh()
 
     def _on_other_data(self) -> None:
@@ -238,10 +238,10 @@ class PairInspector(QWidget):
 
     # -- putting together --------------------------------------------------------------------------------------
 
-    def _step(self, name: str, icon: str, words: str, way: int) -> QToolButton:
-        button = QToolButton(objectName=name, accessibleName=words, toolTip=words)
+    def _step(self, name: str, icon: str, label: str, step: int) -> QToolButton:
+        button = QToolButton(objectName=name, accessibleName=label, toolTip=label)
         theme.keep_icon(button, icon, 16, "secondary")
-        button.clicked.connect(lambda: self.walk(way))
+        button.clicked.connect(lambda: self.walk(step))
         return button
 
     def _lay_out(self) -> QWidget:
@@ -256,8 +256,8 @@ class PairInspector(QWidget):
         self.caption.setObjectName("inspector-caption")
         self.picture.setFixedHeight(PICTURE_PX)
         self._walks = [QAction(button.toolTip(), self) for button in (self.back, self.forth)]
-        for action, way in zip(self._walks, (-1, 1), strict=True):
-            action.triggered.connect(lambda _=False, w=way: self.walk(w))
+        for action, step in zip(self._walks, (-1, 1), strict=True):
+            action.triggered.connect(lambda _=False, w=step: self.walk(w))
         head = QHBoxLayout()
         head.setSpacing(theme.SPACE)
         head.addWidget(self.title)
@@ -292,12 +292,12 @@ class PairInspector(QWidget):
 
 
 def _about(pair: OnePair) -> str:
-    steps = [f"{one.step:,}" for one in pair.runs]
+    steps = [f"{run.step:,}" for run in pair.runs]
     if len({*steps}) > 1:
-        step = "steps " + " and ".join(f"{step} ({'AB'[one.place]})" for one, step in zip(pair.runs, steps))
+        step = "steps " + " and ".join(f"{step} ({'AB'[run.place]})" for run, step in zip(pair.runs, steps))
     else:
         step = f"step {steps[0]}" if steps else ""
-    sizes = {one.n for one in pair.runs}
+    sizes = {run.n for run in pair.runs}
     n = f"n\u00a0=\u00a0{' and '.join(f'{size:,}' for size in sorted(sizes))} pairs" if sizes else ""
     label = f"class {pair.label}" if pair.label else ""
     return " · ".join(part for part in (label, f"{pair.dataset}, {split_words(pair.split)}", step, n) if part)

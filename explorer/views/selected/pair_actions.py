@@ -57,17 +57,17 @@ class PairActions(QWidget):
         self._loaded: LoadedPair | None = None
         self._writes: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._buttons: dict[str, QPushButton] = {}
-        for state, words, hint in STATES:
-            button = QPushButton(words, objectName=f"inspector-{state}", checkable=True, toolTip=hint)
+        for state, label, hint in STATES:
+            button = QPushButton(label, objectName=f"inspector-{state}", checkable=True, toolTip=hint)
             button.setAccessibleDescription(hint)
             button.clicked.connect(partial(self._press, state))
             self._buttons[state] = button
         self._pins = [
-            QPushButton(words, objectName=f"inspector-pin-{kind}", toolTip=hint) for kind, words, hint in PINS
+            QPushButton(label, objectName=f"inspector-pin-{kind}", toolTip=hint) for kind, label, hint in PINS
         ]
         for (kind, _, _), button in zip(PINS, self._pins, strict=True):
             button.clicked.connect(partial(self.pin, kind))
-        self.chips = [QPushButton(objectName=f"inspector-tag-{place}") for place in range(MOST_CHIPS)]
+        self.chips = [QPushButton(objectName=f"inspector-tag-{index}") for index in range(MOST_CHIPS)]
         self.name = QLineEdit(objectName="inspector-tag", placeholderText="Add a tag", accessibleName="Add a tag")
         self.name.setToolTip("A tag is a kept selection: Map lists it under Kept")
         self._known = QStringListModel(self)
@@ -83,26 +83,26 @@ class PairActions(QWidget):
         for state, button in self._buttons.items():
             button.setChecked(state == loaded.state)
         tags = loaded.tags
-        for place, chip in enumerate(self.chips):
-            known = place < len(tags)
-            chip.setVisible(known)
-            chip.setText(f"{tags[place].replace('&', '&&')}  ×" if known else "")
-            chip.setAccessibleName(f"Remove tag {tags[place]}" if known else "")
-            chip.setToolTip(f"Take this pair out of “{tags[place]}”" if known else "")
+        for index, chip in enumerate(self.chips):
+            is_used = index < len(tags)
+            chip.setVisible(is_used)
+            chip.setText(f"{tags[index].replace('&', '&&')}  ×" if is_used else "")
+            chip.setAccessibleName(f"Remove tag {tags[index]}" if is_used else "")
+            chip.setToolTip(f"Take this pair out of “{tags[index]}”" if is_used else "")
         self.row.setVisible(bool(tags))
         for button, value in zip(self._pins, (loaded.pair.path, loaded.pair.caption), strict=True):
             button.setEnabled(bool(value))
-        self._known.setStringList([one.name for one in loaded.facts.tags])
+        self._known.setStringList([tag.name for tag in loaded.facts.tags])
 
     def actions(self) -> list[QAction]:
         """Return an action per state of the pair that is shown."""
         made = []
-        for state, words, _ in STATES if self._loaded is not None else ():
-            action = QAction(f"{words} the selected pair" if state != "reviewed" else "Mark the pair as reviewed", self)
+        for state, label, _ in STATES if self._loaded is not None else ():
+            action = QAction(f"{label} the selected pair" if state != "reviewed" else "Mark the pair as reviewed", self)
             action.triggered.connect(lambda _=False, s=state: self.decide(s))
             made.append(action)
-        for kind, words, _ in PINS if self._loaded is not None else ():
-            action = QAction(f"{words} of the selected pair as a probe", self)
+        for kind, label, _ in PINS if self._loaded is not None else ():
+            action = QAction(f"{label} of the selected pair as a probe", self)
             action.triggered.connect(partial(self.pin, kind))
             made.append(action)
         return made
@@ -113,8 +113,8 @@ class PairActions(QWidget):
         if loaded is None:
             return
         after = "" if state == loaded.state else state
-        words = next((words for one, words, _ in STATES if one == after), "Clear state")
-        self.context.selection.undo.push(_State(self, f"{words}: 1 pair", loaded.pair, loaded.state, after))
+        label = next((label for name, label, _ in STATES if name == after), "Clear state")
+        self.context.selection.undo.push(_State(self, f"{label}: 1 pair", loaded.pair, loaded.state, after))
 
     def pin(self, kind: Literal["image", "text"], _checked: bool = False) -> None:
         """Pin the picture or the caption of the pair as a probe."""
@@ -132,18 +132,18 @@ class PairActions(QWidget):
     def apply_state(self, pair: OnePair, state: str) -> None:
         """Store a state, showing it at once."""
         if self.facts is not None:
-            states = {key: one for key, one in self.facts.states.items() if key != pair.key}
+            states = {key: state_of_key for key, state_of_key in self.facts.states.items() if key != pair.key}
             self._take(dataclasses.replace(self.facts, states=states | ({pair.key: state} if state else {})))
         self._write(write_state, pair, state)
 
     def apply_tag(self, pair: OnePair, name: str, *, on: bool) -> None:
         """Store that the pair has a tag or has not, showing it at once."""
         if self.facts is not None:
-            others = tuple(one for one in self.facts.tags if one.name != name)
-            kept = next((one for one in self.facts.tags if one.name == name), None)
-            items = tuple(item for item in (kept.items if kept else ()) if item != pair.id) + ((pair.id,) if on else ())
-            made = NamedSelection(kept.id if kept else 0, name, self.facts.dataset, items, 0.0)
-            tags = sorted((*others, *([made] if items else [])), key=lambda one: one.name)
+            others = tuple(tag for tag in self.facts.tags if tag.name != name)
+            earlier = next((tag for tag in self.facts.tags if tag.name == name), None)
+            items = tuple(i for i in (earlier.items if earlier else ()) if i != pair.id) + ((pair.id,) if on else ())
+            made = NamedSelection(earlier.id if earlier else 0, name, self.facts.dataset, items, 0.0)
+            tags = sorted((*others, *([made] if items else [])), key=lambda tag: tag.name)
             self._take(dataclasses.replace(self.facts, tags=tuple(tags)))
         self._write(write_tag, pair, name, on)
 
@@ -191,9 +191,9 @@ class PairActions(QWidget):
         self.tag(self.name.text(), on=True)
         self.name.clear()
 
-    def _remove(self, place: int) -> None:
-        if self._loaded is not None and place < len(self._loaded.tags):
-            self.tag(self._loaded.tags[place], on=False)
+    def _remove(self, index: int) -> None:
+        if self._loaded is not None and index < len(self._loaded.tags):
+            self.tag(self._loaded.tags[index], on=False)
 
     def _lay_out(self) -> None:
         title = QLabel("State and tags")
@@ -205,8 +205,8 @@ class PairActions(QWidget):
         for button in self._pins:
             pins.add(button)
         self.row = WrappingRow()
-        for place, chip in enumerate(self.chips):
-            chip.clicked.connect(partial(self._remove, place))
+        for index, chip in enumerate(self.chips):
+            chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -221,8 +221,8 @@ class PairActions(QWidget):
 class _State(QUndoCommand):
     """The state of one pair, for undo."""
 
-    def __init__(self, pair_actions: PairActions, words: str, pair: OnePair, before: str, after: str) -> None:
-        super().__init__(words)
+    def __init__(self, pair_actions: PairActions, text: str, pair: OnePair, before: str, after: str) -> None:
+        super().__init__(text)
         self._pair_actions, self._pair, self._before, self._after = pair_actions, pair, before, after
 
     def redo(self) -> None:

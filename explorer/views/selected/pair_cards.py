@@ -47,13 +47,13 @@ class RanksTable(QWidget):
     def show_pair(self, pair: OnePair) -> None:
         """Show the ranks and margins of this pair."""
         lines = rank_lines(pair)
-        shape = (len(lines), tuple(one.place for one in pair.runs))
+        shape = (len(lines), tuple(run.place for run in pair.runs))
         if shape != self._shape:
             self._shape = shape
             self._build(len(lines), pair.runs)
         for row, line in enumerate(lines):
-            for column, words in enumerate(line):
-                self.cells[row, column].setText(words.replace("-", "−"))
+            for column, text in enumerate(line):
+                self.cells[row, column].setText(text.replace("-", "−"))
                 if column:  # an elided name has the whole of it there
                     self.cells[row, column].setToolTip(_HINTS[line[0].split()[0]])
         self.setVisible(bool(lines))
@@ -70,9 +70,9 @@ class RanksTable(QWidget):
                 old.deleteLater()
         self.cells = {}
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        for column, one in enumerate(runs):
-            badge = Badge("AB"[one.place], one.place)
-            badge.setToolTip(f"{one.name}, step {one.step:,}")
+        for column, run in enumerate(runs):
+            badge = Badge("AB"[run.place], run.place)
+            badge.setToolTip(f"{run.name}, step {run.step:,}")
             self._grid.addWidget(badge, 0, column + 1, right)
             badge.show()
         for row in range(lines):
@@ -100,21 +100,21 @@ class CourseCard(XYPlotCard):
 
     def show_pair(self, pair: OnePair) -> None:
         """Show the course of this pair; hidden where no run has two snapshots."""
-        courses = [one for one in pair.runs if len(one.course) > 1]
+        courses = [run for run in pair.runs if len(run.course) > 1]
         self.setVisible(bool(courses))
         if not courses:
             return
-        last = max(one.course[-1][0] for one in courses)
-        worst = max(max(rank for _, rank in one.course) for one in courses)
+        last = max(run.course[-1][0] for run in courses)
+        worst = max(max(rank for _, rank in run.course) for run in courses)
         curves = tuple(
             Series(
-                "AB"[one.place],
-                run_tone(one.place),
-                np.array([step for step, _ in one.course], np.float64),
-                np.array([rank for _, rank in one.course], np.float64),
-                marked=len(one.course) <= 12,
+                "AB"[run.place],
+                run_tone(run.place),
+                np.array([step for step, _ in run.course], np.float64),
+                np.array([rank for _, rank in run.course], np.float64),
+                marked=len(run.course) <= 12,
             )
-            for one in courses
+            for run in courses
         )
         axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True, integer=True)
         self.show_plot(
@@ -149,13 +149,13 @@ class NeighborRows(QWidget):
             Tiles(
                 pictures,
                 name=f"inspector-near-{x.lower()}",
-                words=f"Nearest pairs in {x}",
+                label=f"Nearest pairs in {x}",
                 edge=NEAR_PX,
                 lines=0,
             )
             for x in "AB"
         )
-        self._badges = tuple(Badge(x, place) for place, x in enumerate("AB"))
+        self._badges = tuple(Badge(x, index) for index, x in enumerate("AB"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)
@@ -173,18 +173,18 @@ class NeighborRows(QWidget):
 
     def show_pair(self, pair: OnePair) -> None:
         """Show the neighbors of this pair."""
-        sets = [{near.row for near in one.near} for one in pair.runs]
+        sets = [{near.row for near in run.near} for run in pair.runs]
         shared = set.intersection(*sets) - {-1} if len(sets) > 1 else set()
-        kinds = " and ".join(sorted({one.modality for one in pair.runs}))
+        kinds = " and ".join(sorted({run.modality for run in pair.runs}))
         overlap = f" · {len(shared)} shared" if len(sets) > 1 else ""
         self.title.setText(f"Nearest {kinds}s{overlap}")
-        by_place = {one.place: one for one in pair.runs}
-        for place, (badge, row) in enumerate(zip(self._badges, self.rows, strict=True)):
-            one = by_place.get(place)
+        by_place = {run.place: run for run in pair.runs}
+        for index, (badge, row) in enumerate(zip(self._badges, self.rows, strict=True)):
+            run = by_place.get(index)
             for widget in (badge, row):
-                widget.setVisible(one is not None)
+                widget.setVisible(run is not None)
             row.show_tiles(
-                [PairTile(n.row, n.path, n.caption, n.caption, n.row in shared) for n in one.near] if one else []
+                [PairTile(n.row, n.path, n.caption, n.caption, n.row in shared) for n in run.near] if run else []
             )
         self.setVisible(bool(pair.runs))
 
@@ -215,10 +215,10 @@ class FactsTable(QWidget):
 
     def show_pair(self, pair: OnePair) -> None:
         """Show the metadata of this pair."""
-        for place, labels in enumerate(self._lines):
-            known = place < len(pair.columns)
-            for label, words in zip(labels, pair.columns[place] if known else ("", ""), strict=True):
-                label.setText(words)
-                label.setVisible(known)
+        for index, labels in enumerate(self._lines):
+            is_used = index < len(pair.columns)
+            for label, text in zip(labels, pair.columns[index] if is_used else ("", ""), strict=True):
+                label.setText(text)
+                label.setVisible(is_used)
         self.setVisible(bool(pair.columns))
         self.setToolTip("\n".join(f"{name}: {value}" for name, value in pair.columns))

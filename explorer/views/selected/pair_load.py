@@ -37,7 +37,7 @@ class LoadedPair:
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of the kept selections that hold the pair."""
-        return tuple(one.name for one in self.facts.tags if self.pair.id in one.items)
+        return tuple(tag.name for tag in self.facts.tags if self.pair.id in tag.items)
 
 
 def load_pair(
@@ -56,7 +56,7 @@ def load_pair(
     pair = one_pair(workspace, opened, row)
     dataset = f"{pair.dataset}-{pair.split}"
     if facts is None or facts.dataset != dataset:
-        states = {one.pair: one.state for one in workspace.reviews.all(pair.dataset)}
+        states = {review.pair: review.state for review in workspace.reviews.all(pair.dataset)}
         facts = StoredFacts(dataset, tuple(workspace.selections.all(dataset)), states)
     return LoadedPair(pair, opened, facts)
 
@@ -76,14 +76,14 @@ def write_tag(workspace: Workspace, pair: OnePair, name: str, on: bool) -> None:
     """
     dataset = f"{pair.dataset}-{pair.split}"
     name = " ".join(name.split())
-    kept = next((one for one in workspace.selections.all(dataset) if one.name == name), None)
-    others = [item for item in (kept.items if kept else ()) if item != pair.id]
+    earlier = next((selection for selection in workspace.selections.all(dataset) if selection.name == name), None)
+    others = [item for item in (earlier.items if earlier else ()) if item != pair.id]
     if on:
         workspace.selections.keep(name, dataset, [*others, pair.id])
     elif others:
         workspace.selections.keep(name, dataset, others)
-    elif kept is not None:
-        workspace.selections.drop(kept)
+    elif earlier is not None:
+        workspace.selections.drop(earlier)
 
 
 def pin_probe(workspace: Workspace, probe: PinnedProbe) -> None:

@@ -54,7 +54,7 @@ class SelectedPanel(QWidget):
         self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._kept: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
-        self.table = PairTable(pictures, name="selected-table", words="Selected pairs", background=context.background)
+        self.table = PairTable(pictures, name="selected-table", label="Selected pairs", background=context.background)
         self.title = ElidedLabel()
         theme.set_role(self.title, "heading")
         self.hint = QLabel("Select pairs in any view; they are listed here.", wordWrap=True)
@@ -107,9 +107,9 @@ class SelectedPanel(QWidget):
         if other:
             self.read()
 
-    def show_message(self, words: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show the result of an action on the selection."""
-        self._show_message(words)
+        self._show_message(text)
 
     def read(self) -> None:
         """Read the saved selections of this data from the store."""
@@ -120,9 +120,9 @@ class SelectedPanel(QWidget):
     def actions(self) -> list[QAction]:
         """Return actions for the palette: restore each saved selection, export the current one."""
         made = []
-        for kept in self._kept:
-            action = QAction(f"Select “{kept.name}” ({kept.n:,} pairs)", self)
-            action.triggered.connect(partial(self._recall, kept))
+        for named in self._kept:
+            action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self)
+            action.triggered.connect(partial(self._recall, named))
             made.append(action)
         if len(self._rows):
             export = QAction("Export the selected pairs…", self)
@@ -139,7 +139,7 @@ class SelectedPanel(QWidget):
         ids = np.asarray(self._items.id)[self._rows].tolist()
         self.context.background.run(
             self,
-            lambda *words: self.context.workspace.selections.keep(*words),
+            lambda *arguments: self.context.workspace.selections.keep(*arguments),
             name,
             self._dataset,
             ids,
@@ -148,34 +148,34 @@ class SelectedPanel(QWidget):
             key="keep",
         )
 
-    def _after_keeping(self, kept: NamedSelection) -> None:
+    def _after_keeping(self, named: NamedSelection) -> None:
         self.name.clear()
-        self._show_message(f"Kept “{kept.name}”, {kept.n:,} pairs")
+        self._show_message(f"Kept “{named.name}”, {named.n:,} pairs")
         self.context.selection.facts_changed.emit()
 
-    def _recall(self, kept: NamedSelection) -> None:
+    def _recall(self, named: NamedSelection) -> None:
         if self._items is None:
             return
-        rows = rows_of(kept, self._items)
+        rows = rows_of(named, self._items)
         self.context.selection.pairs = rows
-        missing = kept.n - len(rows)
+        missing = named.n - len(rows)
         self._show_message(
-            f"“{kept.name}”" + (f": {missing:,} of {kept.n:,} pairs are not in this data" if missing else "")
+            f"“{named.name}”" + (f": {missing:,} of {named.n:,} pairs are not in this data" if missing else "")
         )
 
-    def _delete(self, kept: NamedSelection) -> None:
-        self.context.selection.undo.push(_Deletion(self, kept))
+    def _delete(self, named: NamedSelection) -> None:
+        self.context.selection.undo.push(_Deletion(self, named))
 
-    def drop(self, kept: NamedSelection) -> None:
+    def drop(self, named: NamedSelection) -> None:
         """Delete a saved selection; `put_back` undoes it."""
-        self._deleted = kept
-        self._run_store(lambda one: self.context.workspace.selections.drop(one), kept)
-        self._show_message(f"Deleted “{kept.name}”", undo=True)
+        self._deleted = named
+        self._run_store(lambda selection: self.context.workspace.selections.drop(selection), named)
+        self._show_message(f"Deleted “{named.name}”", undo=True)
 
-    def put_back(self, kept: NamedSelection) -> None:
+    def put_back(self, named: NamedSelection) -> None:
         """Restore a deleted selection."""
-        self._run_store(lambda one: self.context.workspace.selections.restore(one), kept)
-        self._show_message(f"“{kept.name}” is back")
+        self._run_store(lambda selection: self.context.workspace.selections.restore(selection), named)
+        self._show_message(f"“{named.name}” is back")
 
     def _choose_file(self) -> None:
         dialog = QFileDialog(self, "Export the selected pairs", f"{self._dataset}-selected.parquet", FILTER)
@@ -202,24 +202,24 @@ class SelectedPanel(QWidget):
 
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def _run_store(self, function: object, kept: NamedSelection) -> None:
+    def _run_store(self, function: object, named: NamedSelection) -> None:
         # One thread at a time would be nicer still, but a deletion and its undo are seconds apart.
         self.context.background.run(
             self,
             function,
-            kept,
+            named,
             done=lambda _none: self.context.selection.facts_changed.emit(),
             failed=self._refuse,
             key="change",
         )
 
-    def _take(self, kept: tuple[NamedSelection, ...]) -> None:
-        self._kept = kept
+    def _take(self, selections: tuple[NamedSelection, ...]) -> None:
+        self._kept = selections
         self.menu.clear()
-        for each in kept:
+        for each in selections:
             select = self.menu.addMenu(f"{each.name}   {each.n:,}".replace("&", "&&"))
-            for words, does in (("Select", self._recall), ("Delete", self._delete)):
-                action = select.addAction(words)
+            for label, does in (("Select", self._recall), ("Delete", self._delete)):
+                action = select.addAction(label)
                 action.triggered.connect(partial(does, each))
         self._show()
 
@@ -234,14 +234,14 @@ class SelectedPanel(QWidget):
         self.recall.setText(f"Kept {len(self._kept)}")
         self.save.setEnabled(bool(self.name.text().strip()))
 
-    def _show_message(self, words: str, *, undo: bool = False) -> None:
-        self.outcome.setText(words)
+    def _show_message(self, text: str, *, undo: bool = False) -> None:
+        self.outcome.setText(text)
         self.undo.setVisible(undo)
 
     def _undo(self) -> None:
         if self._deleted is not None:
-            kept, self._deleted = self._deleted, None
-            self.put_back(kept)
+            named, self._deleted = self._deleted, None
+            self.put_back(named)
 
     def _refuse(self, error: Exception) -> None:
         self.failed.emit(reason_words(error), "")
@@ -290,9 +290,9 @@ class SelectedPanel(QWidget):
 class _Deletion(QUndoCommand):
     """The deletion of a selection, for undo."""
 
-    def __init__(self, panel: SelectedPanel, kept: NamedSelection) -> None:
-        super().__init__(f"Delete the selection “{kept.name}”")
-        self._panel, self._kept = panel, kept
+    def __init__(self, panel: SelectedPanel, named: NamedSelection) -> None:
+        super().__init__(f"Delete the selection “{named.name}”")
+        self._panel, self._kept = panel, named
 
     def redo(self) -> None:
         self._panel.drop(self._kept)

@@ -66,13 +66,13 @@ class PairTable(QTableView):
         pictures: Pictures,
         *,
         name: str,
-        words: str,
+        label: str,
         background: Background | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(words)
+        self.setAccessibleName(label)
         self.pairs = PairTableModel(pictures, self, background)
         self._class_px = CLASS_PX
         self.setHorizontalHeader(SortHeader(self))
@@ -104,10 +104,10 @@ class PairTable(QTableView):
 
     def chosen_pairs(self) -> Int[np.ndarray, " k"]:
         """Return the selected pairs, ascending."""
-        shown = self.pairs.pairs
+        listed = self.pairs.pairs
         selection = self.selectionModel().selection()
         ranges = [np.arange(each.top(), each.bottom() + 1) for each in selection]
-        return np.unique(shown[np.concatenate(ranges)]) if ranges else shown[:0]
+        return np.unique(listed[np.concatenate(ranges)]) if ranges else listed[:0]
 
     def mark(self, pairs: Int[np.ndarray, " k"]) -> None:
         """Show these pairs as selected, if listed, without emitting signals."""
@@ -187,13 +187,13 @@ class PairTable(QTableView):
         metrics = self.fontMetrics()
         self._class_px = CLASS_PX
         for column in range(1, self.pairs.columnCount()):
-            words = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
+            heading = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(
                 column,
                 max(
                     CLASS_PX if column == 1 else LEAST_PX,
-                    metrics.horizontalAdvance(words) + 3 * theme.INSIDE + theme.SPACE,
+                    metrics.horizontalAdvance(heading) + 3 * theme.INSIDE + theme.SPACE,
                 ),
             )
         self._share(anew=True)
@@ -220,13 +220,13 @@ class PictureCell(QStyledItemDelegate):
             painter.fillRect(room, theme.color("sunken"))
         else:
             size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            place = QRect(0, 0, size.width(), size.height())
-            place.moveCenter(room.center())
-            painter.drawPixmap(place, picture)
+            target = QRect(0, 0, size.width(), size.height())
+            target.moveCenter(room.center())
+            painter.drawPixmap(target, picture)
         selected = option.state & QStyle.StateFlag.State_Selected
         painter.setPen(theme.color("selection_text" if selected else "text"))
         painter.setFont(option.font)
-        words = option.rect.adjusted(PICTURE_PX + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
-        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, words.width())
-        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+        text_rect = option.rect.adjusted(PICTURE_PX + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
+        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, text_rect.width())
+        painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
         painter.restore()

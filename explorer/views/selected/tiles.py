@@ -105,7 +105,7 @@ class Tiles(QListView):
         pictures: Pictures,
         *,
         name: str,
-        words: str,
+        label: str,
         edge: int = 72,
         lines: int = 2,
         one_row: bool = False,
@@ -113,7 +113,7 @@ class Tiles(QListView):
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(words)
+        self.setAccessibleName(label)
         self.tiles = TilesModel(pictures, self)
         self.setModel(self.tiles)
         self.cell = _Cell(edge, lines, self)
@@ -197,8 +197,8 @@ class _Cell(QStyledItemDelegate):
         for number, text in enumerate(texts):
             painter.setPen(theme.color("text" if number == 0 and self._lines > 1 and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
-            shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, self._edge)
-            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+            elided = metrics.elidedText(text, Qt.TextElideMode.ElideRight, self._edge)
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided)
         painter.restore()
 
     def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
@@ -211,9 +211,9 @@ class _Cell(QStyledItemDelegate):
                 painter.drawText(inside, int(Qt.TextFlag.TextWordWrap), tile.caption)
         else:
             size = picture.size().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            place = QRect(0, 0, size.width(), size.height())
-            place.moveCenter(room.center())
-            painter.drawPixmap(place, picture)
+            target = QRect(0, 0, size.width(), size.height())
+            target.moveCenter(room.center())
+            painter.drawPixmap(target, picture)
         if tile.marked:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.color("accent")), 2))

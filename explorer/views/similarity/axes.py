@@ -24,8 +24,8 @@ class AxesTab(ChartTab):
         self.x, self.y = (
             QLineEdit(objectName=f"axes-{name}", accessibleName=f"Words of the {name} axis") for name in "xy"
         )
-        for line, words in ((self.x, self.settings_now().x), (self.y, self.settings_now().y)):
-            line.setText(words)
+        for line, text in ((self.x, self.settings_now().x), (self.y, self.settings_now().y)):
+            line.setText(text)
             line.setPlaceholderText("a photo of X - a photo of Y")
             line.setToolTip("From the texts after “ - ” to those before it; several texts apart by ;")
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
@@ -42,7 +42,7 @@ class AxesTab(ChartTab):
         default, now = AxesSettings(), self.settings_now()
         # A line that is empty means the axis that a new window shows.
         x, y = (
-            line.text() if line.text().strip() else words for line, words in ((self.x, default.x), (self.y, default.y))
+            line.text() if line.text().strip() else text for line, text in ((self.x, default.x), (self.y, default.y))
         )
         if (x, y) != (now.x, now.y):
             self.change(x=x, y=y)
@@ -72,8 +72,8 @@ class AxesTab(ChartTab):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(theme.INSIDE)
-        for words, line in (("x axis", self.x), ("y axis", self.y)):
-            label = QLabel(words)
+        for name, line in (("x axis", self.x), ("y axis", self.y)):
+            label = QLabel(name)
             theme.set_role(label, "secondary")
             label.setBuddy(line)
             bar.addWidget(label)

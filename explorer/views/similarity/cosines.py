@@ -59,15 +59,15 @@ class CosinesTab(ChartTab):
     def _brush(self, key: str, brush: tuple[float, float] | None) -> None:
         """Select the matched pairs in a range of one run everywhere, and clear the other brushes."""
         self._clear_brushes(key)
-        places = [f"cosines-{place}" for place in self.data.places]
-        if brush is None or key not in places:
+        keys = [f"cosines-{index}" for index in self.data.places]
+        if brush is None or key not in keys:
             self._zone = None
             self.context.selection.pairs = ()
             return
-        run = self.runs[places.index(key)]
+        run = self.runs[keys.index(key)]
         inside = (run.matched >= brush[0]) & (run.matched <= brush[1])
         rows = tuple(run.rows[inside].tolist())
-        self._zone = Zone(labels(self.runs)[places.index(key)], *brush, rows)
+        self._zone = Zone(labels(self.runs)[keys.index(key)], *brush, rows)
         self.context.selection.pairs = rows
         self._show_pairs()
 
@@ -89,10 +89,10 @@ class CosinesTab(ChartTab):
 
     def _show_pairs(self) -> None:
         rows = self.context.selection.pairs.tolist()
-        words = self._zone.words if self._zone is not None else f"{len(rows):,} pair{'s' * (len(rows) != 1)} selected"
+        text = self._zone.words if self._zone is not None else f"{len(rows):,} pair{'s' * (len(rows) != 1)} selected"
         if rows:
-            words += " (matched cosine against that of the most similar unmatched text)"
-        self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), words)
+            text += " (matched cosine against that of the most similar unmatched text)"
+        self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), text)
 
     def _on_answer(self) -> None:
         self._show_columns()
@@ -101,9 +101,9 @@ class CosinesTab(ChartTab):
     def _show_columns(self) -> None:
         settings = self.settings_now()
         columns = facet_columns(self.runs[0].items) if self.runs else ()
-        self.facet.show_choices((NOTHING, *(Choice(one, one.replace("_", " ")) for one in columns)), settings.facet)
-        found = dict.fromkeys(part.value or EMPTY for run in self.runs for part in run.facets)
-        values = [Choice(value, value) for value in found]
+        self.facet.show_choices((NOTHING, *(Choice(name, name.replace("_", " ")) for name in columns)), settings.facet)
+        facets = dict.fromkeys(part.value or EMPTY for run in self.runs for part in run.facets)
+        values = [Choice(value, value) for value in facets]
         self.only.show_choices((EVERYTHING, *values), settings.only)
         self.only.setEnabled(bool(values))
 
@@ -122,8 +122,8 @@ class CosinesTab(ChartTab):
 
     def _lay_out(self) -> None:
         row = WrappingRow()
-        for words, picker in (("Group by", self.facet), ("Only", self.only)):
-            label = QLabel(words)
+        for name, picker in (("Group by", self.facet), ("Only", self.only)):
+            label = QLabel(name)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)
             picker.setMaximumWidth(180)

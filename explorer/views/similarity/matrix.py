@@ -77,10 +77,10 @@ class MatrixPane(Pane):
 
     def refresh(self) -> None:
         selection = self.context.selection
-        asked = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.by.key)
-        if asked == self._asked:
+        key = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.by.key)
+        if key == self._asked:
             return
-        self._asked, self._opening = asked, True
+        self._asked, self._opening = key, True
         runs = (selection.run_a, selection.run_b)
         for side in self.sides:
             side.area.loading()
@@ -106,17 +106,17 @@ class MatrixPane(Pane):
             return None
         opened = self.opened
         first = opened.snapshots[min(opened.snapshots)]
-        words = ["export", "matrix", *self.view_words(opened.snapshots, first.dataset, first.split)]
+        arguments = ["export", "matrix", *self.view_words(opened.snapshots, first.dataset, first.split)]
         window = self._window()
         part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
-        return [*words, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
+        return [*arguments, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
 
     def _show(self, opened: Opened) -> None:
         self.working.end()
         self._opening = False
         self.opened = opened
         self.tiles.clear()
-        self._places = {int(row): place for place, row in enumerate(opened.order)}
+        self._places = {int(row): position for position, row in enumerate(opened.order)}
         self.by.show_choices([Choice(key, NAMES.get(key, key.replace("_", " "))) for key in opened.choices], opened.by)
         for side in self.sides:
             snapshot = opened.snapshots.get(side.index)
@@ -188,9 +188,9 @@ class MatrixPane(Pane):
         self.sides[index].map.show_values(tile.means, (window.top, window.bottom, window.left, window.right), low, high)
         self.sides[index].scale.show_range(low, high, "cosine" if tile.single else "mean of block")
         rows, columns = len(tile.rows[0]) if tile.rows else 0, len(tile.columns[0]) if tile.columns else 0
-        words = "one cosine per cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
+        grain = "one cosine per cell" if tile.single else f"blocks of {rows:,} × {columns:,}"
         self.sides[index].show_message(
-            f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {words}"
+            f"{window.bottom - window.top:,} × {window.right - window.left:,} cosines · {grain}"
         )
 
     def _moved(self, index: int) -> None:
@@ -222,13 +222,13 @@ class MatrixPane(Pane):
             self.context.selection.pairs = {int(self.opened.order[row]), int(self.opened.order[column])}
 
     def _mark_pairs(self) -> None:
-        places = [self._places[p] for p in self.context.selection.pairs.tolist() if p in self._places]
+        positions = [self._places[p] for p in self.context.selection.pairs.tolist() if p in self._places]
         for side in self.sides:
-            side.map.set_selected(places)
+            side.map.set_selected(positions)
 
-    def _picture(self, place: int):
+    def _picture(self, position: int):
         items = next(iter(self.opened.snapshots.values())).items
-        return self.pictures.get(items.path[int(self.opened.order[place])])
+        return self.pictures.get(items.path[int(self.opened.order[position])])
 
     def _connect(self) -> None:
         self.by.picked.connect(lambda _key: self.refresh())
@@ -245,11 +245,11 @@ class MatrixPane(Pane):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(theme.INSIDE)
-        words = QLabel("Order by")
-        theme.set_role(words, "secondary")
+        order = QLabel("Order by")
+        theme.set_role(order, "secondary")
         hint = ElidedLabel("Ctrl+wheel zooms, drag moves, a click selects the image's and the text's pair")
         theme.set_role(hint, "small")
-        for widget in (words, self.by, self.whole):
+        for widget in (order, self.by, self.whole):
             bar.addWidget(widget)
         bar.addWidget(hint, 1)
         bar.addWidget(self.working, 1)
@@ -318,9 +318,9 @@ class MatrixSide(QWidget):
         self.title.setText("")
         self.note.setText("")
 
-    def show_message(self, words: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show how many cosines are visible."""
-        self.note.setText(words)
+        self.note.setText(text)
 
 
 def read_matrices(
@@ -366,7 +366,7 @@ def read_tiles(opened: Opened, window: MatrixWindow, blocks: dict[int, int], tic
             opened.order,
             window,
             blocks=blocks[index],
-            progress=part_of(ticket, place, len(opened.snapshots)),
+            progress=part_of(ticket, number, len(opened.snapshots)),
         )
-        for place, (index, snapshot) in enumerate(opened.snapshots.items())
+        for number, (index, snapshot) in enumerate(opened.snapshots.items())
     }

@@ -27,6 +27,6 @@ class Pane(QWidget):
         """Return the `trainer` arguments for the same figure; None if there is nothing to export."""
         return None
 
-    def view_words(self, places: Iterable[int], dataset: str, split: str) -> list[str]:
+    def view_words(self, sides: Iterable[int], dataset: str, split: str) -> list[str]:
         """Return the runs at these places (0 is A) and their snapshots as command arguments."""
-        return [*side_words(self.context.selection, places), "--dataset", dataset, "--split", split]
+        return [*side_words(self.context.selection, sides), "--dataset", dataset, "--split", split]

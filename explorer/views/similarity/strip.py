@@ -55,7 +55,7 @@ class PairStrip(QWidget):
         column.addWidget(self.strip)
         self.hide()
 
-    def show_pairs(self, rows: Sequence[int], runs: Sequence[SimilarityRun], places: Sequence[int], words: str) -> None:
+    def show_pairs(self, rows: Sequence[int], runs: Sequence[SimilarityRun], sides: Sequence[int], title: str) -> None:
         """Show these pairs, least similar first; an empty list hides the strip."""
         self.rows = tuple(int(row) for row in rows)
         if not self.rows or not runs or max(self.rows) >= len(runs[0].items):
@@ -63,25 +63,25 @@ class PairStrip(QWidget):
             self.hide()
             return
         lead = runs[0]
-        at = {int(row): place for place, row in enumerate(lead.rows)}
+        at = {int(row): position for position, row in enumerate(lead.rows)}
         order = sorted(self.rows, key=lambda row: lead.matched[at[row]] if row in at else np.inf)
         more = f" · the {MOST} least similar of them are shown" if len(self.rows) > MOST else ""
-        self.heading.setText(words + more)
-        self.strip.show_items([_item(row, runs, places) for row in order[:MOST]])
+        self.heading.setText(title + more)
+        self.strip.show_items([_item(row, runs, sides) for row in order[:MOST]])
         self.show()
 
 
-def _item(row: int, runs: Sequence[SimilarityRun], places: Sequence[int]) -> StripItem:
+def _item(row: int, runs: Sequence[SimilarityRun], sides: Sequence[int]) -> StripItem:
     items = runs[0].items
     lines, tips = [], [items.caption[row]]
-    for index, run in zip(places, runs, strict=True):
-        place = int(np.searchsorted(run.rows, row))
-        if place >= len(run.rows) or run.rows[place] != row:
+    for index, run in zip(sides, runs, strict=True):
+        position = int(np.searchsorted(run.rows, row))
+        if position >= len(run.rows) or run.rows[position] != row:
             continue
-        own, hard = float(run.matched[place]), float(run.hardest[place, 0])
-        sign = ">" if own > hard else "<"
-        lines.append((f"{own:.2f} {sign} {hard:.2f}".replace("-", "−"), run_tone(index)))
-        other = int(run.hardest_row[place])
+        matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
+        sign = ">" if matched > hard else "<"
+        lines.append((f"{matched:.2f} {sign} {hard:.2f}".replace("-", "−"), run_tone(index)))
+        other = int(run.hardest_row[position])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
     return StripItem(items.path[row], tuple(lines[:2]), tip="\n".join(tips))

@@ -41,8 +41,8 @@ class SimilarityView(View):
         self.tabs = QTabBar(objectName="similarity-tabs", accessibleName="Views of the cosines")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
-        for words, hint in TABS:
-            self.tabs.setTabToolTip(self.tabs.addTab(words), hint)
+        for label, hint in TABS:
+            self.tabs.setTabToolTip(self.tabs.addTab(label), hint)
         self.stack = OpenPage()
         self.body.addWidget(self.tabs)
         self.body.addWidget(self.stack, 1)
@@ -53,27 +53,27 @@ class SimilarityView(View):
         yield
         self._connect()
 
-    def pane(self, place: int) -> Pane | ChartTab:
+    def pane(self, tab: int) -> Pane | ChartTab:
         """Return the pane of a tab, created on first use."""
-        if place not in self.panes:
-            self.panes[place] = made = PANES[place](self.context, self.pictures)
+        if tab not in self.panes:
+            self.panes[tab] = made = PANES[tab](self.context, self.pictures)
             self.stack.addWidget(made)
-        return self.panes[place]
+        return self.panes[tab]
 
     def command(self) -> list[str] | None:
         return None if self.is_empty else self.pane(self.tabs.currentIndex()).command()
 
     def actions_for_palette(self) -> list[QAction]:
         actions = []
-        for place, (words, _) in enumerate(TABS):
-            action = QAction(f"Similarity: {words}", self, objectName=f"similarity-action-{words.lower()}")
-            action.triggered.connect(lambda _=False, i=place: self.tabs.setCurrentIndex(i))
+        for tab, (label, _) in enumerate(TABS):
+            action = QAction(f"Similarity: {label}", self, objectName=f"similarity-action-{label.lower()}")
+            action.triggered.connect(lambda _=False, i=tab: self.tabs.setCurrentIndex(i))
             actions.append(action)
-        for name, words, does in (
+        for name, label, does in (
             ("axis", "Same axis for all runs", self._toggle_axis),
             ("zone", "Select the overlap of the first run", self.cosines.brush_overlap),
         ):
-            action = QAction(words, self, objectName=f"similarity-action-{name}")
+            action = QAction(label, self, objectName=f"similarity-action-{name}")
             action.triggered.connect(does)
             actions.append(action)
         return actions

@@ -67,8 +67,8 @@ class WordsTab(ChartTab):
         self._typing.stop()
         said = self.caption.text().strip()
         if said:
-            own = {run.own for run in self.runs[:1] if run.pair == self.settings_now().pair}
-            self.change(caption="" if said in own else said)
+            captions = {run.own for run in self.runs[:1] if run.pair == self.settings_now().pair}
+            self.change(caption="" if said in captions else said)
 
     def _take_selected(self) -> None:
         if self.isVisible() and self.context.selection.pair_count:

@@ -40,10 +40,10 @@ class TimelineCard(HoverCard):
         self._rows = {index: (step, None) for index, step in steps.items()}
         self.fill()
 
-    def take(self, index: int, row: int, step: int, known: OnePair | None) -> None:
+    def take(self, index: int, row: int, step: int, numbers: OnePair | None) -> None:
         """Show computed numbers of the pair if it is still the current one."""
         if row == self.row and self._rows.get(index, (None,))[0] == step:
-            self._rows[index] = (step, known)
+            self._rows[index] = (step, numbers)
             self.fill()
 
     def end(self) -> None:
@@ -56,7 +56,7 @@ class TimelineCard(HoverCard):
         if self._run is None:
             return
         inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [HoverRow("AB"[i], inks[i], _written(step, known)) for i, (step, known) in sorted(self._rows.items())]
+        rows = [HoverRow("AB"[i], inks[i], _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())]
         items = self._run.items
         path = items.path[self.row]
         self.show_message(items.caption[self.row], items.label[self.row], HEADS, rows)
@@ -85,16 +85,16 @@ def one_pair(folder: Path, row: int) -> OnePair | None:
     if snapshot.image is None or snapshot.text is None or not 0 <= row < min(len(snapshot.image), len(snapshot.text)):
         return None
     texts = matching_of(snapshot).texts
-    own = texts.cells(texts.question[row : row + 1])[1]
-    places = np.union1d(at_most(len(texts), MOST_CAPTIONS), own)
-    cosines = np.asarray(snapshot.text[texts.rows[places]], np.float32) @ np.asarray(snapshot.image[row], np.float32)
-    right = np.isin(places, own)
+    matching = texts.cells(texts.question[row : row + 1])[1]
+    ranked = np.union1d(at_most(len(texts), MOST_CAPTIONS), matching)
+    cosines = np.asarray(snapshot.text[texts.rows[ranked]], np.float32) @ np.asarray(snapshot.image[row], np.float32)
+    right = np.isin(ranked, matching)
     best = cosines[right].max()
     rank = 1 + int((~(cosines < best) & ~right).sum())
-    return float(cosines[np.searchsorted(places, texts.place[row])]), rank, len(places)
+    return float(cosines[np.searchsorted(ranked, texts.place[row])]), rank, len(ranked)
 
 
-def _written(step: int, known: OnePair | None) -> tuple[str, ...]:
-    if known is None:
+def _written(step: int, numbers: OnePair | None) -> tuple[str, ...]:
+    if numbers is None:
         return (f"{step:,}", "…", "…")
-    return (f"{step:,}", f"{known[0]:.3f}".replace("-", "−"), f"{known[1]:,} of {known[2]:,}")
+    return (f"{step:,}", f"{numbers[0]:.3f}".replace("-", "−"), f"{numbers[1]:,} of {numbers[2]:,}")

@@ -41,12 +41,12 @@ class Colors:
 
 def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
     """Return the color choices of these runs, modality first, computed ones last."""
-    found = dict.fromkeys(by for run in runs for by in choices(run.items))
+    offered = dict.fromkeys(by for run in runs for by in choices(run.items))
     pairs = [run for run in runs if run.images and run.images == run.texts]
     computed = list(COMPUTED) if pairs else []
     if len(pairs) != 2 or not same_pairs(pairs[0].items, pairs[1].items):
         computed = [by for by in computed if by != AGREEMENT]
-    return [*found, *computed, *(CHANGED if pairs and compared(runs) else ())]
+    return [*offered, *computed, *(CHANGED if pairs and compared(runs) else ())]
 
 
 def first_choice(offered: Sequence[str]) -> str:
@@ -75,20 +75,20 @@ def colors_of(
     """
     offered = choices_of(runs)
     by = by if by in offered else first_choice(offered)
-    known = numbers or {}
+    numbers, changed = numbers or {}, changed or {}
     maps = [
-        (ColoredMap(run.n, {**_columns(run, by), **(changed or {})}, known.get(run.index)), run.images, run.texts)
+        (ColoredMap(run.n, {**_columns(run, by), **changed}, numbers.get(run.index)), run.images, run.texts)
         for run in runs
     ]
     made = colorings(by, maps)
-    index = {run.index: one.index for run, one in zip(runs, made, strict=True)}
+    index = {run.index: coloring.index for run, coloring in zip(runs, made, strict=True)}
     return Colors(by, index, made[0].palette, tuple(_legend(by, runs, made)))
 
 
 def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
     values = run.items.label if by == CLASS else run.items.metadata.get(by)
-    found = column(values) if values is not None else None
-    return {} if found is None else {by: found}
+    metadata = column(values) if values is not None else None
+    return {} if metadata is None else {by: metadata}
 
 
 def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> list[LegendEntry]:
@@ -98,15 +98,15 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> l
     gray = theme().tokens.secondary
     entries = [LegendEntry("Images", gray, "disc"), LegendEntry("Texts", gray, "diamond")]
     if made[0].scale is not None:
-        own = made[0].own_scale and len(made) > 1
-        for run, one in zip(runs, made, strict=True) if own else [(runs[0], made[0])]:
-            entries += _stops(one, palette, "AB"[run.index] + " " if own else "")
+        own_scales = made[0].own_scale and len(made) > 1
+        for run, coloring in zip(runs, made, strict=True) if own_scales else [(runs[0], made[0])]:
+            entries += _stops(coloring, palette, "AB"[run.index] + " " if own_scales else "")
     else:
         names = made[0].names
         entries += [LegendEntry(name, palette[i], "square") for i, name in enumerate(names[:MOST_NAMED])]
         if len(names) > MOST_NAMED:
             entries.append(LegendEntry(f"and {len(names) - MOST_NAMED} more", theme().tokens.unselected))
-    if any(one.unknown for one in made):
+    if any(coloring.unknown for coloring in made):
         entries.append(LegendEntry("not known", palette[-1], "square"))
     if by in COMPUTED:
         entries.append(LegendEntry("at each run's last step", theme().tokens.unselected, "line"))
@@ -116,8 +116,8 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> l
     return entries
 
 
-def _stops(one: Coloring, palette: Sequence[str], letter: str) -> list[LegendEntry]:
-    low, high = one.scale or (0.0, 0.0)
+def _stops(coloring: Coloring, palette: Sequence[str], letter: str) -> list[LegendEntry]:
+    low, high = coloring.scale or (0.0, 0.0)
     shares = np.linspace(0, 1, STOPS)
     values = [f"{low + share * (high - low):.3g}".replace("-", "−") for share in shares]
     return [

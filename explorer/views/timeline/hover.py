@@ -42,7 +42,7 @@ class Pointing(QObject):
                 points = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
                 panel.map.set_hovered(*(point for point, end in points if point < end))
 
-    def _show(self, index: int, point: int, place: QPoint) -> None:
+    def _show(self, index: int, point: int, point_on_screen: QPoint) -> None:
         panel = self._panels[index]
         if panel.run is None or point < 0:
             return
@@ -50,7 +50,8 @@ class Pointing(QObject):
         of = [p for p in self._panels if p.run is not None and (p is panel or is_same_pair(p.run, panel.run, row))]
         self.card.show_pair(panel.run, row, {p.index: p.step for p in of})
         room = QRect(panel.mapTo(self._view, QPoint(0, 0)), panel.size())
-        self.card.show_at(self._view.mapFromGlobal(place), room)
-        for one in of:
-            folder, taken = one.run.folders[one.run.at(one.step)], partial(self.card.take, one.index, row, one.step)
-            self._context.background.run(self._view, one_pair, folder, row, done=taken, key=f"one {one.index}")
+        self.card.show_at(self._view.mapFromGlobal(point_on_screen), room)
+        for same in of:
+            folder = same.run.folders[same.run.at(same.step)]
+            taken = partial(self.card.take, same.index, row, same.step)
+            self._context.background.run(self._view, one_pair, folder, row, done=taken, key=f"one {same.index}")

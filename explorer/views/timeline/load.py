@@ -29,23 +29,23 @@ class TimelineResult:
 
 def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, split: str | None) -> TimelineResult:
     """Read the PCA maps of A and B, if they have snapshots; the curves follow later."""
-    places = [index for index, run in enumerate(runs) if run is not None]
-    asked = {"dataset": dataset, "split": split, "curves": False}
+    sides = [index for index, run in enumerate(runs) if run is not None]
+    options = {"dataset": dataset, "split": split, "curves": False}
     try:
-        return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in places], **asked), places))
+        return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in sides], **options), sides))
     except UserError as error:
-        if len(places) == 1:
-            return TimelineResult(None, {places[0]: str(error)})
+        if len(sides) == 1:
+            return TimelineResult(None, {sides[0]: str(error)})
     problems: dict[int, str] = {}
-    for index in places:
+    for index in sides:
         try:
-            timeline(workspace, [runs[index]], **asked)
+            timeline(workspace, [runs[index]], **options)
         except UserError as error:
             problems[index] = str(error)
-    able = [index for index in places if index not in problems]
+    able = [index for index in sides if index not in problems]
     if not able:
         return TimelineResult(None, problems)
-    return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in able], **asked), able), problems)
+    return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in able], **options), able), problems)
 
 
 def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
@@ -72,5 +72,5 @@ def placed_by_pca(chart: TimelineChart) -> TimelineChart:
     return replace(chart, runs=runs, frame=frame, placement=PointPlacement(), note=note)
 
 
-def _with_places(chart: TimelineChart, places: Sequence[int]) -> TimelineChart:
-    return replace(chart, runs=tuple(replace(run, index=p) for run, p in zip(chart.runs, places, strict=True)))
+def _with_places(chart: TimelineChart, sides: Sequence[int]) -> TimelineChart:
+    return replace(chart, runs=tuple(replace(run, index=p) for run, p in zip(chart.runs, sides, strict=True)))

@@ -48,10 +48,10 @@ class TimelinePanel(MapCard):
 
     def go_to(self, step: float, *, animated: bool = True) -> None:
         """Move the points to their positions in the last snapshot at or before `step`."""
-        if self.run is None or (place := self.run.at(step)) == self._place:
+        if self.run is None or (frame := self.run.at(step)) == self._place:
             return
-        self._place = place
-        self.map.glide_to(self.run.points[place], animated=animated)
+        self._place = frame
+        self.map.glide_to(self.run.points[frame], animated=animated)
         self._show_step()
 
     def clear(self) -> None:

@@ -47,12 +47,12 @@ class TimelineQuery(QObject):
         self.cancel()
         self._files = {}
         anchor = str(chart.runs[0].folders[-1])
-        for place, run in enumerate(chart.runs):
+        for number, run in enumerate(chart.runs):
             *earlier, last = map(str, run.folders)
             question = Project(
                 snapshot=last,
                 series=tuple(earlier),
-                onto="" if place == 0 else anchor,
+                onto="" if number == 0 else anchor,
                 method=placement.method,
                 neighbors=placement.neighbors,
                 min_dist=placement.min_dist,
@@ -63,7 +63,7 @@ class TimelineQuery(QObject):
                 question,
                 done=partial(self._done, self._round, run.index, placement),
                 failed=partial(self._fail, self._round),
-                progress=partial(self._report_progress, self._round, place, len(chart.runs), "AB"[run.index]),
+                progress=partial(self._report_progress, self._round, number, len(chart.runs), "AB"[run.index]),
                 owner=self,
             )
         self.progressed.emit(0.0, "waiting for the projection process")
@@ -94,6 +94,6 @@ class TimelineQuery(QObject):
         if failure.kind != "cancelled":
             self.failed.emit(failure)
 
-    def _report_progress(self, round_: int, place: int, count: int, letter: str, share: float, note: str) -> None:
+    def _report_progress(self, round_: int, number: int, count: int, letter: str, share: float, note: str) -> None:
         if round_ == self._round:
-            self.progressed.emit((place + share) / count, f"{letter}, step {note}")
+            self.progressed.emit((number + share) / count, f"{letter}, step {note}")

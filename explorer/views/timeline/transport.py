@@ -81,15 +81,15 @@ class Transport(QWidget):
         """Move to the step nearest to this one."""
         self.slider.setValue(self.place_of(step))
 
-    def _on_value(self, place: int) -> None:
+    def _on_value(self, frame: int) -> None:
         self._show_step()
-        self.moved.emit(place)
+        self.moved.emit(frame)
 
     def _on_play(self, on: bool) -> None:
         theme.keep_icon(self.play, "pause" if on else "play", 16, "text")
-        words = "Pause (Space)" if on else "Play (Space)"
-        self.play.setToolTip(words)
-        self.play.setAccessibleName(words)
+        label = "Pause (Space)" if on else "Play (Space)"
+        self.play.setToolTip(label)
+        self.play.setAccessibleName(label)
         if not on:
             self._timer.stop()
             return
@@ -106,5 +106,5 @@ class Transport(QWidget):
             self.play.setChecked(False)
 
     def _show_step(self) -> None:
-        place = f"{self.slider.value() + 1} of {len(self._steps)}"
-        self.label.setText(f"Step {self.step:,}  ·  {place}" if self._steps else "")
+        position = f"{self.slider.value() + 1} of {len(self._steps)}"
+        self.label.setText(f"Step {self.step:,}  ·  {position}" if self._steps else "")

@@ -76,7 +76,7 @@ class TimelineView(View):
         yield
         self.transport = Transport()
         yield
-        self.curves = [TimeCurve(one) for one in MEASURES]
+        self.curves = [TimeCurve(measure) for measure in MEASURES]
         yield
         self.pca, self.umap = (
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
@@ -106,11 +106,11 @@ class TimelineView(View):
         chart = self._reading.chart
         if chart is None:
             return None
-        words = ["export", "timeline", "--runs", *dict.fromkeys(str(run.run) for run in chart.runs)]
-        words += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
+        arguments = ["export", "timeline", "--runs", *dict.fromkeys(str(run.run) for run in chart.runs)]
+        arguments += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
         for name, value in chart.placement.options.items():
-            words += [f"--{name}", str(value)]
-        return [*words, "--color", self.colors.by] if self.colors is not None else words
+            arguments += [f"--{name}", str(value)]
+        return [*arguments, "--color", self.colors.by] if self.colors is not None else arguments
 
     def actions_for_palette(self) -> list[QAction]:
         return self._actions
@@ -201,8 +201,8 @@ class TimelineView(View):
             self.legend.show_entries(())
             self.color.show_choices([], None)
             return
-        wanted = str(self.context.settings.value("timeline/color", ""))
-        self.colors = colors_of(runs, wanted, self._numbers, self._changed)
+        chosen = str(self.context.settings.value("timeline/color", ""))
+        self.colors = colors_of(runs, chosen, self._numbers, self._changed)
         self.legend.show_entries(self.colors.legend)
         self.color.show_choices([Choice(by, color_words(by)) for by in choices_of(runs)], self.colors.by)
         if self.colors.by in CHANGED:
@@ -241,8 +241,8 @@ class TimelineView(View):
             self.failed.emit(reason_words(error), "Choose another color.")
 
     def _take_numbers(self, run: TimelineRun, numbers: PairNumbers | None) -> None:
-        shown = self._reading.run(run.index)
-        if shown is not None and shown.folders == run.folders:
+        drawn = self._reading.run(run.index)
+        if drawn is not None and drawn.folders == run.folders:
             self._numbers[run.index] = numbers
             self._recolor()
 
@@ -265,18 +265,18 @@ class TimelineView(View):
     def _draw_curves(self, begin: int = 0) -> None:
         """Draw the curves from this index on, continuing in a later iteration when this one is full."""
         runs = list(self._reading.chart.runs) if self._reading.chart else []
-        for place, curve in enumerate(self.curves[begin:], begin):
-            if place > begin and turns().is_full:
-                turns().later(self, lambda place=place: self._draw_curves(place))
+        for index, curve in enumerate(self.curves[begin:], begin):
+            if index > begin and turns().is_full:
+                turns().later(self, lambda index=index: self._draw_curves(index))
                 return
-            curve.show_runs(runs, bottom=place == len(self.curves) - 1)
+            curve.show_runs(runs, bottom=index == len(self.curves) - 1)
             curve.point_at(self._step)
 
     def _take_curves(self, run: TimelineRun, curves: dict[str, Curve]) -> None:
         # The run's dict is its only part that is filled in later; points may have been replaced meanwhile.
-        shown = self._reading.run(run.index)
-        if shown is not None and shown.run == run.run:
-            shown.curves.update(curves)
+        drawn = self._reading.run(run.index)
+        if drawn is not None and drawn.run == run.run:
+            drawn.curves.update(curves)
             self._draw_curves()
 
     def _refuse(self, error: Exception) -> None:
@@ -380,14 +380,14 @@ class TimelineView(View):
 
     def _make_actions(self) -> list[QAction]:
         made = []
-        for words, key, do in (
+        for label, key, do in (
             ("Play or pause", Qt.Key.Key_Space, self.transport.play.toggle),
             ("Next step", Qt.Key.Key_Right, lambda: self.transport.go(1)),
             ("Previous step", Qt.Key.Key_Left, lambda: self.transport.go(-1)),
             ("First step", Qt.Key.Key_Home, lambda: self.transport.go(-10_000)),
             ("Last step", Qt.Key.Key_End, lambda: self.transport.go(10_000)),
         ):
-            action = QAction(words, self, objectName=f"timeline-action-{words.lower().replace(' ', '-')}")
+            action = QAction(label, self, objectName=f"timeline-action-{label.lower().replace(' ', '-')}")
             action.setProperty("icon-name", "film")
             action.setShortcut(QKeySequence(key))
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
