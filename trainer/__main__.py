@@ -59,11 +59,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
     load_elsewhere()
     modules = _commands()
-    words = _with_plugins(_runs_first(sys.argv[1:] if argv is None else argv))
+    arguments = _with_plugins(_runs_first(sys.argv[1:] if argv is None else argv))
     try:
-        args = _parser(modules, words).parse_args(words)
+        args = _parser(modules, arguments).parse_args(arguments)
     except UserError as problem:
-        say(f"trainer {' '.join(words[:2])}: {problem}", error=True)
+        say(f"trainer {' '.join(arguments[:2])}: {problem}", error=True)
         return 2
     from trainer.catalog import default_workspace
     from trainer.store import Workspace
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     args.workspace = Workspace(args.workspace or default_workspace())
     guard_downloads(lambda: args.workspace.refusal)
     try:
-        return _chosen(modules, args, words).run(args)
+        return _chosen(modules, args, arguments).run(args)
     except UserError as problem:
         say(f"trainer {args.command}: {problem}", error=True)
         return 2
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
 
 
-def _with_plugins(words: list[str]) -> list[str]:
+def _with_plugins(arguments: list[str]) -> list[str]:
     """Load the plug-ins that are installed or named, and return the words without `--plugin FILE`.
 
     Before the words are parsed: kinds of charts and fields of objectives are among them.
@@ -103,7 +103,7 @@ def _with_plugins(words: list[str]) -> list[str]:
     from trainer import plugins
 
     files, rest = [], []
-    following = iter(words)
+    following = iter(arguments)
     for word in following:
         if word == "--plugin" or word.startswith("--plugin="):
             files.append(word.partition("=")[2] or next(following, ""))
@@ -120,16 +120,16 @@ def _runs_first(argv: Sequence[str]) -> list[str]:
 
     `compare --runs 1 2` is `compare 1 2`, and `export curves 1 2` is `export curves --runs 1 2`.
     """
-    words = list(argv)
-    before = RUNS_NAMED.get(words[0], 0) if words else 0
-    if before and len(words) > before and not words[before].startswith("-"):
-        words.insert(before, "--runs")
-    place = words.index("--runs") if "--runs" in words else 0
-    if not place or words[0] not in RUNS_FIRST:
-        return words
-    named = list(itertools.takewhile(lambda word: not word.startswith("-"), words[place + 1 :]))
-    rest = words[:place] + words[place + 1 + len(named) :]
-    before = RUNS_FIRST[words[0]]
+    arguments = list(argv)
+    before = RUNS_NAMED.get(arguments[0], 0) if arguments else 0
+    if before and len(arguments) > before and not arguments[before].startswith("-"):
+        arguments.insert(before, "--runs")
+    position = arguments.index("--runs") if "--runs" in arguments else 0
+    if not position or arguments[0] not in RUNS_FIRST:
+        return arguments
+    named = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments[position + 1 :]))
+    rest = arguments[:position] + arguments[position + 1 + len(named) :]
+    before = RUNS_FIRST[arguments[0]]
     return rest[:before] + named + rest[before:]
 
 
@@ -142,7 +142,7 @@ def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
     return {name.replace("_", "-"): importlib.import_module(f"{package.__name__}.{name}") for name in names}
 
 
-def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any]:
+def _kinds(name: str, module: ModuleType, arguments: Sequence[str]) -> dict[str, Any]:
     """Return the subcommands of a package command: its modules, and the charts of the registry if it has any.
 
     Charts load numpy: they are loaded for a command that is asked for, and where one is named, that one alone.
@@ -150,28 +150,28 @@ def _kinds(name: str, module: ModuleType, words: Sequence[str]) -> dict[str, Any
     if not hasattr(module, "__path__"):
         return {}
     kinds: dict[str, Any] = dict(_modules_of(module))
-    if list(words[:1]) == [name]:
-        named = words[1] if len(words) > 1 else ""
+    if list(arguments[:1]) == [name]:
+        named = arguments[1] if len(arguments) > 1 else ""
         if named not in kinds:
             kinds |= _charts(name, named or None)
     return dict(sorted(kinds.items()))
 
 
-def _charts(command: str, wanted: str | None) -> dict[str, Any]:
+def _charts(command: str, name: str | None) -> dict[str, Any]:
     """Return the commands of the registry's charts: all, or only the requested one."""
     from trainer.cli import _chart_kinds
 
     if command == "export":
-        return dict(_chart_kinds.export_kinds(wanted))
-    return dict(_chart_kinds.analyze_kinds(wanted)) if command == "analyze" else {}
+        return dict(_chart_kinds.export_kinds(name))
+    return dict(_chart_kinds.analyze_kinds(name)) if command == "analyze" else {}
 
 
-def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, words: Sequence[str]) -> Any:
+def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, arguments: Sequence[str]) -> Any:
     module = modules[args.command]
-    return _kinds(args.command, module, words).get(getattr(args, "kind", ""), module)
+    return _kinds(args.command, module, arguments).get(getattr(args, "kind", ""), module)
 
 
-def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(modules: dict[str, ModuleType], arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="trainer",
         usage="trainer COMMAND ... [--workspace DIR] [--json]",
@@ -185,7 +185,7 @@ def _parser(modules: dict[str, ModuleType], words: Sequence[str]) -> argparse.Ar
     )
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        if kinds := _kinds(name, module, words):
+        if kinds := _kinds(name, module, arguments):
             choices = command.add_subparsers(dest="kind", required=True, metavar="KIND")
             for kind, part in kinds.items():
                 _add_arguments(choices.add_parser(kind, help=part.HELP, description=part.HELP), part)

@@ -398,8 +398,8 @@ def decode(line: str) -> tuple[int, Question]:
     number, ask = document.pop("id", 0), document.pop("ask", None)
     if ask not in QUESTIONS:
         raise MessageError(f"unknown request {ask!r}; known are {', '.join(QUESTIONS)}")
-    known = {f.name for f in dataclasses.fields(QUESTIONS[ask])}
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in known}
+    names = {f.name for f in dataclasses.fields(QUESTIONS[ask])}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names}
     try:
         return int(number), QUESTIONS[ask](**values)
     except TypeError as error:

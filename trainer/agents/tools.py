@@ -63,7 +63,7 @@ class _Commands:
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
 
-    def __call__(self, *words: str, values: Sequence[str | int] = ()) -> Any:
+    def __call__(self, *subcommand: str, values: Sequence[str | int] = ()) -> Any:
         """Return the parsed answer of `trainer WORDS VALUES --json`.
 
         Raises:
@@ -71,24 +71,24 @@ class _Commands:
         """
         if len(values) > MOST_VALUES:
             raise CommandFailed(f"{len(values):,} values are too many: name at most {MOST_VALUES:,}.")
-        given = [_value(one) for one in values]
-        if sum(len(word.encode()) for word in (*words, *given)) > _MOST_BYTES:
+        arguments = [_value(value) for value in values]
+        if sum(len(word.encode()) for word in (*subcommand, *arguments)) > _MOST_BYTES:
             raise CommandFailed("The values are too long together: name fewer.")
-        place = ["--json", "--workspace", str(self._workspace)]
-        command = safe_subprocess.python("-m", "trainer", *words, *given, *place)
+        options = ["--json", "--workspace", str(self._workspace)]
+        command = safe_subprocess.python("-m", "trainer", *subcommand, *arguments, *options)
         try:
             ended = safe_subprocess.run(command, timeout=TIMEOUT_S, most=MOST_WORDS)
         except safe_subprocess.OutputTooLong as error:
             raise CommandFailed("The answer is too long. Ask for fewer runs, or for one chart.") from error
         except subprocess.TimeoutExpired as error:
-            raise CommandFailed(f"{' '.join(words)} took more than {TIMEOUT_S} s.") from error
+            raise CommandFailed(f"{' '.join(subcommand)} took more than {TIMEOUT_S} s.") from error
         if ended.returncode:
             said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise CommandFailed(said[-1] if said else f"{' '.join(words)} ended with {ended.returncode}.")
+            raise CommandFailed(said[-1] if said else f"{' '.join(subcommand)} ended with {ended.returncode}.")
         try:
             return json.loads(ended.stdout)
         except ValueError as error:
-            raise CommandFailed(f"{' '.join(words[:2])} gave no numbers.") from error
+            raise CommandFailed(f"{' '.join(subcommand[:2])} gave no numbers.") from error
 
 
 def _value(word: str | int) -> str:
@@ -162,10 +162,10 @@ def _add_training(server: MCPServer, command: _Commands) -> None:
         """Start a run in the background from a preset (`clip-scenes`); changes are FIELD=VALUE."""
         if len(changes or ()) > MOST_VALUES:
             raise CommandFailed(f"{len(changes or ()):,} changes are too many: name at most {MOST_VALUES:,}.")
-        words = ["fit", "--detach", "--preset", _value(preset)]
-        words += ["--name", _value(name)] if name else []
+        arguments = ["fit", "--detach", "--preset", _value(preset)]
+        arguments += ["--name", _value(name)] if name else []
         check_changes(preset, [_value(change) for change in changes or ()])
-        return command(*words, *(word for change in changes or () for word in ("--set", change)))
+        return command(*arguments, *(word for change in changes or () for word in ("--set", change)))
 
     @server.tool(annotations=_CHANGES)
     def stop_run(run: str) -> dict[str, Any]:

@@ -32,8 +32,8 @@ class AnswerKeys:
     def cells(self) -> Bool[np.ndarray, "b b"]:
         """Return whether caption j (column) is a right answer of picture i (row); the diagonal is true."""
         right = np.eye(len(self.pictures), dtype=bool)
-        for own, other in zip(self.pictures.T, self.captions.T, strict=True):
-            right |= own[:, None] == other[None, :]
+        for image_key, caption_key in zip(self.pictures.T, self.captions.T, strict=True):
+            right |= image_key[:, None] == caption_key[None, :]
         return right
 
 
@@ -51,8 +51,8 @@ def answer_keys(matching: Matching, rows: Int[np.ndarray, " b"]) -> AnswerKeys:
     pairs += [(column, caption) for column in further.T]
     if not pairs:
         return AnswerKeys(np.zeros((len(rows), 0), np.int64), np.zeros((len(rows), 0), np.int64))
-    own, other = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
-    return AnswerKeys(own, other)
+    image_keys, caption_keys = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+    return AnswerKeys(image_keys, caption_keys)
 
 
 def _further_captions(
@@ -63,19 +63,19 @@ def _further_captions(
     Caption c of picture i is told by the picture where all pairs of the batch that have c show i. Filled up with -1.
     """
     texts = matching.texts
-    present, place = np.unique(picture, return_inverse=True)
+    present, group = np.unique(picture, return_inverse=True)
     line, right, _ = texts.cells(present)
     edges = np.unique(picture * max(len(texts), 1) + caption)
     pictures_of = np.bincount(edges % max(len(texts), 1), minlength=len(texts))
     alone = np.isin(present[line] * max(len(texts), 1) + right, edges) & (pictures_of[right] == 1)
-    kept = (pictures_of[right] > 0) & ~alone
-    line, right = line[kept], right[kept]
+    counted = (pictures_of[right] > 0) & ~alone
+    line, right = line[counted], right[counted]
     sizes = np.bincount(line, minlength=len(present))
     first = np.cumsum(sizes) - sizes
-    own = sizes[place]
-    row = np.repeat(np.arange(len(picture)), own)
-    begin = np.cumsum(own) - own
-    captions = right[np.repeat(first[place], own) + np.arange(len(row)) - np.repeat(begin, own)]
+    group_size = sizes[group]
+    row = np.repeat(np.arange(len(picture)), group_size)
+    begin = np.cumsum(group_size) - group_size
+    captions = right[np.repeat(first[group], group_size) + np.arange(len(row)) - np.repeat(begin, group_size)]
     other = captions != caption[row]
     row, captions = row[other], captions[other]
     counts = np.bincount(row, minlength=len(picture))

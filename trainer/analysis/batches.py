@@ -124,7 +124,7 @@ def likely_false_negatives(
         alike &= ~(right & right.T)
         same = right ^ right.T
     weight = np.maximum(batch.infoloob, batch.infoloob.T)
-    found = []
+    pairs = []
     for i, j in zip(*np.nonzero(np.triu(same | alike, 1)), strict=True):
         if same[i, j]:
             reason, cosine = _same(units, i, j), 1.0
@@ -133,9 +133,9 @@ def likely_false_negatives(
         else:
             reason, cosine = "images alike", float(images[i, j])
         first, second = (i, j) if batch.infoloob[i, j] >= batch.infoloob[j, i] else (j, i)
-        found.append((int(first), int(second), float(weight[i, j]), cosine, reason))
-    found.sort(key=lambda row: (-row[2], row[0], row[1]))
-    return found[:most]
+        pairs.append((int(first), int(second), float(weight[i, j]), cosine, reason))
+    pairs.sort(key=lambda row: (-row[2], row[0], row[1]))
+    return pairs[:most]
 
 
 def alike_limit(cosines: Float[np.ndarray, " m"], *, fence: float = FENCE) -> float:

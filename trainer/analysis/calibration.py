@@ -88,11 +88,11 @@ def probabilities(
 def reliability(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], *, bins: int = 15) -> Reliability:
     """Return the reliability diagram of predictions with these confidences, in `bins` bins of equal width."""
     edges = np.linspace(0, 1, bins + 1)
-    place = np.clip(np.ceil(np.asarray(confidence, np.float64) * bins).astype(np.int64) - 1, 0, bins - 1)
-    counts = np.bincount(place, minlength=bins)
+    bin_of = np.clip(np.ceil(np.asarray(confidence, np.float64) * bins).astype(np.int64) - 1, 0, bins - 1)
+    counts = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
-        mean = np.bincount(place, weights=confidence, minlength=bins) / counts
-        share = np.bincount(place, weights=right, minlength=bins) / counts
+        mean = np.bincount(bin_of, weights=confidence, minlength=bins) / counts
+        share = np.bincount(bin_of, weights=right, minlength=bins) / counts
     return Reliability(edges, counts, mean, share)
 
 
@@ -118,9 +118,9 @@ def error_range(
         draws: Drawings of labels at each of the gaps tried.
         seed: Of the drawings.
     """
-    found = reliability(confidence, right, bins=bins)
-    filled = found.counts > 0
-    counts, fair, share = found.counts[filled], found.confidence[filled], found.accuracy[filled]
+    diagram = reliability(confidence, right, bins=bins)
+    filled = diagram.counts > 0
+    counts, fair, share = diagram.counts[filled], diagram.confidence[filled], diagram.accuracy[filled]
     n = int(counts.sum())
     if not n:
         return ErrorRange(float("nan"), float("nan"), float("nan"))
@@ -134,8 +134,10 @@ def error_range(
         ends.append(np.quantile(errors, (0.025, 0.975)))
     least, most = np.maximum.accumulate(np.array(ends), axis=0).T
     half = 1.96 * float(np.sqrt(counts @ (share * (1 - share)))) / n
-    low = min(float(np.interp(found.error, most, true)), found.error - half)
-    return ErrorRange(max(low, 0.0), max(float(np.interp(found.error, least, true)), found.error + half), calibrated)
+    low = min(float(np.interp(diagram.error, most, true)), diagram.error - half)
+    return ErrorRange(
+        max(low, 0.0), max(float(np.interp(diagram.error, least, true)), diagram.error + half), calibrated
+    )
 
 
 def top_confidence(
@@ -204,15 +206,15 @@ def _mean_loss_and_slope(
         if offset is not None:
             # Of each class softplus(logit), less the logit of the label.
             moved = block + offset
-            own = moved[np.arange(len(block)), label[rows]]
-            loss += float(np.logaddexp(0.0, inv_tau * moved).sum() - inv_tau * own.sum())
-            slope += float((probabilities(block, inv_tau, offset) * moved).sum() - own.sum())
+            matched = moved[np.arange(len(block)), label[rows]]
+            loss += float(np.logaddexp(0.0, inv_tau * moved).sum() - inv_tau * matched.sum())
+            slope += float((probabilities(block, inv_tau, offset) * moved).sum() - matched.sum())
             continue
         logits = inv_tau * block
         top = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - top)
         total = weights.sum(axis=1)
-        own = block[np.arange(len(block)), label[rows]]
-        loss += float(np.sum(np.log(total) + top[:, 0] - inv_tau * own))
-        slope += float(np.sum((weights * block).sum(axis=1) / total - own))
+        matched = block[np.arange(len(block)), label[rows]]
+        loss += float(np.sum(np.log(total) + top[:, 0] - inv_tau * matched))
+        slope += float(np.sum((weights * block).sum(axis=1) / total - matched))
     return loss / n, slope / n

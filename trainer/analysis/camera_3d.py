@@ -54,10 +54,10 @@ def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> 
         parts: Images and texts of a snapshot; None for what it has not.
         k: Coordinates a row.
     """
-    there = [part for part in parts if part is not None]
-    mean, axes = _main_axes(there, k)
-    points, done = np.empty((sum(map(len, there)), k), np.float32), 0
-    for block in _unit_blocks(there):
+    present = [part for part in parts if part is not None]
+    mean, axes = _main_axes(present, k)
+    points, done = np.empty((sum(map(len, present)), k), np.float32), 0
+    for block in _unit_blocks(present):
         points[done : done + len(block)] = (block - mean) @ axes
         done += len(block)
     return points

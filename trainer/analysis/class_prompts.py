@@ -95,8 +95,8 @@ def caption_labels(captions: Sequence[str]) -> tuple[str, ...]:
         return tuple(distinct) if len(distinct) > 1 else ()
     counts = Counter(word for caption in distinct for word in set(words_of(caption)))
     telling = {word: count for word, count in counts.items() if 1 < count <= len(distinct) / 2}
-    words = tuple(sorted(telling, key=lambda word: (-telling[word], word))[:MOST_WORDS])
-    return words if len(words) > 1 else tuple(distinct[at] for at in at_most(len(distinct), MOST_DISTINCT))
+    labels = tuple(sorted(telling, key=lambda word: (-telling[word], word))[:MOST_WORDS])
+    return labels if len(labels) > 1 else tuple(distinct[at] for at in at_most(len(distinct), MOST_DISTINCT))
 
 
 def _fitting(template: str, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray, " n"]:
@@ -105,8 +105,8 @@ def _fitting(template: str, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray
 
 def _without(caption: str, label: str) -> str:
     """Return the caption with `{}` in place of its label; empty where the label is no word of it."""
-    found = re.search(rf"(?<!\w){re.escape(label)}(?!\w)", caption)
-    rest = "" if found is None else f"{caption[: found.start()]}{{}}{caption[found.end() :]}"
+    match = re.search(rf"(?<!\w){re.escape(label)}(?!\w)", caption)
+    rest = "" if match is None else f"{caption[: match.start()]}{{}}{caption[match.end() :]}"
     return rest if rest.count("{}") == 1 else ""
 
 

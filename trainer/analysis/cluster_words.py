@@ -78,13 +78,15 @@ def cluster_words(
     report(0.5, "reading captions")
     counts = np.bincount(group, minlength=len(centers))
     order = np.argsort(-counts, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    group, counts = place[group], counts[order]
+    new_number = np.empty_like(order)
+    new_number[order] = np.arange(len(order))
+    group, counts = new_number[group], counts[order]
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
-    words = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
+    candidates = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
     report(1.0, "named")
-    return ClusterWords(group, distinct_words(words, most_words), tuple(int(c) for c in counts), len(rows), len(read))
+    return ClusterWords(
+        group, distinct_words(candidates, most_words), tuple(int(c) for c in counts), len(rows), len(read)
+    )
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
@@ -117,10 +119,10 @@ def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) 
 
 def nearest_center(vectors: Float[np.ndarray, "n d"], centers: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
     """Return the index of the center nearest to each row, the first of ties; 0 for rows that are not finite."""
-    found = np.zeros(len(vectors), np.int64)
+    nearest = np.zeros(len(vectors), np.int64)
     for rows in row_blocks(len(vectors), max(len(centers), vectors.shape[1])):
-        found[rows] = _squared(_finite(exact(vectors[rows])), centers).argmin(1)
-    return found
+        nearest[rows] = _squared(_finite(exact(vectors[rows])), centers).argmin(1)
+    return nearest
 
 
 def distinctive_words(
@@ -134,8 +136,8 @@ def distinctive_words(
     Only words that are commoner in the group than in all captions together count as its own.
     """
     said = [Counter() for _ in range(groups)]
-    for caption, place in zip(captions, group.tolist(), strict=True):
-        said[place].update(words_of(caption))
+    for caption, number in zip(captions, group.tolist(), strict=True):
+        said[number].update(words_of(caption))
     everywhere = sum(said, Counter())
     total = sum(everywhere.values())
     mean = total / max(groups, 1)
@@ -151,12 +153,12 @@ def distinctive_words(
     return tuple(named)
 
 
-def distinct_words(words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
+def distinct_words(ranked_words: Sequence[Sequence[str]], most: int) -> tuple[tuple[str, ...], ...]:
     """Return each group's best words; if two groups tie, the later one replaces its last word by its next best."""
     named: list[tuple[str, ...]] = []
-    for candidates in words:
+    for candidates in ranked_words:
         tried = [(*candidates[: most - 1], word) for word in candidates[most - 1 :]] or [tuple(candidates)]
-        free = (one for one in tried if set(one) not in map(set, named))
+        free = (choice for choice in tried if set(choice) not in map(set, named))
         named.append(next(free, tried[0]))
     return tuple(named)
 

@@ -78,10 +78,10 @@ def sides_without(
     of: ConceptSpaces, space: int, off: Sequence[int]
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:
     """Return the unit images and captions of a run without some concepts."""
-    n, own = len(of.rows), of.spaces[space]
-    directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, own.rows.shape[1]))
-    edited = without(own.rows, of.codes, directions.astype(np.float32), off)
-    return on_the_sphere(edited[:n], own, text=False), on_the_sphere(edited[n:], own, text=True)
+    n, coordinates = len(of.rows), of.spaces[space]
+    directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, coordinates.rows.shape[1]))
+    edited = without(coordinates.rows, of.codes, directions.astype(np.float32), off)
+    return on_the_sphere(edited[:n], coordinates, text=False), on_the_sphere(edited[n:], coordinates, text=True)
 
 
 def recall_without(of: ConceptSpaces, space: int, off: Sequence[int]) -> float:
@@ -95,7 +95,7 @@ def zero_shot_without(
     space: int,
     off: Sequence[int],
     prompts: Sequence[Float[np.ndarray, "ct d"]],
-    places: Int[np.ndarray, " k"],
+    images: Int[np.ndarray, " k"],
     truth: Int[np.ndarray, " k"],
     templates: int = 1,
 ) -> float:
@@ -106,20 +106,20 @@ def zero_shot_without(
         space: Of the run.
         off: Concepts that are off, in images and in class prompts.
         prompts: Unit embeddings of the class prompts, of each run, those of a class next to each other.
-        places: Of the images among the pairs.
+        images: Of the images among the pairs.
         truth: Class of each.
         templates: Prompts of a class, of which the mean is its direction.
     """
     image, _ = sides_without(of, space, off)
     standard = [
-        (np.asarray(rows, np.float32) - own.text) / own.scale for rows, own in zip(prompts, of.spaces, strict=True)
+        (np.asarray(rows, np.float32) - each.text) / each.scale for rows, each in zip(prompts, of.spaces, strict=True)
     ]
     codes = of.dictionary.codes(np.concatenate(standard, axis=1).astype(np.float32))
     directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, standard[space].shape[1]))
-    own = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
-    classes = own.reshape(-1, templates, own.shape[1]).mean(axis=1)
+    each = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
+    classes = each.reshape(-1, templates, each.shape[1]).mean(axis=1)
     classes /= np.maximum(np.linalg.norm(classes, axis=1, keepdims=True), 1e-12)
-    return float(((image[places] @ classes.T).argmax(axis=1) == truth).mean())
+    return float(((image[images] @ classes.T).argmax(axis=1) == truth).mean())
 
 
 def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, strength: float, k: int) -> list[int]:
@@ -127,10 +127,10 @@ def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, stre
 
     The query's picture is left out, and of equal pictures the first one counts.
     """
-    n, own = len(of.rows), of.spaces[space]
-    moved = own.rows[query] + strength * of.typical(concept) * of.direction(concept, space)
-    asked = on_the_sphere(moved[None], own, text=False)[0]
-    near = on_the_sphere(own.rows[:n], own, text=False) @ asked
+    n, coordinates = len(of.rows), of.spaces[space]
+    moved = coordinates.rows[query] + strength * of.typical(concept) * of.direction(concept, space)
+    query_row = on_the_sphere(moved[None], coordinates, text=False)[0]
+    near = on_the_sphere(coordinates.rows[:n], coordinates, text=False) @ query_row
     order = np.argsort(-near, kind="stable")
     pictures = np.arange(n) if of.pictures is None else of.pictures
     order = order[pictures[order] != pictures[query]]
@@ -138,17 +138,21 @@ def neighbors_with(of: ConceptSpaces, space: int, query: int, concept: int, stre
 
 
 def nearest_words(
-    of: ConceptSpaces, concept: int, words: Sequence[str], vectors: Sequence[Float[np.ndarray, "w d"]], most: int = 3
+    of: ConceptSpaces,
+    concept: int,
+    vocabulary: Sequence[str],
+    vectors: Sequence[Float[np.ndarray, "w d"]],
+    most: int = 3,
 ) -> tuple[str, ...]:
     """Return the words whose embeddings, centered, lie nearest to a concept's direction; the mean cosine of all runs.
 
     A dictionary of words as in SpLiCE (Bhalla et al., 2024, https://arxiv.org/abs/2402.10376), without its sparse fit.
     """
-    total = np.zeros(len(words))
+    total = np.zeros(len(vocabulary))
     for space, rows in enumerate(vectors):
         centered = np.asarray(rows, np.float64) - np.mean(rows, axis=0, dtype=np.float64)
         direction = of.direction(concept, space).astype(np.float64)
         lengths = np.linalg.norm(centered, axis=1) * np.linalg.norm(direction)
         share = of.dictionary.shares()[concept, space]
         total += share * (centered @ direction) / np.maximum(lengths, 1e-12)
-    return tuple(words[at] for at in np.argsort(-total, kind="stable")[:most])
+    return tuple(vocabulary[at] for at in np.argsort(-total, kind="stable")[:most])

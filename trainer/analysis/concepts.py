@@ -48,8 +48,8 @@ class Concept:
     @property
     def owner(self) -> int:
         """The run that the concept is of, its place; -1 where it is shared."""
-        place = int(np.argmax(self.parts))
-        return place if len(self.parts) > 1 and self.parts[place] > OWN else -1
+        strongest = int(np.argmax(self.parts))
+        return strongest if len(self.parts) > 1 and self.parts[strongest] > OWN else -1
 
     @property
     def name(self) -> str:
@@ -91,10 +91,10 @@ def learned_and_held(units: Units) -> tuple[Int[np.ndarray, " t"], Int[np.ndarra
     raise ValueError("too few pictures to hold some out")
 
 
-def once(units: Units, places: Int[np.ndarray, " k"]) -> Int[np.ndarray, " r"]:
+def once(units: Units, pairs: Int[np.ndarray, " k"]) -> Int[np.ndarray, " r"]:
     """Return the rows of some pairs, each picture and each caption once: rows of images, then n more of captions."""
-    chosen = units.taken(places)
-    return np.concatenate([places[chosen.rows("picture")], len(units) + places[chosen.rows("caption")]])
+    chosen = units.taken(pairs)
+    return np.concatenate([pairs[chosen.rows("picture")], len(units) + pairs[chosen.rows("caption")]])
 
 
 def standardized(
@@ -102,7 +102,7 @@ def standardized(
 ) -> StandardizedRows:
     """Return the rows of one run, centered and scaled by those that are learned from, as `once` gives them."""
     sides, n = [np.asarray(side, np.float32) for side in (image, text)], len(image)
-    means = [side[own].mean(axis=0) for side, own in zip(sides, (learned[learned < n], learned[learned >= n] - n))]
+    means = [side[some].mean(axis=0) for side, some in zip(sides, (learned[learned < n], learned[learned >= n] - n))]
     centered = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
     of = learned
     scale = float(np.sqrt((np.float64(centered[of]) ** 2).sum(axis=1).mean())) or 1.0
@@ -111,8 +111,8 @@ def standardized(
 
 def stability_of(dictionaries: Sequence[SparseDictionary]) -> Float[np.ndarray, " m"]:
     """Return the mean cosine of each concept of the first dictionary with its counterparts; NaN without others."""
-    found = [matched(dictionaries[0].decoder, other.decoder)[1] for other in dictionaries[1:]]
-    return np.mean(found, axis=0) if found else np.full(len(dictionaries[0].decoder), np.nan)
+    cosines = [matched(dictionaries[0].decoder, other.decoder)[1] for other in dictionaries[1:]]
+    return np.mean(cosines, axis=0) if cosines else np.full(len(dictionaries[0].decoder), np.nan)
 
 
 def concepts_of(
@@ -138,7 +138,7 @@ def concepts_of(
     images = units.count("picture")
     by_pair = codes[:n] + codes[n:]
     names = concept_words(by_pair, captions)
-    found = []
+    listed = []
     for number in np.argsort(-(single > 0).sum(axis=0), kind="stable").tolist():
         if not (total := float(single[:, number].sum())):
             continue
@@ -146,7 +146,7 @@ def concepts_of(
         best = best[in_order(units.picture[best])[1][:PICTURES]]
         best = best[by_pair[best, number] > 0]
         strengths = by_pair[best, number] / by_pair[best[0], number]
-        found.append(
+        listed.append(
             Concept(
                 number,
                 names[number],
@@ -158,7 +158,7 @@ def concepts_of(
                 tuple(strengths.tolist()),
             )
         )
-    return tuple(found)
+    return tuple(listed)
 
 
 def concept_words(
@@ -170,23 +170,23 @@ def concept_words(
     concept c, and p(w) their part in all captions: the word's term of the Kullback-Leibler divergence.
     """
     said = [sorted(set(words_of(caption))) for caption in captions]
-    names = sorted({word for words in said for word in words})
-    place = {word: at for at, word in enumerate(names)}
+    names = sorted({word for row_words in said for word in row_words})
+    column_of = {word: at for at, word in enumerate(names)}
     if not names:
         return ((),) * by_pair.shape[1]
     has = np.zeros((len(names), len(captions)), np.float32)
-    for row, words in enumerate(said):
-        has[[place[word] for word in words], row] = 1
+    for row, row_words in enumerate(said):
+        has[[column_of[word] for word in row_words], row] = 1
     total = np.maximum(by_pair.sum(axis=0), 1e-12)
-    there = np.float64(has @ by_pair) / total
+    within = np.float64(has @ by_pair) / total
     everywhere = has.mean(axis=1, dtype=np.float64)[:, None]
-    weights = there * np.log(np.maximum(there, 1e-12) / everywhere)
-    found = []
+    weights = within * np.log(np.maximum(within, 1e-12) / everywhere)
+    named = []
     for column in weights.T:
         best = np.argsort(-column, kind="stable")[:most]
         # A word with less than a third of the best one's weight does not tell what the concept is.
-        found.append(tuple(names[at] for at in best if column[at] > max(column[best[0]] / 3, 0)))
-    return tuple(found)
+        named.append(tuple(names[at] for at in best if column[at] > max(column[best[0]] / 3, 0)))
+    return tuple(named)
 
 
 def kept_by(
@@ -214,13 +214,13 @@ def kept_by(
     both = np.concatenate([held, held + n])
     components = principal(train, dictionary.active).astype(np.float32)
     versions = (rows[both], dictionary.rebuilt(codes[both]), rows[both] @ components.T @ components)
-    found, start = [], 0
+    shares, start = [], 0
     for space in spaces:
-        own = slice(start, start := start + space.rows.shape[1])
-        original, *others = (version[:, own] for version in versions)
+        columns = slice(start, start := start + space.rows.shape[1])
+        original, *others = (version[:, columns] for version in versions)
         recall = tuple(_recall(part, space, texts) for part in (original, *others))
-        found.append(Kept(tuple(explained(original[single], part[single]) for part in others), recall))  # type: ignore[arg-type]
-    return tuple(found)
+        shares.append(Kept(tuple(explained(original[single], part[single]) for part in others), recall))  # type: ignore[arg-type]
+    return tuple(shares)
 
 
 def _recall(rows: Float[np.ndarray, "2h d"], space: StandardizedRows, texts: DistinctItems) -> float:

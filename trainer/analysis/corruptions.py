@@ -45,8 +45,8 @@ def corrupt(
         raise ValueError(f"no corruption {kind!r} at severity {severity}; there are {', '.join(KINDS)} at 1 to 5")
     worse = _WAYS[kind]
     made = np.empty_like(images)
-    for place, image in enumerate(images):
-        made[place] = worse(image, severity - 1, np.random.default_rng((seed, first + place)))
+    for i, image in enumerate(images):
+        made[i] = worse(image, severity - 1, np.random.default_rng((seed, first + i)))
     return made
 
 

@@ -51,12 +51,12 @@ def thin(values: Float[np.ndarray, " n"], limit: int) -> Int[np.ndarray, " m"]:
     entries = np.asarray(values, dtype=np.float64)[at]
     finite = np.isfinite(entries)
     rows = np.arange(stretches)
-    kept = [
+    selected = [
         at[rows, np.where(finite, entries, np.inf).argmin(1)],
         at[rows, np.where(finite, entries, -np.inf).argmax(1)],
         at[rows, finite.argmin(1)],
     ]
-    return np.unique(np.concatenate([*kept, [0, n - 1]]))
+    return np.unique(np.concatenate([*selected, [0, n - 1]]))
 
 
 def _moving_average(values: np.ndarray, weight: float) -> np.ndarray:

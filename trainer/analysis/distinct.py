@@ -99,32 +99,32 @@ def one_to_one(n: int) -> DistinctItems:
 def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
     """Return the correct items among `answering` for the queries `asking` of n pairs."""
     question, _ = in_order(asking)
-    place, rows = in_order(answering)
-    edges = np.unique(question * max(len(rows), 1) + place)
-    asked, right = np.divmod(edges, max(len(rows), 1))
-    starts = np.searchsorted(asked, np.arange(int(question.max(initial=-1)) + 2))
-    return DistinctItems(rows, place, question, right, starts)
+    position, rows = in_order(answering)
+    edges = np.unique(question * max(len(rows), 1) + position)
+    edge_question, right = np.divmod(edges, max(len(rows), 1))
+    starts = np.searchsorted(edge_question, np.arange(int(question.max(initial=-1)) + 2))
+    return DistinctItems(rows, position, question, right, starts)
 
 
 def numbered(values: Sequence[str]) -> Int[np.ndarray, " n"]:
     """Return integers that are equal exactly where the values are; an empty value equals no other."""
     seen: dict[str, int] = {}
-    found = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
-    return apart(found, found == seen.get("", -1))
+    numbers = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
+    return apart(numbers, numbers == seen.get("", -1))
 
 
 def apart(numbers: Int[np.ndarray, " n"], unknown: np.ndarray) -> Int[np.ndarray, " n"]:
     """Return the numbers, with a unique one for each `unknown` row."""
     alone = np.flatnonzero(unknown)
-    found = np.array(numbers, np.int64)
-    found[alone] = int(found.max(initial=-1)) + 1 + np.arange(len(alone))
-    return found
+    separated = np.array(numbers, np.int64)
+    separated[alone] = int(separated.max(initial=-1)) + 1 + np.arange(len(alone))
+    return separated
 
 
 def in_order(numbers: Int[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " g"]]:
     """Return integers from 0 in order of first occurrence, and the row of each first occurrence."""
-    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return rank[place.reshape(-1)], first[order].astype(np.int64)
+    return rank[inverse.reshape(-1)], first[order].astype(np.int64)

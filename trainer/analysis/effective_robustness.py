@@ -23,21 +23,21 @@ class RobustnessLine:
     slope: float
     draws: Float[np.ndarray, "draws 2"]
 
-    def at(self, own: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    def at(self, unshifted: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Return the shifted share that the line expects."""
-        return _share(self.intercept + self.slope * logit(own))
+        return _share(self.intercept + self.slope * logit(unshifted))
 
-    def interval(self, own: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    def interval(self, unshifted: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """Return the 2.5th and 97.5th percentile of what the lines of the draws expect."""
-        every = _share(self.draws[:, :1] + self.draws[:, 1:] * logit(own)[None])
+        every = _share(self.draws[:, :1] + self.draws[:, 1:] * logit(unshifted)[None])
         low, high = np.quantile(every, [0.025, 0.975], axis=0)
         return low, high
 
 
 def logit(share: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return ln(p / (1 - p)), p kept off 0 and 1."""
-    kept = np.clip(np.asarray(share, np.float64), _EDGE, 1 - _EDGE)
-    return np.log(kept / (1 - kept))
+    clipped = np.clip(np.asarray(share, np.float64), _EDGE, 1 - _EDGE)
+    return np.log(clipped / (1 - clipped))
 
 
 def _share(value: Float[np.ndarray, " *n"]) -> Float[np.ndarray, " *n"]:

@@ -38,7 +38,7 @@ def band(curves: Sequence[Curve]) -> Band:
     pairs = curves[0][0]
     for other, _ in curves[1:]:
         pairs = np.intersect1d(pairs, other)
-    values = np.array([np.asarray(value, np.float64)[np.searchsorted(own, pairs)] for own, value in curves])
+    values = np.array([np.asarray(value, np.float64)[np.searchsorted(seen, pairs)] for seen, value in curves])
     values = values.reshape(len(curves), len(pairs))
     spread = values.std(axis=0, ddof=1) if len(curves) > 1 else np.full(len(pairs), np.nan)
     return Band(pairs, values.mean(axis=0), spread)
@@ -49,8 +49,8 @@ def pairs_to_reach(pairs: Int[np.ndarray, " k"], values: Float[np.ndarray, " k"]
     reached = np.flatnonzero(values >= level)
     if not len(reached):
         return None
-    place = int(reached[0])
-    if place == 0 or values[place] == values[place - 1]:
-        return float(pairs[place])
-    share = (level - values[place - 1]) / (values[place] - values[place - 1])
-    return float(pairs[place - 1] + share * (pairs[place] - pairs[place - 1]))
+    first = int(reached[0])
+    if first == 0 or values[first] == values[first - 1]:
+        return float(pairs[first])
+    share = (level - values[first - 1]) / (values[first] - values[first - 1])
+    return float(pairs[first - 1] + share * (pairs[first] - pairs[first - 1]))

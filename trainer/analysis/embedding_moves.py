@@ -42,10 +42,10 @@ def principal_directions(rows: Rows, count: int) -> Rows:
     return directions * np.sign(directions[np.arange(len(directions)), largest])[:, None]
 
 
-def direction_share(rows: Rows, place: int) -> float:
-    """Return the share of the rows' variance along their `place`-th principal direction, counted from 1; 0 past all."""
+def direction_share(rows: Rows, rank: int) -> float:
+    """Return the share of the rows' variance along their `rank`-th principal direction, counted from 1; 0 past all."""
     spread = np.square(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False))
-    return float(spread[place - 1] / spread.sum()) if place <= len(spread) and spread.sum() else 0.0
+    return float(spread[rank - 1] / spread.sum()) if rank <= len(spread) and spread.sum() else 0.0
 
 
 def without_direction(row: Row, mean: Row, direction: Row) -> Row:

@@ -36,21 +36,21 @@ def neighbor_rows(
     """
     n = len(vectors)
     vectors = ranked(vectors, n * n)
-    kept = max(0, min(k, n - 1))
-    if n > 2 * SQUARE and 0 < kept < SQUARE and (rows is None or len(rows) == n):
-        return _all_neighbors(vectors, kept, progress)
-    asked = np.arange(n) if rows is None else rows
-    found = np.empty((len(asked), kept), np.int64)
-    if not kept:
-        return found
-    for block in row_blocks(len(asked), n):
+    count = max(0, min(k, n - 1))
+    if n > 2 * SQUARE and 0 < count < SQUARE and (rows is None or len(rows) == n):
+        return _all_neighbors(vectors, count, progress)
+    queries = np.arange(n) if rows is None else rows
+    nearest = np.empty((len(queries), count), np.int64)
+    if not count:
+        return nearest
+    for block in row_blocks(len(queries), n):
         if progress is not None:
-            progress(block.start / len(asked), "")
-        similarity = inner_products(vectors[asked[block]], vectors)
+            progress(block.start / len(queries), "")
+        similarity = inner_products(vectors[queries[block]], vectors)
         np.copyto(similarity, -np.inf, where=np.isnan(similarity))
-        similarity[np.arange(len(similarity)), asked[block]] = -np.inf
-        found[block] = largest(similarity, kept)
-    return found
+        similarity[np.arange(len(similarity)), queries[block]] = -np.inf
+        nearest[block] = largest(similarity, count)
+    return nearest
 
 
 def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
@@ -60,7 +60,7 @@ def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress
     to take a place: equally near rows stay in the order of their numbers.
     """
     n = len(vectors)
-    best, found = np.full((n, k), -np.inf, vectors.dtype), np.zeros((n, k), np.int64)
+    best, nearest = np.full((n, k), -np.inf, vectors.dtype), np.zeros((n, k), np.int64)
     blocks = [slice(start, min(start + SQUARE, n)) for start in range(0, n, SQUARE)]
     tiles, done = len(blocks) * (len(blocks) + 1) / 2, 0
     for number, rows in enumerate(blocks):
@@ -70,23 +70,23 @@ def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress
             similarity = vectors[rows] @ vectors[columns].T
             if rows == columns:
                 np.fill_diagonal(similarity, -np.inf)
-            _take_nearer(similarity, best[rows], found[rows], columns.start)
+            _take_nearer(similarity, best[rows], nearest[rows], columns.start)
             if rows != columns:
-                _take_nearer(similarity.T, best[columns], found[columns], rows.start)
+                _take_nearer(similarity.T, best[columns], nearest[columns], rows.start)
             done += 1
-    return found
+    return nearest
 
 
 def _take_nearer(
-    similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], found: Int[np.ndarray, "b k"], start: int
+    similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], nearest: Int[np.ndarray, "b k"], start: int
 ) -> None:
-    """Merge the nearer columns of a tile into `best` and `found`, nearest first."""
+    """Merge the nearer columns of a tile into `best` and `nearest`, nearest first."""
     k = best.shape[1]
     if start == 0:
         first = np.ascontiguousarray(similarity)
         np.copyto(first, -np.inf, where=np.isnan(first))
-        found[:] = largest(first, k)
-        best[:] = np.take_along_axis(first, found, axis=1)
+        nearest[:] = largest(first, k)
+        best[:] = np.take_along_axis(first, nearest, axis=1)
         return
     nearer = similarity > best[:, -1:]
     if nearer.flags.c_contiguous:
@@ -95,14 +95,14 @@ def _take_nearer(
         column, line = np.divmod(np.flatnonzero(nearer.T), nearer.shape[0])
     if not len(line):
         return
-    touched, place = np.unique(line, return_inverse=True)
-    owner = np.concatenate([np.repeat(np.arange(len(touched)), k), place.reshape(-1)])
+    touched, inverse = np.unique(line, return_inverse=True)
+    owner = np.concatenate([np.repeat(np.arange(len(touched)), k), inverse.reshape(-1)])
     value = np.concatenate([best[touched].reshape(-1), similarity[line, column]])
-    number = np.concatenate([found[touched].reshape(-1), column + start])
+    number = np.concatenate([nearest[touched].reshape(-1), column + start])
     order = np.lexsort((number, -value, owner))
     counts = np.bincount(owner, minlength=len(touched))
-    kept = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
-    best[touched], found[touched] = value[kept], number[kept]
+    chosen = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
+    best[touched], nearest[touched] = value[chosen], number[chosen]
 
 
 def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
@@ -233,29 +233,29 @@ def compare_spaces(
     Rows must be of different units: copies are neighbors of each other in any space.
     """
     count = len(spaces)
-    found = {key: np.full((count, count), np.nan) for key in ("cka", "rsa", "neighbors")}
+    matrices = {key: np.full((count, count), np.nan) for key in ("cka", "rsa", "neighbors")}
     few = at_most(len(spaces[0]), most_rsa, seed=1)
     near: list[np.ndarray] = []
     ranked: list[np.ndarray] = []
     profiles: list[np.ndarray] = []
-    whole = count * (count + 1) // 2
+    n_pairs = count * (count + 1) // 2
     for i, vectors in enumerate(spaces):
         near.append(neighbor_rows(vectors, k))
         ranked.append(rsa_profile(vectors[few]))
         profiles.append(cka_profile(vectors))
         for j in range(i + 1):
-            progress((i * (i + 1) // 2 + j) / whole, f"{i + 1} of {count} spaces")
-            found["cka"][i, j] = found["cka"][j, i] = cka_of_profiles(profiles[i], profiles[j])
-            found["rsa"][i, j] = found["rsa"][j, i] = rsa_of_profiles(ranked[i], ranked[j])
-            found["neighbors"][i, j] = found["neighbors"][j, i] = float(jaccard(near[i], near[j]).mean())
-    return found
+            progress((i * (i + 1) // 2 + j) / n_pairs, f"{i + 1} of {count} spaces")
+            matrices["cka"][i, j] = matrices["cka"][j, i] = cka_of_profiles(profiles[i], profiles[j])
+            matrices["rsa"][i, j] = matrices["rsa"][j, i] = rsa_of_profiles(ranked[i], ranked[j])
+            matrices["neighbors"][i, j] = matrices["neighbors"][j, i] = float(jaccard(near[i], near[j]).mean())
+    return matrices
 
 
 def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
     """Return the mean rank of each value."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
-    return (last - (count - 1) / 2)[place.reshape(-1)]
+    return (last - (count - 1) / 2)[inverse.reshape(-1)]
 
 
 def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:

@@ -18,7 +18,7 @@ def close_gap(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "m d"],
     share: float,
-    way: Way = "shift",
+    method: Way = "shift",
     *,
     gap: Float[np.ndarray, " d"] | None = None,
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
@@ -36,14 +36,14 @@ def close_gap(
         image: Unit rows.
         text: Unit rows.
         share: How much is closed, 0 none, 1 all.
-        way: `shift` or `project`.
+        method: `shift` or `project`.
         gap: Mean image minus mean text of everything, where `image` and `text` are a sample of it; None: of these.
     """
     image, text = exact(image), exact(text)
     if share == 0:
         return image, text
     gap = modality_gap(image, text)[0] if gap is None else gap
-    if way == "shift":
+    if method == "shift":
         moved = (image - (share / 2 * gap).astype(image.dtype), text + (share / 2 * gap).astype(text.dtype))
     else:
         length = float(np.linalg.norm(gap))

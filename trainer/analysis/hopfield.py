@@ -171,9 +171,9 @@ def fixed_point_kind(number: float, n: int) -> Kind:
 def top_shares(shares: Float[np.ndarray, " n"], k: int) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float]:
     """Return the places of the `k` largest shares, largest first, these shares, and the sum of the others."""
     k = min(k, len(shares))
-    places = np.argpartition(shares, len(shares) - k)[len(shares) - k :]
-    places = places[np.lexsort((places, -shares[places]))]
-    return places, shares[places], max(float(1 - shares[places].sum(dtype=np.float64)), 0.0)
+    indices = np.argpartition(shares, len(shares) - k)[len(shares) - k :]
+    indices = indices[np.lexsort((indices, -shares[indices]))]
+    return indices, shares[indices], max(float(1 - shares[indices].sum(dtype=np.float64)), 0.0)
 
 
 def effective_grid(
@@ -188,11 +188,11 @@ def effective_grid(
     for rows in row_blocks(len(states), len(stored), cells=CELLS // 4):
         cosines = states[rows] @ stored.T
         cosines -= cosines.max(1, keepdims=True)
-        for place, beta in enumerate(betas):
+        for cell, beta in enumerate(betas):
             logits = float(beta) * cosines
             weights = np.exp(logits)
             total = weights.sum(1, dtype=np.float64)
-            grid[rows, place] = np.exp(np.log(total) - np.einsum("mn,mn->m", weights, logits, dtype=np.float64) / total)
+            grid[rows, cell] = np.exp(np.log(total) - np.einsum("mn,mn->m", weights, logits, dtype=np.float64) / total)
         if progress:
             progress(rows.stop / len(states), "Retrieving at every beta")
     return grid
@@ -263,13 +263,13 @@ def own_weight(state: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "n d"]
     The batches are consecutive rows; an incomplete last one is left out. `1 / size` where all cosines are equal.
     """
     size = min(size, len(state))
-    found = []
+    weights_by_batch = []
     for start in range(0, len(state) - size + 1, size):
         rows = slice(start, start + size)
         logits = beta * (exact(state[rows]).astype(np.float64) @ exact(stored[rows]).astype(np.float64).T)
         weights = np.exp(logits - logits.max(1, keepdims=True))
-        found.append(np.diag(weights) / weights.sum(1))
-    return float(np.concatenate(found).mean())
+        weights_by_batch.append(np.diag(weights) / weights.sum(1))
+    return float(np.concatenate(weights_by_batch).mean())
 
 
 def measured_self_weights(
@@ -290,14 +290,14 @@ def measured_self_weights(
         seed: Of the draws.
     """
     order = np.random.default_rng(seed).permutation(len(vectors))
-    own = exact(vectors[order[:anchors]])
-    cosines = np.empty((len(own), len(order)), own.dtype)
-    for rows in row_blocks(len(order), max(vectors.shape[1], len(own))):
-        cosines[:, rows] = own @ exact(vectors[order[rows]]).T
+    queries = exact(vectors[order[:anchors]])
+    cosines = np.empty((len(queries), len(order)), queries.dtype)
+    for rows in row_blocks(len(order), max(vectors.shape[1], len(queries))):
+        cosines[:, rows] = queries @ exact(vectors[order[rows]]).T
     shares = np.zeros(len(sizes))
-    for anchor in range(len(own)):
+    for anchor in range(len(queries)):
         # An anchor's companions are the rows after it in the shuffled order, so every anchor meets others.
         beyond = np.roll(cosines[anchor], -anchor).astype(np.float64) - float(cosines[anchor, anchor])
-        for place, (size, beta) in enumerate(zip(sizes.tolist(), betas.tolist(), strict=True)):
-            shares[place] += 1 / (1 + float(np.exp(beta * beyond[1:size]).sum()))
-    return shares / max(len(own), 1)
+        for index, (size, beta) in enumerate(zip(sizes.tolist(), betas.tolist(), strict=True)):
+            shares[index] += 1 / (1 + float(np.exp(beta * beyond[1:size]).sum()))
+    return shares / max(len(queries), 1)

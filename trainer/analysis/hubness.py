@@ -62,7 +62,7 @@ def csls_offsets(
     Returns:
         r of the queries among the stored, r of the stored among the queries.
     """
-    halves = [_half(progress, place) for place in (0, 1)]
+    halves = [_half(progress, half) for half in (0, 1)]
     return mean_of_nearest(query, stored, k, halves[0]), mean_of_nearest(stored, query, k, halves[1])
 
 
@@ -82,7 +82,7 @@ def csls_queries(query: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d+1"]:
     return np.concatenate([query, np.ones((len(query), 1), query.dtype)], axis=1)
 
 
-def _half(progress: Progress | None, place: int) -> Progress | None:
+def _half(progress: Progress | None, half: int) -> Progress | None:
     if progress is None:
         return None
-    return lambda share, note: progress((place + share) / 2, note)
+    return lambda share, note: progress((half + share) / 2, note)

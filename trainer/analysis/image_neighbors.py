@@ -55,33 +55,33 @@ def image_neighbors(
     for block in row_blocks(n, 1, cells=_CHUNK):
         if progress is not None:
             progress(block.start / n, "nearest images")
-        found, cosines = nearest(image[block], image, k + 1)
-        own = found == np.arange(block.start, block.stop)[:, None]
+        candidates, cosines = nearest(image[block], image, k + 1)
+        itself = candidates == np.arange(block.start, block.stop)[:, None]
         # Of many equal images the own row may not be among the nearest: then the last one is left out.
-        own[~own.any(axis=1), -1] = True
-        rows[block] = found[~own].reshape(-1, k)
-        distances[block] = np.maximum(1.0 - cosines[~own].reshape(-1, k).astype(np.float64), 0.0)
+        itself[~itself.any(axis=1), -1] = True
+        rows[block] = candidates[~itself].reshape(-1, k)
+        distances[block] = np.maximum(1.0 - cosines[~itself].reshape(-1, k).astype(np.float64), 0.0)
     return ImageNeighbors(rows[:, 0], distances[:, 0], distances.mean(axis=1), k)
 
 
-def near_duplicates(found: ImageNeighbors, *, near: float = NEAR) -> tuple[Bool[np.ndarray, " n"], float]:
+def near_duplicates(neighbors: ImageNeighbors, *, near: float = NEAR) -> tuple[Bool[np.ndarray, " n"], float]:
     """Return which images have a near duplicate as nearest image, and the distance up to which they have.
 
     The limit is a share of the run's own median distance to the nearest image, since objectives stretch distances at
     will.
     """
-    limit = near * float(np.median(found.distance)) if len(found.distance) else math.nan
+    limit = near * float(np.median(neighbors.distance)) if len(neighbors.distance) else math.nan
     # Identical images differ by rounding only.
-    return found.distance <= max(limit, 4 * float(np.finfo(np.float32).eps)), limit
+    return neighbors.distance <= max(limit, 4 * float(np.finfo(np.float32).eps)), limit
 
 
-def outliers(found: ImageNeighbors, *, far: float = FAR) -> tuple[Bool[np.ndarray, " n"], float]:
+def outliers(neighbors: ImageNeighbors, *, far: float = FAR) -> tuple[Bool[np.ndarray, " n"], float]:
     """Return which images are far from all others, and the mean distance above which they are.
 
     The limit is `median + far * (upper quartile - median)` of the run's own mean distances to `k` neighbors.
     """
-    if not len(found.mean):
+    if not len(neighbors.mean):
         return np.zeros(0, bool), math.nan
-    median, quartile = np.quantile(found.mean, (0.5, 0.75))
+    median, quartile = np.quantile(neighbors.mean, (0.5, 0.75))
     limit = float(median + far * (quartile - median))
-    return found.mean > limit, limit
+    return neighbors.mean > limit, limit

@@ -39,9 +39,9 @@ def places_beside(
     if others is not None and len(others) and len(points):
         dots = np.vstack([dots, np.hstack([others - radii.max(), others + radii.max()])])
     taken = np.zeros((0, 4))
-    found: list[tuple[float, float] | None] = []
-    for place, (point, size, reach) in enumerate(zip(points, sizes, reaches, strict=True)):
-        nearest_first = compass[np.argsort(-compass @ outward[place] / np.linalg.norm(compass, axis=1), kind="stable")]
+    corner_of: list[tuple[float, float] | None] = []
+    for index, (point, size, reach) in enumerate(zip(points, sizes, reaches, strict=True)):
+        nearest_first = compass[np.argsort(-compass @ outward[index] / np.linalg.norm(compass, axis=1), kind="stable")]
         corners = point + nearest_first * (reach + size / 2) - size / 2
         boxes = np.hstack([corners, corners + size])
         free = (boxes[:, :2] >= seen[:2]).all(1) & (boxes[:, 2:] <= seen[2:]).all(1)
@@ -50,10 +50,10 @@ def places_beside(
         if free.any():
             first = int(np.argmax(free))
             taken = np.vstack([taken, boxes[first : first + 1]])
-            found.append((float(corners[first, 0]), float(corners[first, 1])))
+            corner_of.append((float(corners[first, 0]), float(corners[first, 1])))
         else:
-            found.append(None)
-    return found
+            corner_of.append(None)
+    return corner_of
 
 
 def _overlap(some: Float[np.ndarray, "a 4"], others: Float[np.ndarray, "b 4"]) -> np.ndarray:

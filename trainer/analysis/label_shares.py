@@ -7,23 +7,23 @@ from jaxtyping import Int
 
 
 def labels_of_share(
-    targets: Int[np.ndarray, " n"], share: float, *, whole: int | None = None
+    targets: Int[np.ndarray, " n"], share: float, *, total: int | None = None
 ) -> Int[np.ndarray, " c"] | None:
     """Return the number of labels per class (0 to the largest) for a share, at least 1 for each that occurs.
 
     Args:
         targets: Classes of the labeled rows that are there.
         share: In (0, 1].
-        whole: Rows of the split that these were drawn from, all of them if None: the share is one of the whole.
+        total: Rows of the split that these were drawn from, all of them if None: the share is one of the whole.
 
     Returns:
         Counts; None where the rows that are there are fewer than the share asks for.
     """
     counts = np.bincount(targets)
-    grown = (whole or len(targets)) / max(len(targets), 1)
-    wanted = np.where(counts > 0, np.maximum(1, np.round(share * grown * counts)), 0).astype(np.int64)
+    grown = (total or len(targets)) / max(len(targets), 1)
+    numbers = np.where(counts > 0, np.maximum(1, np.round(share * grown * counts)), 0).astype(np.int64)
     # Rounding may ask for one row more of a class than a share of 1 has; a real lack is larger than that.
-    return None if (wanted > counts + 1).any() else np.minimum(wanted, counts)
+    return None if (numbers > counts + 1).any() else np.minimum(numbers, counts)
 
 
 def stratified(targets: Int[np.ndarray, " n"], counts: Int[np.ndarray, " c"], *, seed: int) -> Int[np.ndarray, " k"]:

@@ -15,26 +15,26 @@ _WORD: Final = re.compile(r"\S+")
 
 def without_each_word(caption: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a caption's words, and the caption without each of them; a single word leaves an empty caption."""
-    words = tuple(_WORD.findall(caption))
-    return words, tuple(" ".join(words[:i] + words[i + 1 :]) for i in range(len(words)))
+    caption_words = tuple(_WORD.findall(caption))
+    return caption_words, tuple(" ".join(caption_words[:i] + caption_words[i + 1 :]) for i in range(len(caption_words)))
 
 
 def caption_effect(
-    texts: Float[np.ndarray, "w d"], image: Float[np.ndarray, "n d"], own: int
+    texts: Float[np.ndarray, "w d"], image: Float[np.ndarray, "n d"], row: int
 ) -> tuple[Float[np.ndarray, " w"], Int[np.ndarray, " w"]]:
-    """Return each text's cosine to image `own`, and that image's rank (1 = best) for the text.
+    """Return each text's cosine to image `row`, and that image's rank (1 = best) for the text.
 
     An image that ties with the own one stands before it, as in `trainer.analysis.retrieval.ranks`. Block by block.
     """
     products = len(texts) * len(image)
     texts = ranked(texts, products)
-    cosines = inner_products(texts, ranked(image[own : own + 1], products))[:, 0]
+    cosines = inner_products(texts, ranked(image[row : row + 1], products))[:, 0]
     before = np.zeros(len(texts), np.int64)
     for rows in row_blocks(len(image), max(len(texts), image.shape[1])):
         similar = inner_products(texts, ranked(image[rows], products))
-        if rows.start <= own < rows.stop:
+        if rows.start <= row < rows.stop:
             # The same product may round differently as part of a matrix.
-            similar[:, own - rows.start] = -np.inf
+            similar[:, row - rows.start] = -np.inf
         before += (~(similar < cosines[:, None])).sum(1)
     return cosines, np.minimum(before + 1, len(image))
 

@@ -62,8 +62,8 @@ class LinearProbe:
 
     def places(self, label: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
         """Return the rank (1 = best) of each test row's own class; ties count against it."""
-        own = self.logits[np.arange(len(label)), label]
-        return (~(self.logits < own[:, None])).sum(axis=1)
+        label_logit = self.logits[np.arange(len(label)), label]
+        return (~(self.logits < label_logit[:, None])).sum(axis=1)
 
 
 def fit_reading(
@@ -157,11 +157,11 @@ def few_shot(
     rng = np.random.default_rng((seed, shots))
     fitted, validated = [], []
     for value in range(classes):
-        own = rng.permutation(np.flatnonzero(targets == value))
-        if len(own) < shots:
+        members = rng.permutation(np.flatnonzero(targets == value))
+        if len(members) < shots:
             return None
-        fitted.append(own[:shots])
-        validated.append(own[shots : shots + min(shots, FEW_SHOT_VALIDATION)])
+        fitted.append(members[:shots])
+        validated.append(members[shots : shots + min(shots, FEW_SHOT_VALIDATION)])
     at, beside = np.concatenate(fitted), np.concatenate(validated)
     train = exact(train)
     decay = chosen_decay((train[at], targets[at]), (train[beside], targets[beside]), classes)

@@ -90,14 +90,14 @@ def cloob(
         ValueError: A single pair.
     """
     total = 0.0
-    for half, (own, other) in enumerate(((image, text), (text, image))):
+    for half, (queries, stored) in enumerate(((image, text), (text, image))):
         parts = [part_of(progress, 4 * half + part, 8) for part in range(4)]
         if retrieval_share < 1:
-            total += (1 - retrieval_share) * info_loob(own, other, inv_tau, progress=parts[3])
+            total += (1 - retrieval_share) * info_loob(queries, stored, inv_tau, progress=parts[3])
         if retrieval_share > 0:
             anchors, samples = (
-                _retrieved(state, own, beta, residual, report_part)
-                for state, report_part in zip((own, other), parts, strict=False)
+                _retrieved(state, queries, beta, residual, report_part)
+                for state, report_part in zip((queries, stored), parts, strict=False)
             )
             total += retrieval_share * info_loob(anchors, samples, inv_tau, progress=parts[2])
     return total
@@ -128,10 +128,10 @@ def _mean_surprise(
         if progress:
             progress(rows.start / len(anchors), "comparing pairs")
         logits = inv_tau * (anchors[rows] @ samples.T)
-        own = (np.arange(len(logits)), np.arange(rows.start, rows.stop))
-        matched = logits[own]
+        diagonal = (np.arange(len(logits)), np.arange(rows.start, rows.stop))
+        matched = logits[diagonal]
         if leave_out:
-            logits[own] = -np.inf
+            logits[diagonal] = -np.inf
         largest = logits.max(1)
         total += float((np.log(np.exp(logits - largest[:, None]).sum(1)) + largest - matched).sum(dtype=np.float64))
     return total / len(anchors)

@@ -96,10 +96,10 @@ def suspected(
 
 def lower_fence(values: Float[np.ndarray, " n"], fence: float) -> float:
     """Return `median - fence * (median - lower quartile)`; NaN without numbers."""
-    known = values[~np.isnan(values)]
-    if not len(known):
+    finite = values[~np.isnan(values)]
+    if not len(finite):
         return math.nan
-    quartile, median = np.quantile(known, (0.25, 0.5))
+    quartile, median = np.quantile(finite, (0.25, 0.5))
     return float(median - fence * (median - quartile))
 
 
@@ -113,7 +113,7 @@ class _OneWay:
 
 
 def _one_way(
-    query: np.ndarray, stored: np.ndarray, answers: DistinctItems, own: np.ndarray, progress: Progress | None
+    query: np.ndarray, stored: np.ndarray, answers: DistinctItems, cosine: np.ndarray, progress: Progress | None
 ) -> _OneWay:
     gallery = answers.gallery(stored)
     n, tie = len(query), np.finfo(np.float32).eps * np.sqrt(query.shape[1])
@@ -129,7 +129,7 @@ def _one_way(
         total += float(similarity.sum(dtype=np.float64)) - float(right.sum())
         squares += float(np.einsum("bn,bn->", similarity, similarity, dtype=np.float64)) - float((right**2).sum())
         similarity[line, cell] = -np.inf
-        rank[block] = 1 + np.count_nonzero(~(similarity < (own[block] - tie)[:, None]), axis=1)
+        rank[block] = 1 + np.count_nonzero(~(similarity < (cosine[block] - tie)[:, None]), axis=1)
         others = similarity.shape[1] - np.diff(first, append=len(line))
         best[block] = np.where(others > 0, answers.rows[similarity.argmax(axis=1)], -1)
     return _OneWay(rank, best, count, total, squares)

@@ -37,11 +37,11 @@ def procrustes_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.nda
 def procrustes_distances(spaces: Sequence[Float[np.ndarray, "n _"]]) -> Float[np.ndarray, "m m"]:
     """Return the distance of every two spaces, a symmetric matrix with zeros in the diagonal."""
     profiles = [procrustes_profile(space) for space in spaces]
-    found = np.zeros((len(spaces), len(spaces)))
+    distances = np.zeros((len(spaces), len(spaces)))
     for i, first in enumerate(profiles):
         for j, second in enumerate(profiles[:i]):
-            found[i, j] = found[j, i] = procrustes_of_profiles(first, second)
-    return found
+            distances[i, j] = distances[j, i] = procrustes_of_profiles(first, second)
+    return distances
 
 
 def plane_of(distances: Float[np.ndarray, "m m"]) -> tuple[Float[np.ndarray, "m 2"], float]:
@@ -52,28 +52,28 @@ def plane_of(distances: Float[np.ndarray, "m m"]) -> tuple[Float[np.ndarray, "m 
     """
     m = len(distances)
     if m < 3:
-        places = np.zeros((m, 2))
+        points = np.zeros((m, 2))
         if m == 2:
-            places[1, 0] = distances[0, 1]
-        return places, 0.0
+            points[1, 0] = distances[0, 1]
+        return points, 0.0
     from sklearn.manifold import smacof
 
-    places, _ = smacof(
+    points, _ = smacof(
         distances, init=_classical(distances), n_init=1, max_iter=500, random_state=0, normalized_stress=False
     )
-    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    apart = np.linalg.norm(points[:, None] - points[None], axis=-1)
     total = float((distances**2).sum())
     stress = float(np.sqrt(((apart - distances) ** 2).sum() / total)) if total else 0.0
-    return places, stress
+    return points, stress
 
 
 def _classical(distances: Float[np.ndarray, "m m"]) -> Float[np.ndarray, "m 2"]:
     """Return classical scaling: the two leading eigenvectors of the doubly centered squares."""
     center = np.eye(len(distances)) - 1.0 / len(distances)
     values, vectors = np.linalg.eigh(-0.5 * center @ distances**2 @ center)
-    places = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
+    points = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
     # An eigenvector is known up to its sign.
-    return places * np.where(places[np.abs(places).argmax(0), range(places.shape[1])] < 0, -1.0, 1.0)
+    return points * np.where(points[np.abs(points).argmax(0), range(points.shape[1])] < 0, -1.0, 1.0)
 
 
 def apartness(distances: Float[np.ndarray, "m m"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:

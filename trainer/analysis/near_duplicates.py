@@ -49,8 +49,8 @@ def groups_of_near(
         for at in range(0, len(rows), _AT_ONCE):
             some = rows[at : at + _AT_ONCE]
             near = _distances(hashes[some], hashes[rows]) <= bits
-            for one, other in zip(*np.nonzero(near & (some[:, None] < rows[None])), strict=True):
-                a, b = int(some[one]), int(rows[other])
+            for i, j in zip(*np.nonzero(near & (some[:, None] < rows[None])), strict=True):
+                a, b = int(some[i]), int(rows[j])
                 if np.sqrt(np.mean((small[a] - small[b]) ** 2)) <= deviation:
                     _link(first, a, b)
     return np.array([_root(first, row) for row in range(len(first))], dtype=np.int64)

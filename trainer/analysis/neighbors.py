@@ -41,27 +41,30 @@ def voted(
     """
     weights = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / tau)
     votes = np.zeros((len(rows), max(1, classes.max(initial=0) + 1)))
-    found = classes[rows]
-    query, place = np.nonzero(found >= 0)
-    np.add.at(votes, (query, found[query, place]), weights[query, place])
+    neighbor_class = classes[rows]
+    query, neighbor = np.nonzero(neighbor_class >= 0)
+    np.add.at(votes, (query, neighbor_class[query, neighbor]), weights[query, neighbor])
     return votes.argmax(axis=1)
 
 
 def accuracy(
-    asked: Sequence[str], known: Sequence[str], rows: Int[np.ndarray, "n k"], cosines: Float[np.ndarray, "n k"]
+    query_values: Sequence[str],
+    stored_values: Sequence[str],
+    rows: Int[np.ndarray, "n k"],
+    cosines: Float[np.ndarray, "n k"],
 ) -> float:
     """Return the share of queries whose neighbors vote for the correct value; NaN without values.
 
     Args:
-        asked: Value of each query; those with an empty one are left out.
-        known: Value of each stored vector; empty: it does not vote.
+        query_values: Value of each query; those with an empty one are left out.
+        stored_values: Value of each stored vector; empty: it does not vote.
         rows: Neighbors of each query.
         cosines: How near they are.
     """
-    place = {value: number for number, value in enumerate(sorted(set(known) - {""}))}
-    own = np.array([place.get(value, -1) for value in asked])
-    counted = np.array([value != "" for value in asked], dtype=bool)
-    if not place or not counted.any():
+    number_of = {value: number for number, value in enumerate(sorted(set(stored_values) - {""}))}
+    truth = np.array([number_of.get(value, -1) for value in query_values])
+    counted = np.array([value != "" for value in query_values], dtype=bool)
+    if not number_of or not counted.any():
         return float("nan")
-    won = voted(np.array([place.get(value, -1) for value in known]), rows, cosines)
-    return float((won == own)[counted].mean())
+    won = voted(np.array([number_of.get(value, -1) for value in stored_values]), rows, cosines)
+    return float((won == truth)[counted].mean())

@@ -40,32 +40,32 @@ def ranks_among(
         progress: Called with the share done and a note; what it raises ends the computation.
     """
     answers = one_to_one(len(text)) if answers is None else answers
-    kept = np.unique(answers.place[sample])
+    gallery = np.unique(answers.place[sample])
     column = np.full(len(answers), -1)
-    column[kept] = np.arange(len(kept))
-    cells = len(image) * len(kept)
-    stored = ranked(text[answers.rows[kept]], cells)
-    places = np.empty(len(image), dtype=np.int64)
+    column[gallery] = np.arange(len(gallery))
+    cells = len(image) * len(gallery)
+    stored = ranked(text[answers.rows[gallery]], cells)
+    ranks = np.empty(len(image), dtype=np.int64)
     # The right captions' cosines are summed in another order than the others'; a collapsed model must still rank last.
     tie = 0.0 if cells <= DOUBLE_CELLS else np.finfo(np.float32).eps * np.sqrt(image.shape[1])
-    for rows in row_blocks(len(image), max(len(kept), image.shape[1])):
+    for rows in row_blocks(len(image), max(len(gallery), image.shape[1])):
         asking = ranked(image[rows], cells)
         similarity = inner_products(asking, stored)
-        line, place, first = answers.cells(answers.question[rows])
-        own = np.concatenate(
+        line, answer, first = answers.cells(answers.question[rows])
+        cosine = np.concatenate(
             [
-                np.einsum("nd,nd->n", asking[line[part]], ranked(text[answers.rows[place[part]]], cells))
+                np.einsum("nd,nd->n", asking[line[part]], ranked(text[answers.rows[answer[part]]], cells))
                 for part in row_blocks(len(line), image.shape[1])
             ]
         )
-        best = np.maximum.reduceat(on_grid(own), first)
-        there = column[place] >= 0
+        best = np.maximum.reduceat(on_grid(cosine), first)
+        sampled = column[answer] >= 0
         right = np.zeros(similarity.shape, bool)
-        right[line[there], column[place[there]]] = True
-        places[rows] = 1 + (~(similarity < best[:, None] - tie) & ~right).sum(1)
+        right[line[sampled], column[answer[sampled]]] = True
+        ranks[rows] = 1 + (~(similarity < best[:, None] - tie) & ~right).sum(1)
         if progress is not None:
             progress(rows.stop / len(image), f"ranks of {rows.stop:,} of {len(image):,} images")
-    return places
+    return ranks
 
 
 def agreement(rank_a: Int[np.ndarray, " n"], rank_b: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

@@ -46,22 +46,22 @@ def readable(color: str, dark: bool = False, least: float = LEAST_MARK) -> str:
     for step in range(101):
         share = step / 100
         moved = lightness + share * (1 - lightness) if dark else lightness * (1 - share)
-        found = color if step == 0 else _hex(*colorsys.hls_to_rgb(hue, moved, saturation))
-        if min(contrast(found, ground) for ground in grounds) >= least:
-            return found
+        adjusted = color if step == 0 else _hex(*colorsys.hls_to_rgb(hue, moved, saturation))
+        if min(contrast(adjusted, ground) for ground in grounds) >= least:
+            return adjusted
     return color
 
 
 def told_apart(colors: Sequence[str], dark: bool = False) -> tuple[str, ...]:
     """Return the colors, each `readable` and unlike those before it."""
-    found: list[str] = []
+    chosen: list[str] = []
     for color in colors:
         least, seen = LEAST_MARK, readable(color, dark)
-        while seen in found and least < 12:
+        while seen in chosen and least < 12:
             least += 0.2
             seen = readable(color, dark, least)
-        found.append(seen)
-    return tuple(found)
+        chosen.append(seen)
+    return tuple(chosen)
 
 
 def _channels(color: str) -> tuple[float, float, float]:

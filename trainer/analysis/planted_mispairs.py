@@ -82,12 +82,12 @@ def training_advantage(trained: MispairEvidence, held_out: list[MispairEvidence]
 
     NaN where too few pairs were held out: then nothing is known about it.
     """
-    others = np.concatenate([one.margin for one in held_out]) if held_out else np.zeros(0)
-    others = others[~np.isnan(others)]
-    own = trained.margin[~np.isnan(trained.margin)]
-    if len(others) < LEAST_HELD_OUT or not len(own):
+    held_out_margins = np.concatenate([evidence.margin for evidence in held_out]) if held_out else np.zeros(0)
+    held_out_margins = held_out_margins[~np.isnan(held_out_margins)]
+    trained_margins = trained.margin[~np.isnan(trained.margin)]
+    if len(held_out_margins) < LEAST_HELD_OUT or not len(trained_margins):
         return math.nan
-    return max(0.0, float(np.median(own) - np.median(others)))
+    return max(0.0, float(np.median(trained_margins) - np.median(held_out_margins)))
 
 
 def _drawn(units: Units, seed: int) -> Int[np.ndarray, " k"]:

@@ -56,10 +56,10 @@ def softmax_loss(
         logits -= logits.max(1, keepdims=True)
         chances = np.exp(logits)
         total = chances.sum(1, keepdims=True)
-        own = (np.arange(len(part)), targets[block])
-        loss += float((np.log(total[:, 0]) - logits[own]).sum())
+        target_cells = (np.arange(len(part)), targets[block])
+        loss += float((np.log(total[:, 0]) - logits[target_cells]).sum())
         chances /= total
-        chances[own] -= 1
+        chances[target_cells] -= 1
         gradient[:d] += part.T @ chances
         gradient[d] += chances.sum(0)
     gradient /= n
@@ -103,13 +103,13 @@ def fit_softmax(
 
     options = {"maxiter": most, "ftol": 1e-12, "gtol": 1e-7}
     first = np.zeros(shape) if start is None else start
-    found = minimize(measured, first.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return found.x.reshape(shape)
+    optimum = minimize(measured, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return optimum.x.reshape(shape)
 
 
 def probe(
     vectors: Float[np.ndarray, "n d"],
-    words: Sequence[str],
+    values: Sequence[str],
     units: Units | None = None,
     *,
     unit: Unit = "picture",
@@ -119,7 +119,7 @@ def probe(
     seed: int = 0,
     progress: Callable[[float, str], None] | None = None,
 ) -> Probe:
-    """Return the held-out accuracy of a logistic regression for the attribute `words`.
+    """Return the held-out accuracy of a logistic regression for the attribute `values`.
 
     Units are held out, never rows: were one of a picture's captions fitted and another tried, the probe would be tried
     on what it has learned by heart. The split is drawn from the seed
@@ -128,7 +128,7 @@ def probe(
 
     Args:
         vectors: What is read.
-        words: The value of each row.
+        values: The value of each row.
         units: Which rows are equal; None: each is a unit.
         unit: What the vectors are of: each counts once for every value that it has.
         apart: What is held out as a whole: a picture, or all captions that are linked by pictures.
@@ -141,7 +141,7 @@ def probe(
         ValueError: Fewer than 4 units, one value only, or no two values with two units each, so that what is tried
             could not have been learned.
     """
-    names, targets = np.unique(np.asarray(words, dtype=str), return_inverse=True)
+    names, targets = np.unique(np.asarray(values, dtype=str), return_inverse=True)
     units = units_of_numbers(np.arange(len(targets)), np.arange(len(targets))) if units is None else units
     # One row for each value of a unit: copies would weigh more in the fit, and be tried more than once.
     once = in_order(units.of(unit) * max(len(names), 1) + targets)[1]
@@ -161,7 +161,7 @@ def probe(
     said = (((rows[tried] - mean) / scale) @ weights[:-1] + weights[-1]).argmax(1)
     right = said == targets[tried]
     accuracy, tested = _share_of_units(right, number[tried]), len(np.unique(number[tried]))
-    there = np.unique(targets[tried])
+    classes = np.unique(targets[tried])
     return Probe(
         accuracy,
         *wilson(accuracy, tested),
@@ -169,11 +169,11 @@ def probe(
         values=len(names),
         fitted=len(np.unique(number[fitted])),
         tried=tested,
-        balanced=float(np.mean([right[targets[tried] == value].mean() for value in there])),
+        balanced=float(np.mean([right[targets[tried] == value].mean() for value in classes])),
     )
 
 
 def _share_of_units(right: Bool[np.ndarray, " n"], number: Int[np.ndarray, " n"]) -> float:
     """Return the mean over units of the share of their rows that are right."""
-    place = in_order(number)[0]
-    return float((np.bincount(place, right) / np.bincount(place)).mean())
+    unit = in_order(number)[0]
+    return float((np.bincount(unit, right) / np.bincount(unit)).mean())

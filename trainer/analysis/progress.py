@@ -14,14 +14,14 @@ def silent(_share: float, _note: str) -> None:
 
 
 @overload
-def part_of(progress: Progress, place: int, parts: int) -> Progress: ...
+def part_of(progress: Progress, index: int, parts: int) -> Progress: ...
 @overload
-def part_of(progress: None, place: int, parts: int) -> None: ...
+def part_of(progress: None, index: int, parts: int) -> None: ...
 @overload
-def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None: ...
-def part_of(progress: Progress | None, place: int, parts: int) -> Progress | None:
-    """Return the progress callback of part `place` of `parts` equal ones."""
-    return between(progress, place / parts, (place + 1) / parts) if progress else None
+def part_of(progress: Progress | None, index: int, parts: int) -> Progress | None: ...
+def part_of(progress: Progress | None, index: int, parts: int) -> Progress | None:
+    """Return the progress callback of part `index` of `parts` equal ones."""
+    return between(progress, index / parts, (index + 1) / parts) if progress else None
 
 
 def between(progress: Progress, low: float, high: float) -> Progress:

@@ -43,10 +43,10 @@ def template_accuracy(
 ) -> Float[np.ndarray, "t c"]:
     """Return `accuracy_by_class` for each template alone (unit class vectors), one row per template; tiled."""
     rows = np.empty((len(texts), texts.shape[1]))
-    for place, vectors in enumerate(texts):
-        rows[place] = accuracy_by_class(predict(image, _unit(vectors)), label, texts.shape[1])
+    for index, vectors in enumerate(texts):
+        rows[index] = accuracy_by_class(predict(image, _unit(vectors)), label, texts.shape[1])
         if progress:
-            progress((place + 1) / len(texts), "comparing templates")
+            progress((index + 1) / len(texts), "comparing templates")
     return rows
 
 

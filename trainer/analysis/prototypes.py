@@ -40,8 +40,8 @@ def prototypes(rows: Float[np.ndarray, "n d"], labels: Sequence[str], clusters: 
     from sklearn.cluster import KMeans
 
     exact = np.asarray(rows, np.float64)
-    found = KMeans(clusters, n_init=STARTS, random_state=seed).fit(exact)
-    assigned, means = found.labels_.astype(np.int64), found.cluster_centers_
+    fitted = KMeans(clusters, n_init=STARTS, random_state=seed).fit(exact)
+    assigned, means = fitted.labels_.astype(np.int64), fitted.cluster_centers_
     distance = np.linalg.norm(exact - means[assigned], axis=1)
     phi = concentration(distance, assigned, clusters)
     centers = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
@@ -83,12 +83,12 @@ def bound(
 
 def purity_of(assigned: Int[np.ndarray, " n"], labels: Sequence[str], clusters: int) -> tuple[float, tuple[str, ...]]:
     """Return the share of labeled rows that have their cluster's most frequent label, and these labels."""
-    right, known, names = 0, 0, []
+    right, labeled, names = 0, 0, []
     said = np.asarray(labels, dtype=str)
     for cluster in range(clusters):
-        own = said[(assigned == cluster) & (said != "")]
-        values, counts = np.unique(own, return_counts=True)
+        cluster_labels = said[(assigned == cluster) & (said != "")]
+        values, counts = np.unique(cluster_labels, return_counts=True)
         names.append(str(values[counts.argmax()]) if len(values) else "")
         right += int(counts.max()) if len(counts) else 0
-        known += len(own)
-    return (right / known if known else float("nan")), tuple(names)
+        labeled += len(cluster_labels)
+    return (right / labeled if labeled else float("nan")), tuple(names)

@@ -54,13 +54,13 @@ def standing(
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
     query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    asked = np.arange(len(query)) if rows is None else rows
-    rank, margin = np.empty(len(asked), np.int64), np.empty(len(asked))
-    for block in row_blocks(len(asked), len(stored)):
+    queries = np.arange(len(query)) if rows is None else rows
+    rank, margin = np.empty(len(queries), np.int64), np.empty(len(queries))
+    for block in row_blocks(len(queries), len(stored)):
         if progress is not None:
-            progress(block.start / max(len(asked), 1), "")
-        similarity = inner_products(query[asked[block]], stored)
-        cells = answers.cells(answers.question[asked[block]])
+            progress(block.start / max(len(queries), 1), "")
+        similarity = inner_products(query[queries[block]], stored)
+        cells = answers.cells(answers.question[queries[block]])
         rank[block], margin[block] = _placed(similarity, *cells)
     return Standing(rank, margin)
 
@@ -96,10 +96,10 @@ def both_standings(
             progress(block.start / max(len(image), 1), "")
         similarity = inner_products(image[block], text)
         line, cell, first = texts.cells(np.arange(block.start, block.stop))
-        own = similarity[line, cell]
+        answer_cosine = similarity[line, cell]
         similarity[line, cell] = -np.inf
         ahead_of_text += _counted_down(~(similarity < least))
-        similarity[line, cell] = own
+        similarity[line, cell] = answer_cosine
         rank[block], margin[block] = _placed(similarity, line, cell, first)
     text_rank = 1 + ahead_of_text - np.where(np.isnan(best_of_text), np.diff(images.starts), 0)
     return Standing(rank[texts.question], margin[texts.question]), text_rank[images.question]
@@ -121,11 +121,11 @@ def _placed(
     return rank, _margin(similarity, best, line, cell, similarity.shape[1] - rights)
 
 
-def _counted_down(there: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
+def _counted_down(flags: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
     """Count each column in bytes, 255 lines at a time, which is ten times as fast as in integers."""
-    lines = there.view(np.uint8)
+    lines = flags.view(np.uint8)
     parts = [lines[start : start + 255].sum(0, dtype=np.uint8) for start in range(0, len(lines), 255)]
-    return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(there.shape[1], np.int64)
+    return np.sum(parts, axis=0, dtype=np.int64) if parts else np.zeros(flags.shape[1], np.int64)
 
 
 def _best_right(

@@ -41,19 +41,19 @@ def ranks(
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
     query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    asked = np.arange(len(query)) if rows is None else rows
-    places = np.empty(len(asked), dtype=np.int64)
-    for block in row_blocks(len(asked), len(stored)):
+    queries = np.arange(len(query)) if rows is None else rows
+    rank = np.empty(len(queries), dtype=np.int64)
+    for block in row_blocks(len(queries), len(stored)):
         if progress:
-            progress(block.start / len(asked), "ranking")
-        similarity = inner_products(query[asked[block]], stored)
-        line, right, first = answers.cells(answers.question[asked[block]])
+            progress(block.start / len(queries), "ranking")
+        similarity = inner_products(query[queries[block]], stored)
+        line, right, first = answers.cells(answers.question[queries[block]])
         best = np.maximum.reduceat(similarity[line, right], first)
         similarity[line, right] = -np.inf
         # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
         ahead = (~(similarity < best[:, None])).sum(1)
-        places[block] = 1 + ahead - np.where(np.isnan(best), np.diff(first, append=len(line)), 0)
-    return places
+        rank[block] = 1 + ahead - np.where(np.isnan(best), np.diff(first, append=len(line)), 0)
+    return rank
 
 
 def question_ranks(
@@ -94,18 +94,18 @@ def average_precision(
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
     query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    asked = np.arange(len(query)) if rows is None else rows
-    found = np.empty(len(asked))
-    for block in row_blocks(len(asked), len(stored)):
+    queries = np.arange(len(query)) if rows is None else rows
+    precision = np.empty(len(queries))
+    for block in row_blocks(len(queries), len(stored)):
         if progress:
-            progress(block.start / len(asked), "ranking")
-        similarity = inner_products(query[asked[block]], stored)
-        line, right, first = answers.cells(answers.question[asked[block]])
-        own = similarity[line, right]
+            progress(block.start / len(queries), "ranking")
+        similarity = inner_products(query[queries[block]], stored)
+        line, right, first = answers.cells(answers.question[queries[block]])
+        answer_cosine = similarity[line, right]
         similarity[line, right] = -np.inf
         for row, (start, end) in enumerate(zip(first, np.append(first[1:], len(line)), strict=True)):
-            found[block.start + row] = _precision(-np.sort(-own[start:end]), similarity[row])
-    return found
+            precision[block.start + row] = _precision(-np.sort(-answer_cosine[start:end]), similarity[row])
+    return precision
 
 
 def _precision(rights: Float[np.ndarray, " r"], others: Float[np.ndarray, " g"]) -> float:

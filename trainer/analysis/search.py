@@ -46,6 +46,6 @@ def _kth_largest(scores: Float[np.ndarray, " n"], k: int) -> float:
     if chunks < 4 * k:
         return float(np.partition(scores, len(scores) - k)[len(scores) - k])
     # The k-th largest maximum of the chunks is reached by k scores at least, one in each of k chunks.
-    whole = len(scores) // chunks * chunks
-    tops = scores[:whole].reshape(chunks, -1).max(1)
+    chunked = len(scores) // chunks * chunks
+    tops = scores[:chunked].reshape(chunks, -1).max(1)
     return float(np.partition(tops, chunks - k)[chunks - k])

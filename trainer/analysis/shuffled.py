@@ -20,7 +20,7 @@ Shuffled = Callable[[Int[np.ndarray, " n"]], tuple[Float[np.ndarray, "*a"], Floa
 """Takes for each pair the one whose text it gets; gives the cosines that are matched then, and the unmatched ones."""
 
 
-def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed: int = 0) -> Mapping[str, float]:
+def shuffled_level(n: int, measure: Shuffled, *, queries: int | None = None, seed: int = 0) -> Mapping[str, float]:
     """Return AUC, d', overlap and KS for shuffled pairs: the level of a model that knows nothing.
 
     Against all unmatched cosines AUC is about .5 then; against the k most similar ones of n texts it is far below,
@@ -29,7 +29,7 @@ def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed:
     Args:
         n: Pairs.
         measure: The cosines of a shuffling.
-        asked: Images that ask in each; None: n.
+        queries: Images that ask in each; None: n.
         seed: Of the shufflings.
 
     Returns:
@@ -37,17 +37,17 @@ def shuffled_level(n: int, measure: Shuffled, *, asked: int | None = None, seed:
     """
     if n < 2:
         return dict.fromkeys(MEASURES, float("nan"))
-    rng, found = np.random.default_rng(seed), []
-    for _ in range(int(np.clip(IMAGES // max(n if asked is None else asked, 1), 1, MOST))):
+    rng, measured = np.random.default_rng(seed), []
+    for _ in range(int(np.clip(IMAGES // max(n if queries is None else queries, 1), 1, MOST))):
         matched, unmatched = measure(shuffling(n, rng))
-        found.append([auc(matched, unmatched), d_prime(matched, unmatched), overlap(matched, unmatched)])
-        found[-1].append(ks(matched, unmatched))
-    return dict(zip(MEASURES, np.mean(found, axis=0).tolist(), strict=True))
+        measured.append([auc(matched, unmatched), d_prime(matched, unmatched), overlap(matched, unmatched)])
+        measured[-1].append(ks(matched, unmatched))
+    return dict(zip(MEASURES, np.mean(measured, axis=0).tolist(), strict=True))
 
 
 def shuffling(n: int, rng: np.random.Generator) -> Int[np.ndarray, " n"]:
     """Return a random permutation of at least 2 without fixed points: one cycle (Sattolo, 1986)."""
     order = rng.permutation(n)
-    found = np.empty(n, np.int64)
-    found[order] = np.roll(order, 1)
-    return found
+    permutation = np.empty(n, np.int64)
+    permutation[order] = np.roll(order, 1)
+    return permutation

@@ -128,7 +128,7 @@ def paired_difference(
     Raises:
         ValueError: The two have different lengths.
     """
-    yes_or_no = all(np.asarray(one).dtype == bool for one in (a, b))
+    yes_or_no = all(np.asarray(sample).dtype == bool for sample in (a, b))
     return paired_shares(a, b) if yes_or_no else paired_bootstrap(a, b)
 
 
@@ -268,11 +268,11 @@ def holm(p_values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
     """
     p = np.asarray(p_values, np.float64)
     adjusted = np.full(len(p), np.nan)
-    order = [place for place in np.argsort(p, kind="stable").tolist() if not math.isnan(p[place])]
+    order = [index for index in np.argsort(p, kind="stable").tolist() if not math.isnan(p[index])]
     reached = 0.0
-    for done, place in enumerate(order):
-        reached = max(reached, min(1.0, (len(order) - done) * p[place]))
-        adjusted[place] = reached
+    for done, index in enumerate(order):
+        reached = max(reached, min(1.0, (len(order) - done) * p[index]))
+        adjusted[index] = reached
     return adjusted
 
 

@@ -60,10 +60,10 @@ def hardest_texts(
     """
     rows = np.arange(len(image)) if rows is None else rows
     answers = one_to_one(len(text)) if answers is None else answers
-    found = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
+    hardest = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
     for block in cosine_blocks(image, text, answers, rows, note="comparing pairs", progress=progress):
-        found.take(block)
-    return found
+        hardest.take(block)
+    return hardest
 
 
 def auc(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:

@@ -91,9 +91,9 @@ def seriate(
     if labels is not None and len(groups) > LEAVES:
         return seriate(vectors, None, progress=progress)
     ordered = []
-    for place, group in enumerate(leaf_order(group_means(vectors, groups))):
+    for index, group in enumerate(leaf_order(group_means(vectors, groups))):
         if progress:
-            progress(0.5 + place / len(groups) / 2, "ordering")
+            progress(0.5 + index / len(groups) / 2, "ordering")
         ordered.append(groups[group][_inside(exact(vectors[groups[group]]))])
     return np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
 

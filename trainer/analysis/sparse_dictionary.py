@@ -55,8 +55,8 @@ class SparseDictionary:
     def codes(self, rows: Float[np.ndarray, "n d"]) -> Codes:
         """Return how strongly each row has each concept; 0 for all but its `active` strongest."""
         parts = [rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)]
-        found = [strongest(part @ self.encoder + self.bias, self.active) for part in parts]
-        return np.concatenate(found) if found else np.zeros((0, self.decoder.shape[0]), np.float32)
+        blocks = [strongest(part @ self.encoder + self.bias, self.active) for part in parts]
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.decoder.shape[0]), np.float32)
 
     def rebuilt(self, codes: Codes) -> Float[np.ndarray, "n d"]:
         """Return the rows that these codes stand for."""
@@ -74,13 +74,13 @@ class SparseDictionary:
 
 def strongest(values: Float[np.ndarray, "n m"], active: int) -> Codes:
     """Return the `active` largest positive values of each row, and 0 elsewhere; of equal ones the first."""
-    kept = np.maximum(values, 0)
-    if active >= kept.shape[1]:
-        return kept
-    least = np.partition(kept, -active, axis=1)[:, -active, None]
-    above, level = kept > least, (kept == least) & (kept > 0)
+    positive = np.maximum(values, 0)
+    if active >= positive.shape[1]:
+        return positive
+    least = np.partition(positive, -active, axis=1)[:, -active, None]
+    above, level = positive > least, (positive == least) & (positive > 0)
     room = active - above.sum(axis=1, keepdims=True)
-    return np.where(above | (level & (np.cumsum(level, axis=1) <= room)), kept, 0)
+    return np.where(above | (level & (np.cumsum(level, axis=1) <= room)), positive, 0)
 
 
 Weights = tuple[Float[np.ndarray, "d m"], Float[np.ndarray, " m"], Float[np.ndarray, "m d"], Float[np.ndarray, " d"]]
@@ -141,17 +141,17 @@ def fit(
     decoder = _unit(begun + 0.01 * rng.standard_normal(begun.shape, dtype=np.float32))
     zeros = (np.zeros(concepts, np.float32), np.zeros(rows.shape[1], np.float32))
     weights = (np.ascontiguousarray(decoder.T), zeros[0], decoder, zeros[1])
-    moments = [(np.zeros_like(one), np.zeros_like(one)) for one in weights]
+    moments = [(np.zeros_like(weight_array), np.zeros_like(weight_array)) for weight_array in weights]
     seen = np.zeros(concepts, np.int64)
     every = max(1, int(steps * _REVIVED / _REVIVALS))
     for step in range(steps):
         if step % 20 == 0:
             progress(step / steps, "Training the dictionary")
         some = rows[rng.integers(len(rows), size=min(batch, len(rows)))]
-        _, found, codes = gradients(some, weights, active)
+        _, slopes, codes = gradients(some, weights, active)
         seen += (codes > 0).sum(axis=0)
         rate = _RATE * min(1.0, (steps - step) / (steps * _LAST))
-        for weight, gradient, (first, second) in zip(weights, found, moments, strict=True):
+        for weight, gradient, (first, second) in zip(weights, slopes, moments, strict=True):
             _adam(weight, gradient, first, second, rate, step + 1)
         weights[2][:] = _unit(weights[2])
         if (step + 1) % every == 0 and step + 1 <= steps * _REVIVED:
@@ -165,15 +165,15 @@ def _refit(rows: Float[np.ndarray, "n d"], weights: Weights, widths: tuple[int, 
     """Return the dictionary with the decoder of least squares for its codes, the smallest of equally good ones."""
     encoder, bias, _, offset = weights
     bias = bias - offset @ encoder
-    found = SparseDictionary(encoder, bias, weights[2], offset, widths, active)
-    codes = np.float64(found.codes(rows))
+    dictionary = SparseDictionary(encoder, bias, weights[2], offset, widths, active)
+    codes = np.float64(dictionary.codes(rows))
     mean, middle = codes.mean(axis=0), rows.mean(axis=0, dtype=np.float64)
     codes -= mean
     gram = codes.T @ codes
     gram[np.diag_indices_from(gram)] += max(_RIDGE * np.trace(gram) / len(gram), 1e-12)
     decoder = np.linalg.solve(gram, codes.T @ (rows - middle))
     offset = (middle - mean @ decoder).astype(np.float32)
-    return replace(found, decoder=decoder.astype(np.float32), offset=offset)
+    return replace(dictionary, decoder=decoder.astype(np.float32), offset=offset)
 
 
 def matched(
@@ -187,9 +187,9 @@ def matched(
 
     cosines = _unit(decoder).astype(np.float64) @ _unit(other).astype(np.float64).T
     mine, theirs = linear_sum_assignment(-cosines)
-    found, values = np.full(len(decoder), -1), np.zeros(len(decoder))
-    found[mine], values[mine] = theirs, cosines[mine, theirs]
-    return found, values
+    counterpart, values = np.full(len(decoder), -1), np.zeros(len(decoder))
+    counterpart[mine], values[mine] = theirs, cosines[mine, theirs]
+    return counterpart, values
 
 
 def explained(rows: Float[np.ndarray, "n d"], rebuilt: Float[np.ndarray, "n d"]) -> float:
@@ -233,9 +233,9 @@ def _revive(
         return
     fresh = _unit(left[rng.choice(len(rows), len(dead), p=chance / chance.sum())])
     weights[0][:, dead], weights[1][dead], weights[2][dead] = fresh.T, 0, fresh
-    for place, parts in enumerate(moments[:3]):
+    for index, parts in enumerate(moments[:3]):
         for part in parts:
-            part[(slice(None), dead) if place == 0 else dead] = 0
+            part[(slice(None), dead) if index == 0 else dead] = 0
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

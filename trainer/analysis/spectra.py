@@ -34,8 +34,8 @@ def covariance_spectrum(
         scatter += centered.T @ centered
         if progress:
             progress(rows.stop / n, "Measuring the covariance")
-    found = np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
-    return found if found.sum() > _ROUNDING * float(mean @ mean) else np.zeros_like(found)
+    eigenvalues = np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
+    return eigenvalues if eigenvalues.sum() > _ROUNDING * float(mean @ mean) else np.zeros_like(eigenvalues)
 
 
 def shares_of(eigenvalues: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:

@@ -113,10 +113,10 @@ def p_value(statistic: float, null: Float[np.ndarray, " draws"]) -> float:
 
 def _null(n: int, d: int, draws: int, seed: int, progress: Progress | None) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    found = np.empty((draws, 2))
+    statistics = np.empty((draws, 2))
     for draw in range(draws):
         if progress:
             progress(draw / draws, "simulating uniform directions")
         angles, sines, _ = pair_sums(rng.standard_normal((n, d), dtype=np.float32))
-        found[draw] = ajne_of(angles, n), gine_of(sines, n, d)
-    return found
+        statistics[draw] = ajne_of(angles, n), gine_of(sines, n, d)
+    return statistics

@@ -189,14 +189,14 @@ class Units:
     def picture_words(self) -> str:
         """Return how many pictures there are, and how that is known where rows share one."""
         count = self.count("picture")
-        known = "" if count == len(self) and self.equality != "none" else f" ({EQUALITY_WORDS[self.equality]})"
-        return f"{count:,} pictures{known}"
+        basis = "" if count == len(self) and self.equality != "none" else f" ({EQUALITY_WORDS[self.equality]})"
+        return f"{count:,} pictures{basis}"
 
     def _is_edge(self, cells: Int[np.ndarray, "*c"]) -> Bool[np.ndarray, "*c"]:
         if not cells.size:
             return np.zeros(cells.shape, bool)
-        place = np.searchsorted(self._edges, cells).clip(max=len(self._edges) - 1)
-        return self._edges[place] == cells
+        position = np.searchsorted(self._edges, cells).clip(max=len(self._edges) - 1)
+        return self._edges[position] == cells
 
     @cached_property
     def _edges(self) -> Int[np.ndarray, " e"]:

@@ -50,8 +50,8 @@ def cosine_blocks(
     for block in row_blocks(len(rows), len(text), cells=CELLS):
         if progress:
             progress(block.start / max(len(rows), 1), note)
-        line, own, first = answers.cells(answers.question[rows[block]])
-        yield Block(block, exact(image[rows[block]]) @ text.T, (line, own), first)
+        line, cell, first = answers.cells(answers.question[rows[block]])
+        yield Block(block, exact(image[rows[block]]) @ text.T, (line, cell), first)
 
 
 def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
@@ -95,11 +95,11 @@ class Hardest:
         """Add a block; the cells of own texts become minus infinity."""
         self.right[block.rows] = np.maximum.reduceat(block.cosines[block.own], block.first)
         block.cosines[block.own] = -np.inf
-        kept = min(self.cosines.shape[1], block.cosines.shape[1])
-        top = largest(block.cosines, kept)
+        count = min(self.cosines.shape[1], block.cosines.shape[1])
+        top = largest(block.cosines, count)
         values = np.take_along_axis(block.cosines, top, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
-        values, top = (np.take_along_axis(found, order, axis=1) for found in (values, top))
+        values, top = (np.take_along_axis(array, order, axis=1) for array in (values, top))
         none = np.isneginf(values)
-        self.cosines[block.rows, :kept] = np.where(none, np.nan, values)
-        self.places[block.rows, :kept] = np.where(none, -1, self._texts[top])
+        self.cosines[block.rows, :count] = np.where(none, np.nan, values)
+        self.places[block.rows, :count] = np.where(none, -1, self._texts[top])

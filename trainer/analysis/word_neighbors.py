@@ -14,9 +14,9 @@ def nearest_rows(rows: Float[np.ndarray, "n d"], count: int) -> tuple[Int[np.nda
     return near, np.take_along_axis(cosines, near, axis=1)
 
 
-def neighbors_kept(near: Int[np.ndarray, "n k"], places: Float[np.ndarray, "n 2"]) -> float:
+def neighbors_kept(near: Int[np.ndarray, "n k"], points: Float[np.ndarray, "n 2"]) -> float:
     """Return the share of these neighbors that are among as many nearest places in the map."""
-    distance = ((places[:, None] - places[None]) ** 2).sum(axis=2)
+    distance = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     np.fill_diagonal(distance, np.inf)
     drawn = np.argsort(distance, axis=1, kind="stable")[:, : near.shape[1]]
     return float(np.mean([len(np.intersect1d(a, b)) / len(a) for a, b in zip(near, drawn, strict=True)]))

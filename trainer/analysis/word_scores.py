@@ -12,18 +12,18 @@ from jaxtyping import Bool, Float
 _WORD: Final = re.compile(r"\w+")
 
 
-def class_words(classes: Sequence[str], words: Sequence[str]) -> Float[np.ndarray, "k c"]:
+def class_words(classes: Sequence[str], vocabulary: Sequence[str]) -> Float[np.ndarray, "k c"]:
     """Return weights that convert word scores to class scores: the mean of the words in a class name.
 
     Words that the vocabulary lacks are left out of the mean; a class all of whose words are missing has a column of
     zeros (see `answerable`).
     """
-    place = {word: number for number, word in enumerate(words)}
-    weights = np.zeros((len(words), len(classes)))
+    row_of = {word: number for number, word in enumerate(vocabulary)}
+    weights = np.zeros((len(vocabulary), len(classes)))
     for number, name in enumerate(classes):
-        known = [place[word] for word in _WORD.findall(name.lower()) if word in place]
-        for word in known:
-            weights[word, number] += 1 / len(known)
+        rows = [row_of[word] for word in _WORD.findall(name.lower()) if word in row_of]
+        for word in rows:
+            weights[word, number] += 1 / len(rows)
     return weights
 
 
@@ -38,6 +38,6 @@ def class_scores(scores: Float[np.ndarray, "n k"], weights: Float[np.ndarray, "k
     The mean of logits and the mean of log-probabilities of a softmax over the words differ by a number that all classes
     share, so that both name the same class (compare Li et al., Learning Visual N-Grams, 2017).
     """
-    found = np.asarray(scores, np.float64) @ weights
-    found[:, ~answerable(weights)] = -np.inf
-    return found
+    by_class = np.asarray(scores, np.float64) @ weights
+    by_class[:, ~answerable(weights)] = -np.inf
+    return by_class

@@ -23,12 +23,12 @@ def class_ranks(
 ) -> Int[np.ndarray, " n"]:
     """Return the rank (1 = best) of each image's own class among all classes; ties count against it."""
     weights = exact(weights)
-    places = np.empty(len(image), dtype=np.int64)
+    ranks = np.empty(len(image), dtype=np.int64)
     for rows in row_blocks(len(image), len(weights)):
         cosines = exact(image[rows]) @ weights.T
-        own = cosines[np.arange(len(cosines)), label[rows]]
-        places[rows] = (~(cosines < own[:, None])).sum(1)
-    return places
+        label_cosine = cosines[np.arange(len(cosines)), label[rows]]
+        ranks[rows] = (~(cosines < label_cosine[:, None])).sum(1)
+    return ranks
 
 
 def predict(image: Float[np.ndarray, "n d"], weights: Float[np.ndarray, "c d"]) -> Int[np.ndarray, " n"]:

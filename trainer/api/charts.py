@@ -137,10 +137,10 @@ def _computed(chart: Chart[Any, Any], store: Any, request: Request, settings: An
 
 
 def _settings(chart: Chart[Any, Any], values: dict[str, Any]) -> Any:
-    known = {field.name for field in dataclasses.fields(chart.settings)}
-    if unknown := sorted(values.keys() - known):
+    names = {field.name for field in dataclasses.fields(chart.settings)}
+    if unknown := sorted(values.keys() - names):
         raise ChartError(
-            f"{chart.label} has no setting {unknown[0]!r}; its settings: {', '.join(sorted(known)) or 'none'}."
+            f"{chart.label} has no setting {unknown[0]!r}; its settings: {', '.join(sorted(names)) or 'none'}."
         )
     return checked(chart.settings(**values))
 
@@ -148,7 +148,9 @@ def _settings(chart: Chart[Any, Any], values: dict[str, Any]) -> Any:
 def _help(chart: Chart[Any, Any]) -> str:
     from trainer.charts.settings import settings_of
 
-    lines = [f"    {one.name}: {one.label} (default {one.default!r})." for one in settings_of(chart.settings)]
+    lines = [
+        f"    {setting.name}: {setting.label} (default {setting.default!r})." for setting in settings_of(chart.settings)
+    ]
     return "\n".join(["Settings:", *(lines or ["    none"])])
 
 

@@ -36,4 +36,4 @@ def frame_of_rows(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> pd.Da
     Raises:
         MissingPandas: pandas is not installed.
     """
-    return frame({name: [row[place] for row in rows] for place, name in enumerate(header)})
+    return frame({name: [row[column] for row in rows] for column, name in enumerate(header)})

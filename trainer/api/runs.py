@@ -98,9 +98,9 @@ class RunModel:
         size, preprocessing = self._opened.image_size, self._opened.file_preprocessing
         paths = [str(image) for image in images if isinstance(image, str | Path)]
         pixels, decoded = read_pictures(paths, size, preprocessing) if paths else (np.zeros((0, size, size, 3)), [])
-        for path, one in zip(paths, decoded, strict=True):
-            if one.reason:
-                raise UnreadableImage(f"{path}: {one.reason}")
+        for path, picture in zip(paths, decoded, strict=True):
+            if picture.reason:
+                raise UnreadableImage(f"{path}: {picture.reason}")
         read = iter(pixels)
         rows = [next(read) if isinstance(image, str | Path) else self._pixels(image) for image in images]
         return self._opened.embed_images(np.stack(rows).astype(np.uint8))
@@ -169,9 +169,9 @@ class RunHandle:
         seconds = np.full(len(steps), np.nan)
         columns: dict[str, Any] = {"step": steps, "seconds": seconds}
         for name, (at, values, elapsed) in series.items():
-            places = np.searchsorted(steps, at)
+            rows = np.searchsorted(steps, at)
             columns[name] = np.full(len(steps), np.nan)
-            columns[name][places], seconds[places] = values, elapsed
+            columns[name][rows], seconds[rows] = values, elapsed
         return frame(columns)
 
     def evaluations(self) -> pd.DataFrame:
@@ -183,9 +183,9 @@ class RunHandle:
             MissingPandas: pandas is not installed.
         """
         rows = [
-            (one.step, one.dataset, one.split, one.question.words() if one.question else "", name, value)
-            for one in self.store.results.answers(self.id)
-            for name, value in sorted(one.metrics.items())
+            (record.step, record.dataset, record.split, record.question.words() if record.question else "", name, value)
+            for record in self.store.results.answers(self.id)
+            for name, value in sorted(record.metrics.items())
         ]
         return frame_of_rows(("step", "dataset", "split", "question", "metric", "value"), rows)
 
@@ -206,11 +206,11 @@ class RunHandle:
         from trainer.charts.snapshots import choose_snapshot
         from trainer.store import read_snapshot
 
-        found = read_snapshot(choose_snapshot(self.store, self.row, step=step, dataset=dataset, split=split).folder)
-        items = found.items
+        stored = read_snapshot(choose_snapshot(self.store, self.row, step=step, dataset=dataset, split=split).folder)
+        items = stored.items
         plain = {name: getattr(items, name) for name in ("id", "path", "caption", "label", "split")}
         more = {name: values for name, values in items.metadata.items() if name not in plain}
-        return SnapshotArrays(found.step, found.dataset, found.split, found.image, found.text, frame(plain | more))
+        return SnapshotArrays(stored.step, stored.dataset, stored.split, stored.image, stored.text, frame(plain | more))
 
     def model(self, step: int | None = None, *, device: str = "auto") -> RunModel:
         """Return the model at a checkpoint; None selects the newest.

@@ -61,7 +61,7 @@ def live_map(
         pair = traitlets.Int(-1).tag(sync=True)
 
     steps = step if isinstance(step, list) else [] if step is None else [step]
-    found = live_maps(
+    maps = live_maps(
         runs[0].store,
         [run.id for run in runs],
         placement=PointPlacement(method=method),
@@ -71,4 +71,4 @@ def live_map(
         split=split,
         progress=silent,
     )
-    return LiveMapWidget(packed=packed(found))
+    return LiveMapWidget(packed=packed(maps))

@@ -311,7 +311,7 @@ def _level(
         texts = matching(captions[order], images).texts
         return matched, hardest_texts(image, text[order], question.k, texts, rows=rows).cosines
 
-    return shuffled_level(snapshot.n, measure, asked=len(rows))
+    return shuffled_level(snapshot.n, measure, queries=len(rows))
 
 
 def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -93,8 +93,8 @@ class AnalyzeChart:
 
 def add_filter_argument(parser: argparse.ArgumentParser) -> None:
     """Add the filter that names runs."""
-    words = "also the runs that fit, oldest first: 'objective:cloob beta>8 tag:paper'"
-    parser.add_argument("--filter", default=None, metavar="TEXT", help=words)
+    help_text = "also the runs that fit, oldest first: 'objective:cloob beta>8 tag:paper'"
+    parser.add_argument("--filter", default=None, metavar="TEXT", help=help_text)
 
 
 def take_filtered(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
@@ -136,9 +136,9 @@ def write(
 
     data = _compute(workspace, chart, request, settings)
     drawn = chart.panel(data, settings)
-    words = ["trainer", "export", chart.name, *request_words(request), *options(settings)]
-    words += ["--records"] if single else []
-    command = shell.join([*words, "--out", *(file.name for file in files)])
+    arguments = ["trainer", "export", chart.name, *request_words(request), *options(settings)]
+    arguments += ["--records"] if single else []
+    command = shell.join([*arguments, "--out", *(file.name for file in files)])
 
     def rows() -> NumberRows:
         if single and chart.records is not None:
@@ -169,14 +169,14 @@ def request_of(chart: Chart[Any, Any], args: argparse.Namespace) -> Request:
     return Request(targets_of(args.runs, args.step), args.dataset, args.split)
 
 
-def export_kinds(wanted: str | None) -> dict[str, ExportChart]:
+def export_kinds(only: str | None) -> dict[str, ExportChart]:
     """Return the charts that `trainer export` draws: all, or only the requested one."""
-    return {name: ExportChart(*_with_help(name)) for name in _wanted(wanted)}
+    return {name: ExportChart(*_with_help(name)) for name in _wanted(only)}
 
 
-def analyze_kinds(wanted: str | None) -> dict[str, AnalyzeChart]:
+def analyze_kinds(only: str | None) -> dict[str, AnalyzeChart]:
     """Return the charts whose numbers `trainer analyze` prints: all, or only the requested one."""
-    return {name: AnalyzeChart(*_with_help(name)) for name in _wanted(wanted)}
+    return {name: AnalyzeChart(*_with_help(name)) for name in _wanted(only)}
 
 
 def _with_help(name: str) -> tuple[Chart[Any, Any], str]:
@@ -184,11 +184,11 @@ def _with_help(name: str) -> tuple[Chart[Any, Any], str]:
     return chart, f"{chart.label}: {chart.question}"
 
 
-def _wanted(wanted: str | None) -> tuple[str, ...]:
+def _wanted(only: str | None) -> tuple[str, ...]:
     from trainer.charts.registry import names
 
     every = names()
-    return (wanted,) if wanted in every else every
+    return (only,) if only in every else every
 
 
 def _compute(workspace: Workspace, chart: Chart[Any, Any], request: Request, settings: Any) -> Any:

@@ -39,13 +39,13 @@ def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
     quality.add_argument("--out", type=Path, metavar="FILE", help="write the findings to a .csv or .parquet")
     review = actions.add_parser("review", help="flag, ignore or mark pairs as reviewed, by their keys")
     review.add_argument("run", metavar="RUN", help="whose data are reviewed")
-    for name, words in (
+    for name, help_text in (
         ("flag", "left out of cleaned lists"),
         ("ignore", "fine as they are"),
         ("reviewed", "reviewed, no decision"),
         ("clear", "without a state again"),
     ):
-        review.add_argument(f"--{name}", nargs="+", default=[], metavar="KEY", help=words)
+        review.add_argument(f"--{name}", nargs="+", default=[], metavar="KEY", help=help_text)
     review.add_argument("--flag-suspected", choices=KINDS, action="append", default=[], help="all new ones of a kind")
     review.add_argument("--note", default="", help="kept with these pairs")
     cleaned = actions.add_parser("cleaned", help="write the training pairs without flagged ones, to train on")
@@ -69,7 +69,7 @@ def quality(args: argparse.Namespace, progress: Callable[[float, str], None]) ->
     steps = [*args.step, *[None] * (len(args.runs) - len(args.step))]
     report = check_data(OpenModels(args.workspace), args.runs, steps, progress=progress)
     if args.out:
-        write_table(args.out.expanduser(), HEADER, [_record(one) for one in report.findings])
+        write_table(args.out.expanduser(), HEADER, [_record(finding) for finding in report.findings])
     if args.json:
         say_json(json_text(dataclasses.asdict(report)))
     else:
@@ -84,28 +84,30 @@ def review(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
 
     row = args.workspace.runs.get(args.run)
     report = newest_report(args.workspace, row.id)
-    found = {key: one for one in report.findings for key in one.keys}
-    known = {one.pair: one for one in args.workspace.reviews.all(report.dataset)}
-    wanted = {"flagged": [*args.flag], "ignored": args.ignore, "reviewed": args.reviewed}
+    finding_of = {key: entry for entry in report.findings for key in entry.keys}
+    review_of = {entry.pair: entry for entry in args.workspace.reviews.all(report.dataset)}
+    keys_by_state = {"flagged": [*args.flag], "ignored": args.ignore, "reviewed": args.reviewed}
     for kind in args.flag_suspected:
-        fresh = (key for one in report.of_kind(kind) for key in one.keys if key not in known)
-        wanted["flagged"] += fresh
-    for key in [key for keys in (*wanted.values(), args.clear) for key in keys]:
-        if key not in found and key not in known:
+        fresh = (key for entry in report.of_kind(kind) for key in entry.keys if key not in review_of)
+        keys_by_state["flagged"] += fresh
+    for key in [key for keys in (*keys_by_state.values(), args.clear) for key in keys]:
+        if key not in finding_of and key not in review_of:
             raise QualityProblem(
                 f"No finding and no review has the key {key!r}. trainer data quality --json lists them."
             )
-    for state, keys in wanted.items():
-        about = [(key, found.get(key)) for key in dict.fromkeys(keys)]
+    for state, keys in keys_by_state.items():
+        about = [(key, finding_of.get(key)) for key in dict.fromkeys(keys)]
         if about:  # without any it only counts, which is possible in a workspace that is look only
             args.workspace.reviews.put(
-                Review(report.dataset, key, state, args.note, one.path if one else "", one.caption if one else "")
-                for key, one in about
+                Review(
+                    report.dataset, key, state, args.note, entry.path if entry else "", entry.caption if entry else ""
+                )
+                for key, entry in about
             )
     if args.clear:
         args.workspace.reviews.take_back(report.dataset, args.clear)
-    states = [one.state for one in args.workspace.reviews.all(report.dataset)]
-    counts = {state: states.count(state) for state in wanted}
+    states = [entry.state for entry in args.workspace.reviews.all(report.dataset)]
+    counts = {state: states.count(state) for state in keys_by_state}
     if args.json:
         say_json(json_text({"dataset": report.dataset} | counts))
     else:
@@ -124,11 +126,11 @@ def cleaned(args: argparse.Namespace, progress: Callable[[float, str], None]) ->
         say_json(json_text(dataclasses.asdict(written)))
         return 0
     row = args.workspace.runs.get(args.run)
-    words = ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--name", f"{row.name}-cleaned"]
+    command = ["trainer", "fit", "--config", str(row.folder / "config.toml"), "--name", f"{row.name}-cleaned"]
     for change in ("data=table", f"data.path={written.file}", f"data.heldout_path={written.heldout}"):
-        words += ["--set", change]
+        command += ["--set", change]
     say(f"{written.kept:,} pairs in {spelled(written.file)}; {written.left_out:,} flagged ones are left out.")
-    say(f"Train on it: {shell.join(words)}")
+    say(f"Train on it: {shell.join(command)}")
     return 0
 
 
@@ -137,11 +139,11 @@ def helped(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
     from trainer.charts.retrained import CORRECTION, retrained, retrained_lines
     from trainer.render_mpl.files import json_text
 
-    found = retrained(args.workspace, args.old, args.new)
+    comparison = retrained(args.workspace, args.old, args.new)
     if args.json:
-        say_json(json_text(dataclasses.asdict(found) | {"correction": CORRECTION}))
+        say_json(json_text(dataclasses.asdict(comparison) | {"correction": CORRECTION}))
     else:
-        say("\n".join(retrained_lines(found)))
+        say("\n".join(retrained_lines(comparison)))
     return 0
 
 
@@ -154,11 +156,11 @@ def newest_report(workspace: Workspace, run: int) -> QualityReport:
     from trainer.store.quality_files import read_reports
 
     row = workspace.runs.get(run)
-    if not (found := read_reports(row.folder)):
+    if not (reports := read_reports(row.folder)):
         raise QualityProblem(
             f"The data of {row.name} were not checked yet: trainer data quality {shell.quote(row.name)}"
         )
-    return max(found, key=lambda one: one.created_at)
+    return max(reports, key=lambda report: report.created_at)
 
 
 HEADER: Final = (
@@ -167,41 +169,41 @@ HEADER: Final = (
 )  # fmt: skip
 
 
-def _record(one: QualityFinding) -> list[str]:
-    values = dataclasses.asdict(one)
-    values["keys"] = " ".join(one.keys)
-    values["margins"] = " ".join(f"{margin:.4f}" for margin in one.margins)
-    values["ranks"] = " ".join(f"{a}/{b}" for a, b in one.ranks)
+def _record(finding: QualityFinding) -> list[str]:
+    values = dataclasses.asdict(finding)
+    values["keys"] = " ".join(finding.keys)
+    values["margins"] = " ".join(f"{margin:.4f}" for margin in finding.margins)
+    values["ranks"] = " ".join(f"{a}/{b}" for a, b in finding.ranks)
     return [str(values[name]) for name in HEADER]
 
 
 def _print_report(report: QualityReport) -> None:
     for split, n in report.pairs.items():
-        whole = report.whole.get(split, n)
-        drawn = f" of {whole:,}, drawn at random" if n < whole else ""
+        total = report.whole.get(split, n)
+        drawn = f" of {total:,}, drawn at random" if n < total else ""
         say(f"{split:<14}{n:>9,} pairs{drawn}")
     for kind in KINDS:
-        found = report.of_kind(kind)
+        listed = report.of_kind(kind)
         where = ", ".join(f"{count:,} of {report.pairs[s]:,} in {s}" for s, count in report.counts[kind].items())
         say(f"\n{TITLES[kind]}: {report.count(kind):,}{f' ({where})' if where else ''}")
         if kind == "mispair":
             for judgment in report.judgments:
                 say(spelled(f"  {judgment.words}"))
-        for one in found[:_LISTED]:
-            say("  " + spelled(f"{one.keys[0]}  {cell(one.path)}  {_evidence(one)}"))
+        for finding in listed[:_LISTED]:
+            say("  " + spelled(f"{finding.keys[0]}  {cell(finding.path)}  {_evidence(finding)}"))
         if report.count(kind) > _LISTED:
             say(f"  and {report.count(kind) - _LISTED:,} more; --json lists them.")
 
 
-def _evidence(one: QualityFinding) -> str:
-    if one.kind == "mispair":
-        sides = zip(one.margins, one.ranks, strict=True)
+def _evidence(finding: QualityFinding) -> str:
+    if finding.kind == "mispair":
+        sides = zip(finding.margins, finding.ranks, strict=True)
         evidence = "; ".join(f"margin {m:.2f}, caption rank {a:,}, image rank {b:,}" for m, (a, b) in sides)
-        judged = f"; judged by run {one.judge}" if one.judge else ""
-        return f"{one.caption!r}: {evidence}; better: {one.other_caption!r}{judged}"
-    if one.kind == "outlier":
-        return f"{one.caption!r}: mean distance {one.distance:.3f}"
-    return f"= {one.other_path} ({one.other_split}), by {one.by}"
+        judged = f"; judged by run {finding.judge}" if finding.judge else ""
+        return f"{finding.caption!r}: {evidence}; better: {finding.other_caption!r}{judged}"
+    if finding.kind == "outlier":
+        return f"{finding.caption!r}: mean distance {finding.distance:.3f}"
+    return f"= {finding.other_path} ({finding.other_split}), by {finding.by}"
 
 
 WAYS: Final = {"quality": quality, "review": review, "cleaned": cleaned, "helped": helped}

@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
 
     where = device.choose(args.device)
     size = gpu_bench.chosen_size(where, args.pairs, args.towers, args.batch, args.steps)
-    found = gpu_bench.bench(where, size, report)
+    measured = gpu_bench.bench(where, size, report)
     if args.json:
-        plain = dataclasses.asdict(found)
-        plain["steps"] = [dataclasses.asdict(one) | {"ratio": one.ratio} for one in found.steps]
+        plain = dataclasses.asdict(measured)
+        plain["steps"] = [dataclasses.asdict(step) | {"ratio": step.ratio} for step in measured.steps]
         say_json(json_text(plain, indent=1))
     else:
-        say(gpu_bench.as_text(found))
-    return 0 if found.resume_equal else 1
+        say(gpu_bench.as_text(measured))
+    return 0 if measured.resume_equal else 1

@@ -169,21 +169,21 @@ def _fill(
 
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines = [], [], []
-    for place, command in enumerate(figures):
-        name = f"{place + 1:02d}-{_stem(command)}"
-        report(0.9 * place / (len(figures) + 1), f"figure {place + 1} of {len(figures)}: {_stem(command)}")
+    for index, command in enumerate(figures):
+        name = f"{index + 1:02d}-{_stem(command)}"
+        report(0.9 * index / (len(figures) + 1), f"figure {index + 1} of {len(figures)}: {_stem(command)}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
-        there = [f"figures/{file.name}" for file in files if file.is_file()]
+        written = [f"figures/{file.name}" for file in files if file.is_file()]
         command, problem = shortener.document(command), shortener.sentence(problem)
-        line = shell.join(["trainer", *command, "--out", *(there or [f"figures/{name}.svg"])], posix=True)
+        line = shell.join(["trainer", *command, "--out", *(written or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
-        (failed if problem else drawn).append({"name": name, "command": line, "files": there, "problem": problem})
+        (failed if problem else drawn).append({"name": name, "command": line, "files": written, "problem": problem})
     report(0.9 * len(figures) / (len(figures) + 1), "report")
     refs = [row.id for row in rows]
     write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
-    words = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
-    lines.append(shell.join(words, posix=True))
+    arguments = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
+    lines.append(shell.join(arguments, posix=True))
     seeds = {row.name: copy_run(workspace, row, folder / "runs", shortener) for row in rows}
     _write_json(folder / "environment.json", shortener.document(environment()))
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
@@ -207,11 +207,11 @@ def _fill(
 
 def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], run_command: Run) -> str:
     """Run a drawing command in this process; return why it failed, or an empty string."""
-    words = [*command, "--workspace", str(workspace.folder), "--out", *map(str, files)]
+    arguments = [*command, "--workspace", str(workspace.folder), "--out", *map(str, files)]
     said, wrong = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
-            status = run_command(words)
+            status = run_command(arguments)
     except SystemExit as end:  # argparse: a word that the command does not know
         status = int(end.code or 0)
     except Exception as error:  # one figure's fault must not cost the others
@@ -262,25 +262,25 @@ def _interrupt(*_: object) -> None:
 
 def _figures_of(file: Path) -> list[list[str]]:
     try:
-        found = untrusted_files.read_json(file)
+        commands = untrusted_files.read_json(file)
     except (OSError, ValueError) as error:
         raise BundleError(f"{file} cannot be read as a list of commands: {error}.") from error
-    good = isinstance(found, list) and all(
-        isinstance(command, list) and command and all(isinstance(word, str) for word in command) for command in found
+    good = isinstance(commands, list) and all(
+        isinstance(command, list) and command and all(isinstance(word, str) for word in command) for command in commands
     )
-    if not good or any(command[0] not in DRAWING or "--out" in command for command in found):
+    if not good or any(command[0] not in DRAWING or "--out" in command for command in commands):
         raise BundleError(
             f"{file} must hold a list of commands, each a list of words that begins with {', '.join(DRAWING)} "
             "and names no --out."
         )
-    return found
+    return commands
 
 
 def _stem(command: Sequence[str]) -> str:
-    words = [word for word in command[:2] if word.isidentifier() and word != "export"]
+    parts = [word for word in command[:2] if word.isidentifier() and word != "export"]
     if "--panel" in command:
-        words += command[command.index("--panel") + 1 :][:1]
-    return "-".join(words) or "figure"
+        parts += command[command.index("--panel") + 1 :][:1]
+    return "-".join(parts) or "figure"
 
 
 def _files(folder: Path) -> Iterator[Path]:

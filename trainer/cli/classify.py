@@ -56,14 +56,14 @@ def run(args: argparse.Namespace) -> int:
         args.runs, args.images = _split(args.images)
     check_suffixes(args.out)
     labels, templates = _words(args)
-    shown = collect(args.workspace, args.runs, args.images, labels, templates, steps=args.step)
+    predictions = collect(args.workspace, args.runs, args.images, labels, templates, steps=args.step)
     if args.out:
-        _write(shown, args)
+        _write(predictions, args)
     if args.json:
-        say_json(json.dumps(_document(shown), indent=1))
+        say_json(json.dumps(_document(predictions), indent=1))
     else:
-        say(as_text(shown))
-    return 0 if shown.images else 1
+        say(as_text(predictions))
+    return 0 if predictions.images else 1
 
 
 def collect(
@@ -95,7 +95,7 @@ def collect(
     return Predictions(tuple(answer["images"]), tuple(labels), tuple(templates), tuple(said), answer["unreadable"])
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the runs before the first image file, and the image files.
 
     Raises:
@@ -106,8 +106,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     def is_run(word: str) -> bool:
         return word.isdecimal() or not (Path(word).suffix.lower() in SUFFIXES or Path(word).is_file())
 
-    runs = list(itertools.takewhile(is_run, words))
-    images = list(words[len(runs) :])
+    runs = list(itertools.takewhile(is_run, arguments))
+    images = list(arguments[len(runs) :])
     if not runs or not images:
         missing, example = ("runs", ["1", "2", *images[-1:]]) if not runs else ("image files", [*runs, "picture.jpg"])
         raise ClassifyError(
@@ -116,29 +116,29 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return runs, images
 
 
-def as_text(shown: Predictions) -> str:
+def as_text(predictions: Predictions) -> str:
     """Format the most probable labels of each image and run, for a terminal."""
     from trainer.render_mpl.predictions import notes
 
     lines: list[str] = []
-    names = [f"{run.name}, step {run.step:,}" for run in shown.runs]
+    names = [f"{run.name}, step {run.step:,}" for run in predictions.runs]
     width = max(map(len, names))
-    for place, path in enumerate(shown.images):
+    for index, path in enumerate(predictions.images):
         lines.append(path)
         tops = []
-        for name, run in zip(names, shown.runs):
-            order = (-run.cosines[place]).argsort(kind="stable")
+        for name, run in zip(names, predictions.runs):
+            order = (-run.cosines[index]).argsort(kind="stable")
             tops.append(int(order[0]))
-            said = ", ".join(f"{shown.labels[i]} {run.words(place, i)}" for i in order[:5])
+            said = ", ".join(f"{predictions.labels[i]} {run.words(index, i)}" for i in order[:5])
             lines.append(f"  {name:<{width}}  {said}")
         if len(tops) == 2:
-            both = f"both predict {shown.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
+            both = f"both predict {predictions.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
             lines.append(f"  {'':<{width}}  {both}")
-    lines += [note for note in notes(shown) if shown.images]
-    lines += [f"{path}\n  cannot be read: {why}" for path, why in shown.unreadable.items()]
-    if shown.images:
+    lines += [note for note in notes(predictions) if predictions.images]
+    lines += [f"{path}\n  cannot be read: {why}" for path, why in predictions.unreadable.items()]
+    if predictions.images:
         each = ", ".join(
-            f"{name} {run.milliseconds / len(shown.images):.1f} ms" for name, run in zip(names, shown.runs)
+            f"{name} {run.milliseconds / len(predictions.images):.1f} ms" for name, run in zip(names, predictions.runs)
         )
         lines.append(f"time an image, labels included: {each}")
     return "\n".join(lines)
@@ -152,8 +152,8 @@ def _words(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if args.suite is not None and args.suite not in suites:
         raise ClassifyError(f"There is no suite {args.suite!r}; choose one of {', '.join(suites)}.")
     # Labels of one's own are worded like the run's classes; captions as labels have sentences of their own.
-    own = run_suite if args.labels else choice_suite
-    suite = suites[args.suite] if args.suite else own(args.workspace, args.runs[0])
+    default_suite = run_suite if args.labels else choice_suite
+    suite = suites[args.suite] if args.suite else default_suite(args.workspace, args.runs[0])
     labels = tuple(dict.fromkeys(args.labels or (suite.classes if suite else ())))
     templates = tuple(dict.fromkeys(args.templates or templates_for(suite, labels)))
     if not labels:
@@ -172,11 +172,11 @@ def _numbers(answer: dict[str, Any], run: int) -> dict[str, Any]:
     return facts | {"probabilities": shares, "cosines": cosines}
 
 
-def _document(shown: Predictions) -> dict[str, Any]:
+def _document(predictions: Predictions) -> dict[str, Any]:
     return {
-        "images": list(shown.images),
-        "labels": list(shown.labels),
-        "templates": list(shown.templates),
+        "images": list(predictions.images),
+        "labels": list(predictions.labels),
+        "templates": list(predictions.templates),
         "runs": [
             {
                 "run": run.run,
@@ -190,9 +190,9 @@ def _document(shown: Predictions) -> dict[str, Any]:
                 "probabilities": None if run.shares == "none" else run.probabilities.tolist(),
                 "cosines": run.cosines.tolist(),
             }
-            for run in shown.runs
+            for run in predictions.runs
         ],
-        "unreadable": shown.unreadable,
+        "unreadable": predictions.unreadable,
     }
 
 
@@ -203,18 +203,20 @@ def _picture(path: str) -> np.ndarray:
     return read_picture(path, PICTURE_PX)
 
 
-def _write(shown: Predictions, args: argparse.Namespace) -> None:
+def _write(predictions: Predictions, args: argparse.Namespace) -> None:
     from trainer.render_mpl import predictions as figure
     from trainer.render_mpl.files import write_figure
 
-    shown = dataclasses.replace(shown, pictures=tuple(map(_picture, shown.images[: figure.MOST_IMAGES])))
-    words = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs)]
-    words += [*step_words(args.step), "--labels", *shown.labels, "--templates", *shown.templates]
-    words += ["--out", *(file.name for file in args.out)]
+    predictions = dataclasses.replace(
+        predictions, pictures=tuple(map(_picture, predictions.images[: figure.MOST_IMAGES]))
+    )
+    arguments = ["trainer", "classify", *args.images, "--runs", *map(str, args.runs)]
+    arguments += [*step_words(args.step), "--labels", *predictions.labels, "--templates", *predictions.templates]
+    arguments += ["--out", *(file.name for file in args.out)]
     write_figure(
         args.out,
-        figure=lambda: figure.draw(shown),
-        rows=lambda: figure.rows(shown),
-        command=shell.join(words),
+        figure=lambda: figure.draw(predictions),
+        rows=lambda: figure.rows(predictions),
+        command=shell.join(arguments),
         title="Predictions",
     )

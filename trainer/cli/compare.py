@@ -78,7 +78,7 @@ def _compared(args: argparse.Namespace) -> tuple[Chart[Any, Any], Any, Any, dict
 
     if args.group:
         settings = group_table.GroupSettings(tuple(args.group), args.holm)
-        found = group_table.group_table(args.workspace, settings.group, settings.holm)
-        return groups.CHART, settings, found, group_table.as_values(found)
+        group_rows = group_table.group_table(args.workspace, settings.group, settings.holm)
+        return groups.CHART, settings, group_rows, group_table.as_values(group_rows)
     table = compared_runs.comparison(args.workspace, args.runs)
     return comparison.CHART, comparison.CHART.settings(), table, compared_runs.as_values(table)

@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the action; return 0, or 1 if pairs had problems or a held-out image is also a training image."""
-    if way := _data_quality.WAYS.get(args.action):
-        return way(args, print_progress())
+    if action := _data_quality.WAYS.get(args.action):
+        return action(args, print_progress())
     return {"scenes": _write_scenes, "show": _show, "duplicates": _duplicates}[args.action](args)
 
 
@@ -114,7 +114,7 @@ def _show(args: argparse.Namespace) -> int:
     proposal = propose(args.data) if args.data else None
     data = _chosen(args, proposal.data if proposal else _named(args))
     question = open_question(proposal, args.set) if proposal else ""
-    found = survey(
+    surveyed = survey(
         data,
         image_size=args.image_size,
         workspace_folder=args.workspace.folder,
@@ -124,23 +124,23 @@ def _show(args: argparse.Namespace) -> int:
     if args.report:
         from trainer.render_mpl.import_report import write_report
 
-        write_report(args.report.expanduser(), report_lines(found))
+        write_report(args.report.expanduser(), report_lines(surveyed))
     if args.json:
-        lists = {"problems": found.problems, "other_parts": found.other_parts}
+        lists = {"problems": surveyed.problems, "other_parts": surveyed.other_parts}
         lines = {key: [{"path": path, "reason": reason} for path, reason in items] for key, items in lists.items()}
-        remarks = [{"path": path, "remark": remark} for path, remark in found.remarks]
-        say_json(json.dumps(as_json(found) | {"question": question, **lines, "remarks": remarks}, indent=2))
+        remarks = [{"path": path, "remark": remark} for path, remark in surveyed.remarks]
+        say_json(json.dumps(as_json(surveyed) | {"question": question, **lines, "remarks": remarks}, indent=2))
     else:
-        _print_survey(found)
-        if found.opened and not found.trouble:
-            kept = f"The prepared images are in {args.workspace.folder / 'cache'} until 30 days after their last use"
-            say(spelled(f"{kept}; --quick opens and keeps none."))
-    if found.trouble:
+        _print_survey(surveyed)
+        if surveyed.opened and not surveyed.trouble:
+            note = f"The prepared images are in {args.workspace.folder / 'cache'} until 30 days after their last use"
+            say(spelled(f"{note}; --quick opens and keeps none."))
+    if surveyed.trouble:
         offered = other_ways(proposal) if proposal and proposal.data == data else ""
-        raise DataError(f"{found.trouble} {offered}".strip())
+        raise DataError(f"{surveyed.trouble} {offered}".strip())
     if question:
         raise config.ConfigError(question)
-    return 1 if found.problems else 0
+    return 1 if surveyed.problems else 0
 
 
 def _duplicates(args: argparse.Namespace) -> int:
@@ -194,9 +194,9 @@ def _print_duplicates(groups: Sequence[Group], files: Sequence[Path]) -> None:
         say(f"  and {len(groups) - _PROBLEMS:,} more; --json lists them all.")
     if files:
         gone = sum(len(group.dropped) for group in groups)
-        words = ["trainer", "fit", "--data", str(files[0]), "--set", f"data.heldout_path={files[1].absolute()}"]
+        arguments = ["trainer", "fit", "--data", str(files[0]), "--set", f"data.heldout_path={files[1].absolute()}"]
         say(f"Left out of {spelled(str(files[0]))}: {gone:,} picture{'s' * (gone != 1)}.")
-        say(f"Train on it: {shell.join(words)}")
+        say(f"Train on it: {shell.join(arguments)}")
 
 
 def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
@@ -226,44 +226,44 @@ def _named(args: argparse.Namespace) -> config.Data:
     return config.Table(path=str(expanded(args.table).absolute()))
 
 
-def _print_survey(found: Survey) -> None:
-    say(f"{found.data.label}: {found.name}")
-    for split, pairs in found.pairs.items():
+def _print_survey(surveyed: Survey) -> None:
+    say(f"{surveyed.data.label}: {surveyed.name}")
+    for split, pairs in surveyed.pairs.items():
         say(f"{split:<14}{pairs:>9,} pairs")
-    if found.split:
-        say(spelled(found.split))
-    if found.classes:
-        say(f"{found.classes:,} {'class' if found.classes == 1 else 'classes'}")
-    if found.columns:
-        say(f"Columns: {spelled(', '.join(found.columns))}")
-    if found.examples:
-        say(f"\n{len(found.examples)} training pairs, spread evenly:")
-    for example in found.examples:
+    if surveyed.split:
+        say(spelled(surveyed.split))
+    if surveyed.classes:
+        say(f"{surveyed.classes:,} {'class' if surveyed.classes == 1 else 'classes'}")
+    if surveyed.columns:
+        say(f"Columns: {spelled(', '.join(surveyed.columns))}")
+    if surveyed.examples:
+        say(f"\n{len(surveyed.examples)} training pairs, spread evenly:")
+    for example in surveyed.examples:
         say(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
-    listed = "used" if found.opened else "listed (their images were not decoded)"
+    listed = "used" if surveyed.opened else "listed (their images were not decoded)"
     rest = "not"
-    if found.pairs.get("train") == 0:
+    if surveyed.pairs.get("train") == 0:
         listed, rest = "held out, none to train on", "not used"
-    pairs = "pair" if found.found == 1 else "pairs"
-    say(f"\n{found.found:,} {pairs} found: {found.used:,} {listed}, {found.found - found.used:,} {rest}.")
-    if found.bytes_needed:
-        needed, free = found.bytes_needed / 2**20, found.bytes_free / 2**20
-        say(f"Prepared at {found.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
-    if found.passed_over:
-        named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in found.passed_over.items())
+    pairs = "pair" if surveyed.found == 1 else "pairs"
+    say(f"\n{surveyed.found:,} {pairs} found: {surveyed.used:,} {listed}, {surveyed.found - surveyed.used:,} {rest}.")
+    if surveyed.bytes_needed:
+        needed, free = surveyed.bytes_needed / 2**20, surveyed.bytes_free / 2**20
+        say(f"Prepared at {surveyed.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")
+    if surveyed.passed_over:
+        named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in surveyed.passed_over.items())
         say(f"Skipped, neither image nor text: {named}.")
-    for sentence in found.notes:
+    for sentence in surveyed.notes:
         say(spelled(sentence))
-    _print_some("Not used", found.problems)
-    _print_some("Used with a warning", found.remarks)
+    _print_some("Not used", surveyed.problems)
+    _print_some("Used with a warning", surveyed.remarks)
 
 
 def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
     if not lines:
         return
     say(f"{title}:")
-    for path, words in lines[:_PROBLEMS]:
-        say(f"  {spelled(path)}: {spelled(words)}")
+    for path, reason in lines[:_PROBLEMS]:
+        say(f"  {spelled(path)}: {spelled(reason)}")
     if len(lines) > _PROBLEMS:
         say(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
 

@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     check_suffixes(still)
     request = request_of(args)
     chart = collect(args.workspace, args.runs, args.step, request)
-    words = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
-    line = shell.join([*words, "--out", *(file.name for file in args.out)])
+    arguments = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
+    line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     if films:
         drawn = list(figure.frames(chart, report))
         for file in films:
@@ -122,11 +122,13 @@ def _measure(args: argparse.Namespace) -> int:
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
     alike = attribute_decoder if args.limits else None
-    found = decode_measures.measure_decoders(args.workspace, targets, request, report, alike)
-    _remember(args.workspace, decode_measures.facts_of(found))
+    measures = decode_measures.measure_decoders(args.workspace, targets, request, report, alike)
+    _remember(args.workspace, decode_measures.facts_of(measures))
     if args.out:
-        _write_recovery(args, decode_measures.recovery(found))
-    say_json(json_text(decode_measures.document(found), indent=1)) if args.json else say(decode_measures.as_text(found))
+        _write_recovery(args, decode_measures.recovery(measures))
+    say_json(json_text(decode_measures.document(measures), indent=1)) if args.json else say(
+        decode_measures.as_text(measures)
+    )
     return 0
 
 
@@ -145,12 +147,12 @@ def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:
     from trainer.render_mpl import panel as figure
     from trainer.render_mpl.files import NumberRows, write_figure
 
-    words = ["trainer", "decode", *args.runs, "--measure", "--most", str(args.most), "--steps", str(args.steps)]
+    arguments = ["trainer", "decode", *args.runs, "--measure", "--most", str(args.most), "--steps", str(args.steps)]
     write_figure(
         args.out,
         figure=lambda: figure.draw(panel),
         rows=lambda: NumberRows(HEADER, panel_rows(panel, "decoder-recovery")),
-        command=shell.join([*words, *step_words(args.step), "--out", *(file.name for file in args.out)]),
+        command=shell.join([*arguments, *step_words(args.step), "--out", *(file.name for file in args.out)]),
         title=panel.title,
     )
 
@@ -221,7 +223,10 @@ def document(chart: DecodedChart) -> dict[str, Any]:
             "spread": run.spread.tolist(),
             "mean": run.mean.tolist(),
             "samples": run.samples.tolist(),
-            "nearest": [{"path": one.path, "caption": one.caption, "cosine": one.cosine} for one in run.nearest],
+            "nearest": [
+                {"path": neighbor.path, "caption": neighbor.caption, "cosine": neighbor.cosine}
+                for neighbor in run.nearest
+            ],
             "nearest_of": run.nearest_of,
         }
         for run in chart.runs
@@ -243,7 +248,7 @@ def as_text(chart: DecodedChart) -> str:
             f"  {run.name} (step {run.step:,}) of {run.of_name} at step {run.of_step:,}: deviation over "
             f"{len(chart.noises)} noises {run.not_kept:.1f} % of a pixel's range"
         )
-        near = "; ".join(f"{one.caption} ({one.cosine:.3f})" for one in run.nearest)
+        near = "; ".join(f"{neighbor.caption} ({neighbor.cosine:.3f})" for neighbor in run.nearest)
         lines.append(f"    nearest of {run.nearest_of:,} training pictures: {near}")
     how = "" if any(run.measured for run in chart.runs) else " Measure it: trainer decode DECODER --measure --limits"
     return "\n".join([*lines, f"  {chart.limits}{how}"])

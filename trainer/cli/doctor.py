@@ -83,9 +83,9 @@ def _licenses(args: argparse.Namespace) -> int:
     """Print the installed libraries; the workspace is not looked at."""
     from trainer.distribution.installed import installed_packages
 
-    found = installed_packages()
-    text = "\n".join(f"{one.name} {one.version}: {one.license}" for one in found)
-    say_json(json.dumps([dataclasses.asdict(one) for one in found])) if args.json else say(text)
+    packages = installed_packages()
+    text = "\n".join(f"{package.name} {package.version}: {package.license}" for package in packages)
+    say_json(json.dumps([dataclasses.asdict(package) for package in packages])) if args.json else say(text)
     return 0
 
 
@@ -110,19 +110,19 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         findings += _files(args.workspace)
     if removed is not None:
-        words = f"{len(removed.names):,} files of layouts, {removed.size / 2**20:,.1f} MiB"
-        findings.append(Finding("Workspace", "removed", words))
+        text = f"{len(removed.names):,} files of layouts, {removed.size / 2**20:,.1f} MiB"
+        findings.append(Finding("Workspace", "removed", text))
     if restored is not None:
         backup, aside = restored
-        kept = f"; the database that was there is kept as {aside}" if aside else ""
-        findings.append(Finding("Workspace", "restored", f"the backup of {backup.day}{kept}"))
+        backup_note = f"; the database that was there is kept as {aside}" if aside else ""
+        findings.append(Finding("Workspace", "restored", f"the backup of {backup.day}{backup_note}"))
     if adopted is not None:
         held = f"{adopted} runs wait in its queue, which is held" if adopted else ""
         go = "See them with trainer queue; trainer queue go lets them start." if adopted else ""
         findings.append(Finding("Workspace", "adopted", held or "it is yours", "note" if adopted else "ok", go))
     if rebuilt is not None:
         findings.append(Finding("Workspace", "rebuilt", f"{rebuilt} runs put into the database from their folders"))
-        findings += [Finding("Workspace", "run folder", words, "note") for words in lines]
+        findings += [Finding("Workspace", "run folder", text, "note") for text in lines]
     if args.json:
         say_json(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
@@ -237,8 +237,8 @@ def _database(workspace: Workspace) -> Iterator[Finding]:
     yield Finding(group, "schema", workspace.schema_version())
     unused = layout_files.orphans(workspace.folder)
     if unused.names:
-        words = f"{len(unused.names):,} files of runs that are gone, {unused.size / 2**20:,.1f} MiB"
-        yield Finding(group, "layouts", words, "note", "Remove them: trainer doctor --clean.")
+        text = f"{len(unused.names):,} files of runs that are gone, {unused.size / 2**20:,.1f} MiB"
+        yield Finding(group, "layouts", text, "note", "Remove them: trainer doctor --clean.")
     for row in workspace.reconcile():
         yield Finding(
             group, f"run {row.id}", f"{row.name} was interrupted", "note", f"Continue: trainer resume {row.id}."
@@ -259,12 +259,12 @@ def _files(workspace: Workspace) -> Iterator[Finding]:
     """Yield the result of reading every file with a manifest completely."""
     from trainer.store import manifests
 
-    group, whole, damaged = "Files", 0, 0
+    group, sound, damaged = "Files", 0, 0
     for manifest in sorted(workspace.runs_folder.glob(f"*/*/*/{manifests.NAME}")):
         folder = manifest.parent
         try:
             manifests.verified(folder)
-            whole += 1
+            sound += 1
         except (OSError, ValueError, KeyError) as error:
             damaged += 1
             hint = "Training returns to the checkpoint before it automatically."
@@ -272,7 +272,7 @@ def _files(workspace: Workspace) -> Iterator[Finding]:
                 hint = "Embed the run's step again: trainer embed."
             yield Finding(group, folder.name, f"damaged: {error} ({folder})", "broken", hint)
     state = "broken" if damaged else "ok"
-    yield Finding(group, "manifests", f"{whole:,} folders are whole, {damaged:,} are damaged", state)
+    yield Finding(group, "manifests", f"{sound:,} folders are whole, {damaged:,} are damaged", state)
 
 
 def _existing(folder: Path) -> Path:

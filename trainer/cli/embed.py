@@ -94,9 +94,9 @@ def _embed_set(args: argparse.Namespace) -> int:
         return 1 if summary["left_out"] else 0
     for name, why in summary["unreadable"].items():
         say(f"{name}: {why}", error=True)
-    kept = f", {summary['kept']:,} of them kept" if summary["kept"] else ""
+    note = f", {summary['kept']:,} of them kept" if summary["kept"] else ""
     say(
-        f"{summary['n']:,} pairs of {summary['dataset']} at step {step:,} in {summary['shards']:,} shards{kept}: "
+        f"{summary['n']:,} pairs of {summary['dataset']} at step {step:,} in {summary['shards']:,} shards{note}: "
         f"{args.out}"
     )
     say(f"Open them: trainer open vectors --image {shell.join([str(args.out)])}")
@@ -109,10 +109,10 @@ def _paths(args: argparse.Namespace) -> list[str]:
 
     if args.folder is None:
         return list(args.images or ())
-    found = [str(path) for path in images_below(args.folder)]
-    if not found:
+    paths = [str(path) for path in images_below(args.folder)]
+    if not paths:
         raise EmbedError(f"There are no images in {args.folder}. Choose a folder with {', '.join(sorted(SUFFIXES))}.")
-    return found
+    return paths
 
 
 def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list[str]:

@@ -110,7 +110,7 @@ def _run_tasks(args: argparse.Namespace) -> int:
     from trainer.inference.model_cache import OpenModels
     from trainer.render_mpl.files import json_text
 
-    wanted = EvaluationRequest(
+    request = EvaluationRequest(
         data=args.data,
         snapshot=args.snapshot,
         split=args.split,
@@ -123,31 +123,31 @@ def _run_tasks(args: argparse.Namespace) -> int:
         features=args.features,
     )
 
-    def print_one(one: Evaluated) -> None:
+    def print_one(evaluated: Evaluated) -> None:
         if args.json_lines:
-            for entry in clip_benchmark(one):
+            for entry in clip_benchmark(evaluated):
                 say_json(json_text(entry), flush=True)
         elif not args.json:
-            say(_task_text(one), flush=True)
+            say(_task_text(evaluated), flush=True)
 
     report, models = ProgressLine(), OpenModels(args.workspace)
     if args.on:
-        done, left_out = _evaluate_there(args, models, wanted, report, print_one)
+        done, left_out = _evaluate_there(args, models, request, report, print_one)
     else:
-        done, left_out = evaluate_runs(models, args.runs, wanted, report, measured=print_one)
+        done, left_out = evaluate_runs(models, args.runs, request, report, measured=print_one)
     if args.json and not args.json_lines:
-        say_json(json_text([entry for one in done for entry in clip_benchmark(one)], indent=1))
+        say_json(json_text([entry for evaluated in done for entry in clip_benchmark(evaluated)], indent=1))
     for what, why in left_out.items():
         say(f"{what.replace('_', ' ')}: not measured. {why}", error=args.json or args.json_lines)
     # Of "all" it is asked only what is possible; what was named and left out is a failure in part.
-    asked = bool(left_out) and "all" not in args.task and bool(args.task)
-    return NOTHING_MEASURED if not done else PARTLY_MEASURED if asked else 0
+    is_partial = bool(left_out) and "all" not in args.task and bool(args.task)
+    return NOTHING_MEASURED if not done else PARTLY_MEASURED if is_partial else 0
 
 
 def _evaluate_there(
     args: argparse.Namespace,
     models: OpenModels,
-    wanted: EvaluationRequest,
+    request: EvaluationRequest,
     report: ProgressLine,
     measured: Callable[[Evaluated], None],
 ) -> tuple[list[Evaluated], dict[str, str]]:
@@ -163,23 +163,24 @@ def _evaluate_there(
     from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data
     from trainer.store import derived
 
-    images = {"fine_tune", "robustness"} & set(wanted.tasks) if "all" not in args.task else set()
-    if images or wanted.features or wanted.snapshot or wanted.shift or len(args.runs) > 1:
+    images = {"fine_tune", "robustness"} & set(request.tasks) if "all" not in args.task else set()
+    if images or request.features or request.snapshot or request.shift or len(args.runs) > 1:
         raise PlaceError(
             "At a place one run is embedded; zero_shot, retrieval, knn, linear_probe and few_shot are computed of its "
             "embeddings. Leave out other tasks, --features, --snapshot and --shift, or evaluate here."
         )
     row = args.workspace.runs.get(args.runs[0])
     step, digest = checkpoint_of(args.workspace, row, args.step)
-    wanted = dataclasses.replace(wanted, data=wanted.data and named_data(wanted.data))
+    request = dataclasses.replace(request, data=request.data and named_data(request.data))
     job = EmbedJob(
-        model=digest, step=step, name=row.name, data=wanted.data, split=wanted.split, evaluate=True, suite=wanted.suite,
-        learn=bool({*PROBES} & {*(wanted.tasks or CHEAP)}), most=wanted.most, most_train=wanted.most_train,
+        model=digest, step=step, name=row.name, data=request.data, split=request.split, evaluate=True,
+        suite=request.suite, learn=bool({*PROBES} & {*(request.tasks or CHEAP)}), most=request.most,
+        most_train=request.most_train,
     )  # fmt: skip
     folder = derived.place(args.workspace.folder, args.workspace.folder / "cache" / job.folder)
     embed_at(args.workspace, row, args.on, job, folder, report, args.workers)
-    there = dataclasses.replace(wanted, shards=folder, step=step)
-    return evaluate_runs(models, [row.id], there, report, measured=measured)
+    request_here = dataclasses.replace(request, shards=folder, step=step)
+    return evaluate_runs(models, [row.id], request_here, report, measured=measured)
 
 
 def _task_text(done: Evaluated) -> str:
@@ -189,21 +190,21 @@ def _task_text(done: Evaluated) -> str:
     record = done.record
     drawn = f" of {record.whole:,}" if record.n < record.whole else ""
     head = f"{done.name}, step {done.step:,}: {record.task.replace('_', ' ')} on {done.dataset}, split {done.split}"
-    asked = question_text(record.question).replace(f"n = {record.n:,}", f"n = {record.n:,}{drawn}", 1)
-    lines = [f"{head}, {asked}", *(f"  {words}" for words in record_notes(record))]
+    question = question_text(record.question).replace(f"n = {record.n:,}", f"n = {record.n:,}{drawn}", 1)
+    lines = [f"{head}, {question}", *(f"  {note}" for note in record_notes(record))]
     for name, value in record.metrics.items():
-        known = metric(f"val/{name}")
+        info = metric(f"val/{name}")
         n = record.question.asked(name) if record.question else record.n
-        lines.append(f"  {known.on(done.split, n):<48}{known.text(value):>12}")
+        lines.append(f"  {info.on(done.split, n):<48}{info.text(value):>12}")
     return "\n".join([*lines, ""])
 
 
 def record_notes(record: TaskRecord) -> list[str]:
     """Return measurement details that a task's name does not tell: its classes, labels, and probe training data."""
     details = record.details
-    words = []
+    notes = []
     if seen := details.get("trained_on"):
-        words.append(
+        notes.append(
             f"trained on: {seen:,} of these {record.n:,} pairs (copies counted), which say little about new pairs"
         )
     if details.get("suite") and record.task == "zero_shot":
@@ -211,23 +212,23 @@ def record_notes(record: TaskRecord) -> list[str]:
         prompts = f"{len(templates)} templates" if len(templates) > 1 else f'"{"".join(templates)}"'
         by = "words of the names" if details.get("by") == "words" else prompts
         by += ", by likelihood" if details.get("by") == "captions" else ""
-        words.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
+        notes.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
         if silent := details.get("classes_without_a_word"):
-            words.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")
+            notes.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")
     if details.get("of") == "features":
-        words.append("on features before the projection")
-    for one in details.get("shares", ()):
-        words.append(f"{100 * one['share']:g} % of the labels: {one['labels']:,} images, {one['epochs']} epochs")
-    return [*words, *details.get("left_out", {}).values()] if record.task == "fine_tune" else words
+        notes.append("on features before the projection")
+    for share in details.get("shares", ()):
+        notes.append(f"{100 * share['share']:g} % of the labels: {share['labels']:,} images, {share['epochs']} epochs")
+    return [*notes, *details.get("left_out", {}).values()] if record.task == "fine_tune" else notes
 
 
-def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:
+def evaluate(workspace: Workspace, row: RunRow, model: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return one entry per held-out split in CLIP_benchmark format: dataset, model, task, n, metrics.
 
     Args:
         workspace: Where the run and the decoded images are.
         row: The run.
-        kept: Its model.
+        model: Its model.
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
     from trainer import config
@@ -241,25 +242,25 @@ def evaluate(workspace: Workspace, row: RunRow, kept: KeptModel, folder: Path | 
         # The same folder twice: nothing of it is trained on, so all of it may be held out.
         choice = config.Folder(path=str(folder), heldout_path=str(folder))
         _refuse_trained(workspace, run, choice, row.name)
-    opened = kept.opened
+    opened = model.opened
     splits = _loaded(workspace, choice, opened)
     # Neighbors are sought among what the run was trained on.
-    own = splits if choice is run.data else _loaded(workspace, run.data, opened)
-    reference = ReferencePairs(own.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
+    run_splits = splits if choice is run.data else _loaded(workspace, run.data, opened)
+    reference = ReferencePairs(run_splits.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
-    asked = suite_of_facts(row.facts.get(ZERO_SHOT)) if choice is run.data else None
+    stored_suite = suite_of_facts(row.facts.get(ZERO_SHOT)) if choice is run.data else None
     task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbors"
     results = []
     for split, pairs in splits.heldout.items():
         heldout = HeldOut(
             pairs,
             prefix=split,
-            suite=asked or splits.suite,
+            suite=stored_suite or splits.suite,
             tokenizer=opened.tokenizer,
             context_length=opened.context_length,
         )
         embedded = heldout.embed(opened.model, opened.device)
-        metrics = measure(heldout, embedded, kept.method, batch_size=run.optimizer.batch_size)
+        metrics = measure(heldout, embedded, model.method, batch_size=run.optimizer.batch_size)
         metrics |= reference.numbers(heldout, embedded, stored)
         facts = {"dataset": pairs.name, "split": split, "model": row.name, "pretrained": f"step {opened.step}"}
         classed = heldout.suite if (heldout.labels >= 0).any() else None
@@ -279,10 +280,10 @@ def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
 
     trained = learned_pairs(run.data, workspace.folder, report) if run.optimizer.epochs else LearnedPairs()
-    found = listing(choice, workspace.folder, report).splits["train"] if trained else ()
-    if seen := sum(trained.seen(found)):
+    sources = listing(choice, workspace.folder, report).splits["train"] if trained else ()
+    if seen := sum(trained.seen(sources)):
         raise DataError(
-            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(found):,}, copies among them. "
+            f"{choice.path} holds {seen:,} pairs that {name} was trained on, of {len(sources):,}, copies among them. "
             "Choose other images, or leave --data-folder out: then the run's own held-out pairs are measured."
         )
 
@@ -312,9 +313,9 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
         if result["trained_on"]:
             lines.append(f"  {result['trained_on']:,} of these pairs show pictures that the run was trained on")
         for name, value in result["metrics"].items():
-            known = metric(f"val/{name}")
+            info = metric(f"val/{name}")
             asking = "pictures" if name.startswith("image_to_text") else "texts"
-            lines.append(f"  {known.on(result['split'], result.get(asking, result['n'])):<48}{known.text(value):>12}")
+            lines.append(f"  {info.on(result['split'], result.get(asking, result['n'])):<48}{info.text(value):>12}")
     return "\n".join(lines)
 
 

@@ -174,7 +174,7 @@ def train(args: argparse.Namespace, queued: list[int]) -> int:
 
     say(f"{len(queued)} runs queued.", error=True)
     if not (args.queue or queue.is_kept_going(args.workspace)):
-        queue.keep_going(args.workspace, say=lambda words: say(words, error=True))
+        queue.keep_going(args.workspace, say=lambda text: say(text, error=True))
         return _verdict(args)
     return _show(args)
 
@@ -253,15 +253,15 @@ def _search(args: argparse.Namespace) -> int:
 
     search = read(Path(args.what))
     args.workspace.check_mine()
-    trials = run_search(args.workspace, search, say=lambda words: say(words, error=True))
+    trials = run_search(args.workspace, search, say=lambda text: say(text, error=True))
     best = best_of(trials, search)
     if args.json:
-        found = [{"run": one.run.id, "state": one.state, "value": one.value, **one.values} for one in trials]
-        say_json(json_text({"best": best and best.run.id, "trials": found}))
+        listed = [{"run": trial.run.id, "state": trial.state, "value": trial.value, **trial.values} for trial in trials]
+        say_json(json_text({"best": best and best.run.id, "trials": listed}))
         return 0
-    for one in trials:
-        values = "  ".join(f"{field}={value}" for field, value in one.values.items())
-        say(f"#{one.run.id:<5} {one.state:<9} {one.value:<9.4g} {values}")
+    for trial in trials:
+        values = "  ".join(f"{field}={value}" for field, value in trial.values.items())
+        say(f"#{trial.run.id:<5} {trial.state:<9} {trial.value:<9.4g} {values}")
     say(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
     say(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
     return 0

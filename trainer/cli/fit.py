@@ -27,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
     source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
     parser.add_argument("--name", help="name of the new run (default: after the data of --data, else the preset's)")
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument(
+    data = parser.add_mutually_exclusive_group()
+    data.add_argument(
         "--data",
         metavar="PATH",
         help="train on a folder, table or tar (layout detected); without --preset or --config, settings fit the data",
     )
-    place.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
-    place.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
+    data.add_argument("--folder", metavar="DIR", help="train on a folder of images with .txt captions next to them")
+    data.add_argument("--table", metavar="FILE", help="train on a table of images and captions")
     parser.add_argument("--of", metavar="RUN", help="with a decoder preset: the run whose embeddings are decoded")
     parser.add_argument("--of-step", type=int, metavar="N", help="at this checkpoint of it (default: its newest)")
     parser.add_argument(
@@ -49,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare 20 updates of N processes with those of one; create no run",
     )
     parser.add_argument("--on", metavar="PLACE", help="train at a place (trainer places), and mirror the run here")
-    there = parser.add_mutually_exclusive_group()
-    there.add_argument("--data-there", metavar="PATH", help="with --on: where the data lie there (default: as here)")
-    there.add_argument(
+    remote = parser.add_mutually_exclusive_group()
+    remote.add_argument("--data-there", metavar="PATH", help="with --on: where the data lie there (default: as here)")
+    remote.add_argument(
         "--upload", action="store_true", help="with --on: send the data; what is there is not sent again"
     )
-    there.add_argument(
+    remote.add_argument(
         "--upload-prepared",
         action="store_true",
         help="with --on: prepare the pictures here and send those, small and as they are trained on; continues, too",
@@ -138,11 +138,11 @@ def _prepared(workspace: Workspace, run: int) -> str:
     from trainer.cli.data import print_progress
     from trainer.data.prepared_tars import write_prepared_tars
 
-    wanted = workspace.runs.config_of(run)
-    if not isinstance(wanted.model, config.TinyTowers):
+    run_config = workspace.runs.config_of(run)
+    if not isinstance(run_config.model, config.TinyTowers):
         raise config.ConfigError("Pictures are prepared here for towers of our own alone. Send the data: --upload.")
-    size, progress = wanted.model.image_size, print_progress()
-    tars = write_prepared_tars(wanted.data, image_size=size, workspace=workspace.folder, progress=progress)
+    size, progress = run_config.model.image_size, print_progress()
+    tars = write_prepared_tars(run_config.data, image_size=size, workspace=workspace.folder, progress=progress)
     return str(Path(tars.path).absolute())
 
 
@@ -160,7 +160,7 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
     if binding_of(workspace.runs.get(run).folder) is not None:
         from trainer.places.follow import train_there
 
-        return train_there(workspace, run, say=lambda words: say(words, error=True))
+        return train_there(workspace, run, say=lambda text: say(text, error=True))
     count = workspace.runs.ranks_of(run)
     if count > 1 and not ranks.is_rank():  # this process then needs no torch
         return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None)
@@ -174,8 +174,8 @@ def _measure(args: argparse.Namespace) -> int:
     from trainer.cli.data import print_progress
     from trainer.training.cost import measure_cost
 
-    wanted = _wanted(args)
-    cost = measure_cost(wanted, args.workspace.folder, print_progress())
+    run_config = _wanted(args)
+    cost = measure_cost(run_config, args.workspace.folder, print_progress())
     gpu = f" and {cost.gpu_mib:,.0f} MiB of the GPU" if cost.gpu_mib is not None else ""
     text = (
         f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "
@@ -188,9 +188,9 @@ def _measure(args: argparse.Namespace) -> int:
 def _check_ranks(args: argparse.Namespace) -> int:
     from trainer.scheduling.ranks import check_equal
 
-    found = check_equal(args.workspace.folder, _wanted(args), args.check_ranks)
-    say_json(json.dumps(found)) if args.json else say(found["words"])
-    return 0 if found["equal"] else 1
+    check = check_equal(args.workspace.folder, _wanted(args), args.check_ranks)
+    say_json(json.dumps(check)) if args.json else say(check["words"])
+    return 0 if check["equal"] else 1
 
 
 def _wanted(args: argparse.Namespace) -> config.Run:

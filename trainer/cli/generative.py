@@ -38,6 +38,6 @@ def run(args: argparse.Namespace) -> int:
     names = {field.name for field in dataclasses.fields(generative.GenerativeRequest)}
     request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
-    found = generative.compare_generative(OpenModels(args.workspace), targets, request, report)
-    say_json(json_text(dataclasses.asdict(found), indent=1)) if args.json else say(generative.as_text(found))
+    comparison = generative.compare_generative(OpenModels(args.workspace), targets, request, report)
+    say_json(json_text(dataclasses.asdict(comparison), indent=1)) if args.json else say(generative.as_text(comparison))
     return 0

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the build, a folder of wheels, and the question what would be done."""
     from trainer.distribution.training_install import BACKENDS
 
-    choices = "; ".join(f"{name}: {words}" for name, words in BACKENDS.items())
+    choices = "; ".join(f"{name}: {text}" for name, text in BACKENDS.items())
     parser.add_argument("--backend", choices=tuple(BACKENDS), default="auto", help=choices)
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="take everything from this folder, offline")
     parser.add_argument("--plan", action="store_true", help="only print what would be installed, where, and its size")
@@ -32,22 +32,22 @@ def run(args: argparse.Namespace) -> int:
     from trainer.distribution import training_install, training_part
 
     if args.plan:
-        wanted = training_install.plan(args.backend)
-        say_json(json.dumps(dataclasses.asdict(wanted))) if args.json else say(_words(wanted))
+        plan = training_install.plan(args.backend)
+        say_json(json.dumps(dataclasses.asdict(plan))) if args.json else say(_words(plan))
         return 0
     if training_part.is_there():
         say_json(json.dumps({"installed": True})) if args.json else say("Torch is installed; nothing was changed.")
         return 0
-    wanted = training_install.install(_report, backend=args.backend, wheels=args.wheels)
-    answer = {"installed": True, "folder": wanted.folder, "backend": wanted.backend}
-    say_json(json.dumps(answer)) if args.json else say(f"Torch is installed in {wanted.folder}. See it: trainer doctor")
+    plan = training_install.install(_report, backend=args.backend, wheels=args.wheels)
+    answer = {"installed": True, "folder": plan.folder, "backend": plan.backend}
+    say_json(json.dumps(answer)) if args.json else say(f"Torch is installed in {plan.folder}. See it: trainer doctor")
     return 0
 
 
-def _words(wanted: training_install.Plan) -> str:
+def _words(plan: training_install.Plan) -> str:
     return (
-        f"{wanted.why} About {wanted.download_gb:.1f} GB are downloaded, and {wanted.disk_gb:.1f} GB of disk are used "
-        f"in {wanted.folder}, where {wanted.free_gb:.1f} GB are free.\nPackages: {', '.join(wanted.packages)}"
+        f"{plan.why} About {plan.download_gb:.1f} GB are downloaded, and {plan.disk_gb:.1f} GB of disk are used "
+        f"in {plan.folder}, where {plan.free_gb:.1f} GB are free.\nPackages: {', '.join(plan.packages)}"
     )
 
 

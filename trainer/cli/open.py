@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
         with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
             fit(workspace, number)
         row = workspace.runs.get(number)
-        shown = [f"{one.dataset} {one.split}" for one in workspace.results.snapshots(number)]
-        answer = {"id": number, "name": row.name, "status": row.status, "snapshots": shown}
-        text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(shown) or 'nothing'}."
+        snapshots = [f"{snapshot.dataset} {snapshot.split}" for snapshot in workspace.results.snapshots(number)]
+        answer = {"id": number, "name": row.name, "status": row.status, "snapshots": snapshots}
+        text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(snapshots) or 'nothing'}."
         if row.status == "stopped":
             text += f" `trainer resume {number}` opens it."
             code = INTERRUPTED
@@ -104,10 +104,11 @@ def _list(args: argparse.Namespace) -> int:
     from trainer.distribution.published_models import PUBLISHED
 
     rows = [
-        dataclasses.asdict(one) | {"model": one.specification, "megabytes": one.megabytes, "address": one.address}
-        for one in PUBLISHED
+        dataclasses.asdict(model)
+        | {"model": model.specification, "megabytes": model.megabytes, "address": model.address}
+        for model in PUBLISHED
     ]
-    lines = [f"trainer open {one.specification}\n    {one.words}; {one.source}" for one in PUBLISHED]
+    lines = [f"trainer open {model.specification}\n    {model.words}; {model.source}" for model in PUBLISHED]
     say_json(json.dumps(rows, indent=1)) if args.json else say("\n".join(lines))
     return 0
 
@@ -147,10 +148,10 @@ def _vectors(args: argparse.Namespace) -> config.Run:
     image, text, columns = args.image or "", args.text or "", {"image": args.image_column, "text": args.text_column}
     if bool(image) != bool(text) and not any(columns.values()):
         # One file or folder may hold both sides.
-        found = find(Path(image or text).expanduser())
-        if found.image is not None and found.text is not None:
+        vectors = find(Path(image or text).expanduser())
+        if vectors.image is not None and vectors.text is not None:
             image = text = image or text
-            columns = {"image": found.image.name, "text": found.text.name}
+            columns = {"image": vectors.image.name, "text": vectors.text.name}
     data = config.Vectors(
         image_vectors=image,
         text_vectors=text,
@@ -173,9 +174,9 @@ def _refuse_vector_options(args: argparse.Namespace) -> None:
     """
     from trainer.config import ConfigError
 
-    given = [name for name in ("image", "text", "items", "pictures", "rows", "called") if getattr(args, name)]
-    if given:
-        raise ConfigError(f"--{given[0]} belongs to vectors: trainer open vectors --image PATH ...")
+    options = [name for name in ("image", "text", "items", "pictures", "rows", "called") if getattr(args, name)]
+    if options:
+        raise ConfigError(f"--{options[0]} belongs to vectors: trainer open vectors --image PATH ...")
 
 
 def _configured(args: argparse.Namespace) -> config.Run:

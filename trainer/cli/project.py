@@ -93,20 +93,20 @@ def run(args: argparse.Namespace) -> int:
     snapshot, placement = chosen(args.run), placement_of(args)
     onto = chosen(args.onto).folder if args.onto else None
     fields = {name: getattr(placement, name) for name in placement.__dataclass_fields__}
-    found = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
-    file = found.file
+    layout = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
+    file = layout.file
     if args.out is not None:
         file = args.out if args.out.suffix == ".npy" else args.out.with_name(f"{args.out.name}.npy")
-        _copy(found.file, file.absolute())
-    answer = {**asdict(found), "file": str(file), "step": snapshot.step}
+        _copy(layout.file, file.absolute())
+    answer = {**asdict(layout), "file": str(file), "step": snapshot.step}
     if args.place is not None:
         from trainer.projection import place_new, read_vectors
 
-        answer["placed"] = place_new(snapshot.folder, found, read_vectors(args.place)).tolist()
+        answer["placed"] = place_new(snapshot.folder, layout, read_vectors(args.place)).tolist()
     if args.json:
         say_json(json.dumps(answer))
         return 0
-    say(f"{file}\n{found.images:,} images, then {found.texts:,} texts; {found.note} ({found.seconds:.1f} s)")
+    say(f"{file}\n{layout.images:,} images, then {layout.texts:,} texts; {layout.note} ({layout.seconds:.1f} s)")
     for x, y in answer.get("placed", []):
         say(f"{x:.4f}\t{y:.4f}")
     return 0

@@ -65,10 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--after", metavar="RUN", help="wait until this run has ended, however it ends")
     parser.add_argument("--priority", type=int, metavar="N", help="higher ones start first (default: 0)")
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--to", type=int, metavar="PLACE", help="move: 1 is the next")
-    place.add_argument("--up", action="store_true", help="move: one place up")
-    place.add_argument("--down", action="store_true", help="move: one place down")
+    position = parser.add_mutually_exclusive_group()
+    position.add_argument("--to", type=int, metavar="PLACE", help="move: 1 is the next")
+    position.add_argument("--up", action="store_true", help="move: one place up")
+    position.add_argument("--down", action="store_true", help="move: one place down")
     parser.add_argument("--gpus", nargs="*", metavar="N", help="slots: GPUs to use; `all` for all")
     parser.add_argument("--per-gpu", type=int, metavar="N", help="slots: runs on each GPU")
     parser.add_argument("--cpu", type=int, metavar="N", help="slots: runs on the processor")
@@ -127,10 +127,10 @@ def _grid(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return field -> unique values of all `--grid`: `beta=4` and then `beta=8` equal `beta=4,8`."""
     from trainer.config import grid
 
-    found: dict[str, tuple[str, ...]] = {}
+    values_of: dict[str, tuple[str, ...]] = {}
     for field, values in (grid.parse(text) for text in texts):
-        found[field] = tuple(dict.fromkeys((*found.get(field, ()), *values)))
-    return found
+        values_of[field] = tuple(dict.fromkeys((*values_of.get(field, ()), *values)))
+    return values_of
 
 
 def _template(args: argparse.Namespace) -> tuple[config.Run, str]:
@@ -198,14 +198,14 @@ def _remove(args: argparse.Namespace) -> dict[str, Any]:
 def _slots(args: argparse.Namespace) -> dict[str, Any]:
     from trainer.scheduling import queue
 
-    wanted: dict[str, Any] = {"per_gpu": args.per_gpu, "cpu": args.cpu}
-    wanted = {name: value for name, value in wanted.items() if value is not None}
+    slots: dict[str, Any] = {"per_gpu": args.per_gpu, "cpu": args.cpu}
+    slots = {name: value for name, value in slots.items() if value is not None}
     if args.gpus is not None:
         try:
-            wanted["gpus"] = None if args.gpus == ["all"] else [int(number) for number in args.gpus]
+            slots["gpus"] = None if args.gpus == ["all"] else [int(number) for number in args.gpus]
         except ValueError:
             raise queue.QueueError("--gpus takes numbers, or `all`.") from None
-    queue.choose_slots(args.workspace, **wanted)
+    queue.choose_slots(args.workspace, **slots)
     return {}
 
 
@@ -217,7 +217,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
         if queue.is_kept_going(args.workspace):
             raise queue.QueueError("The queue of this workspace is being run already.")
         return {"pid": queue.keep_going_detached(args.workspace)}
-    queue.keep_going(args.workspace, say=lambda words: say(words, error=True))
+    queue.keep_going(args.workspace, say=lambda text: say(text, error=True))
     return {}
 
 
@@ -240,14 +240,14 @@ def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any
         }
         say_json(json.dumps(document | extra, indent=1))
         return
-    for place, row in enumerate(waiting, start=1):
+    for position, row in enumerate(waiting, start=1):
         after = f", after run {row.after}" if row.after is not None else ""
         prefers = f", priority {row.priority}" if row.priority else ""
         span = expected[row.id]
-        say(f"{place:>3}  {row.id:>4}  {row.name}  (starts in {_span(span.start_s)}{prefers}{after})")
+        say(f"{position:>3}  {row.id:>4}  {row.name}  (starts in {_span(span.start_s)}{prefers}{after})")
     held = " It is held: trainer queue go." if room.held else ""
-    places = ", ".join(f"{count} on {name}" for name, count in room.names().items())
-    say(f"{len(waiting)} waiting; at once: {places}; all done in {_span(total)}.{held}")
+    counts = ", ".join(f"{count} on {name}" for name, count in room.names().items())
+    say(f"{len(waiting)} waiting; at once: {counts}; all done in {_span(total)}.{held}")
     if "experiment" in extra:
         say(f"The grid is an experiment: trainer experiment show {shell.quote(extra['experiment'])}")
     if "pid" in extra:
@@ -257,12 +257,12 @@ def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any
 
 
 def _plain(row: RunRow, span: Expected) -> dict[str, Any]:
-    kept = {name: getattr(row, name) for name in ("id", "name", "objective", "device", "priority", "after")}
-    return kept | {"starts_s": span.start_s, "ends_s": span.end_s}
+    facts = {name: getattr(row, name) for name in ("id", "name", "objective", "device", "priority", "after")}
+    return facts | {"starts_s": span.start_s, "ends_s": span.end_s}
 
 
 def _span(seconds: float | None) -> str:
     if seconds is None:
         return "an unknown time"
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = round(seconds)
+    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"

@@ -60,19 +60,19 @@ def _fit(workspace: Workspace, question: dict[str, Any]) -> int:
 
     storage = Storage(str(question["storage"])) if "storage" in question else None
     if storage is None:
-        wanted = config.read(Path(str(question["config"])))
+        run_config = config.read(Path(str(question["config"])))
     else:
-        wanted = config.from_toml(storage.read(WANTED, MOST_DOCUMENT).decode())
-    if wanted.ranks > 1 and "rank" not in question:
+        run_config = config.from_toml(storage.read(WANTED, MOST_DOCUMENT).decode())
+    if run_config.ranks > 1 and "rank" not in question:
         from trainer.training.ray_ranks import train as train_by_ray
 
-        train_by_ray(workspace.folder.resolve(), question, wanted.ranks)
+        train_by_ray(workspace.folder.resolve(), question, run_config.ranks)
         return 0
     if workspace.look_only:
         workspace.adopt()  # another node of the cluster made it, for the same user
     if storage is not None:
         restore(storage, workspace)
-    run = next((row.id for row in workspace.runs.all()), None) or workspace.runs.create(wanted)
+    run = next((row.id for row in workspace.runs.all()), None) or workspace.runs.create(run_config)
     job = str(question["job"])
     with StatePublisher(workspace, run, job) if storage is None else StoredPublisher(workspace, run, job, storage):
         train(workspace, run)

@@ -48,34 +48,34 @@ def run(args: argparse.Namespace) -> int:
     args.workspace.check_mine()
     row = args.workspace.runs.get(args.run)
     compare = COMPARED if args.compare is None else tuple(args.compare)
-    found = replay(args.workspace, row.id, args.step, compare=compare, progress=report)
+    replayed = replay(args.workspace, row.id, args.step, compare=compare, progress=report)
     report(1.0, "")
-    write_replay(row.folder, record_of(found))
-    say_json(json_text(document(found), indent=1)) if args.json else say(as_text(found))
+    write_replay(row.folder, record_of(replayed))
+    say_json(json_text(document(replayed), indent=1)) if args.json else say(as_text(replayed))
     return 0
 
 
-def document(one: ReplayedStep) -> dict[str, Any]:
+def document(replayed: ReplayedStep) -> dict[str, Any]:
     """Return the output of `--json`: facts, a dictionary per pair, matrices, objectives, suspected false negatives."""
     import numpy as np
 
-    (x, y), (x_after, y_after) = one.before, one.after
-    own = one.pulls[0]
-    facts = {name: getattr(one, name) for name in ("run", "name", "step", "began", "verified", "loss", "logged")}
-    facts |= {"gradient_norm": one.gradient_norm, "learning_rate": one.learning_rate, "n": len(one.rows)}
-    lengths = [np.linalg.norm(rows, axis=1) for rows in (own.image, own.text)]
+    (x, y), (x_after, y_after) = replayed.before, replayed.after
+    pull_of_run = replayed.pulls[0]
+    facts = {name: getattr(replayed, name) for name in ("run", "name", "step", "began", "verified", "loss", "logged")}
+    facts |= {"gradient_norm": replayed.gradient_norm, "learning_rate": replayed.learning_rate, "n": len(replayed.rows)}
+    lengths = [np.linalg.norm(rows, axis=1) for rows in (pull_of_run.image, pull_of_run.text)]
     pairs = [
         {
-            "row": int(one.rows[k]),
-            "caption": one.captions[k],
-            "path": one.paths[k],
-            "loss": float(own.losses[k]),
+            "row": int(replayed.rows[k]),
+            "caption": replayed.captions[k],
+            "path": replayed.paths[k],
+            "loss": float(pull_of_run.losses[k]),
             "gradient_image": float(lengths[0][k]),
             "gradient_text": float(lengths[1][k]),
             "cosine_before": float(x[k] @ y[k]),
             "cosine_after": float(x_after[k] @ y_after[k]),
         }
-        for k in range(len(one.rows))
+        for k in range(len(replayed.rows))
     ]
     objectives = [
         {
@@ -86,7 +86,7 @@ def document(one: ReplayedStep) -> dict[str, Any]:
             "gradient_image": np.linalg.norm(pull.image, axis=1).tolist(),
             "gradient_text": np.linalg.norm(pull.text, axis=1).tolist(),
         }
-        for pull in one.pulls
+        for pull in replayed.pulls
     ]
     keys = ("first", "second", "weight", "cosine", "reason")
     return {
@@ -95,31 +95,31 @@ def document(one: ReplayedStep) -> dict[str, Any]:
         "similarity_before": (x @ y.T).tolist(),
         "similarity_after": (x_after @ y_after.T).tolist(),
         "objectives": objectives,
-        "false_negatives": [dict(zip(keys, each, strict=True)) for each in one.likely],
+        "false_negatives": [dict(zip(keys, each, strict=True)) for each in replayed.likely],
     }
 
 
-def as_text(one: ReplayedStep) -> str:
+def as_text(replayed: ReplayedStep) -> str:
     """Format facts, objectives, the pairs with the largest loss and suspected false negatives for a terminal."""
-    own, (x, y), (x_after, y_after) = one.pulls[0], one.before, one.after
-    logged = "not logged" if one.logged is None else f"logged {one.logged:.6g}"
+    pull_of_run, (x, y), (x_after, y_after) = replayed.pulls[0], replayed.before, replayed.after
+    logged = "not logged" if replayed.logged is None else f"logged {replayed.logged:.6g}"
     lines = [
-        f"{spelled(one.name)}, step {one.step:,}: loss {one.loss:.6g} ({logged}), {len(one.rows)} pairs",
-        f"replayed from step {one.began:,}; identical to the checkpoint of step {one.verified:,}, bit by bit",
+        f"{spelled(replayed.name)}, step {replayed.step:,}: loss {replayed.loss:.6g} ({logged}), "
+        f"{len(replayed.rows)} pairs",
+        f"replayed from step {replayed.began:,}; identical to the checkpoint of step {replayed.verified:,}, bit by bit",
         "",
         f"{'objective':<20} {'loss':>9}  cosine of its gradient with the run's own",
-        *(f"{pull.label:<20} {pull.loss:>9.4f}  {pull.agreement:.3f}" for pull in one.pulls),
+        *(f"{pull.label:<20} {pull.loss:>9.4f}  {pull.agreement:.3f}" for pull in replayed.pulls),
         "",
         f"{'loss':>8} {'cosine before':>14} {'after':>8}  caption",
     ]
-    for k in own.losses.argsort()[::-1][:MOST_PRINTED].tolist():
+    for k in pull_of_run.losses.argsort()[::-1][:MOST_PRINTED].tolist():
         cosines = f"{x[k] @ y[k]:>14.4f} {x_after[k] @ y_after[k]:>8.4f}"
-        lines.append(f"{own.losses[k]:>8.4f} {cosines}  {spelled(one.captions[k])}")
+        lines.append(f"{pull_of_run.losses[k]:>8.4f} {cosines}  {spelled(replayed.captions[k])}")
     lines.append("")
-    most = " or more" if len(one.likely) == MOST_LIKELY else ""
-    lines.append(f"{len(one.likely)}{most} suspected false negatives")
-    for first, second, weight, _, reason in one.likely[:MOST_PRINTED]:
-        lines.append(
-            f"{reason}, weight {weight:.4f}: “{spelled(one.captions[first])}” and “{spelled(one.captions[second])}”"
-        )
+    most = " or more" if len(replayed.likely) == MOST_LIKELY else ""
+    lines.append(f"{len(replayed.likely)}{most} suspected false negatives")
+    for first, second, weight, _, reason in replayed.likely[:MOST_PRINTED]:
+        anchor, negative = (spelled(replayed.captions[row]) for row in (first, second))
+        lines.append(f"{reason}, weight {weight:.4f}: “{anchor}” and “{negative}”")
     return "\n".join(lines)

@@ -245,7 +245,7 @@ def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
     from trainer.store import read_snapshot
 
     columns = [color_columns(read_snapshot(choose_snapshot(workspace, row).folder).items) for row in rows]
-    return ["label"] if all("label" in there for there in columns) else []
+    return ["label"] if all("label" in names for names in columns) else []
 
 
 def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
@@ -323,8 +323,8 @@ def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ..
 
     flat = [config.flatten(workspace.runs.config_of(row.id)) for row in rows]
     fields = dict.fromkeys(field for values in flat for field in values)
-    shown = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
-    return [row for row in shown if len(set(row[1:])) > 1]
+    table = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
+    return [row for row in table if len(set(row[1:])) > 1]
 
 
 def _value_text(value: Any) -> str:

@@ -126,19 +126,19 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
     from trainer.store.run_filter import parse
     from trainer.store.run_values import fitting, grouped, read_columns, read_values, unknown_fields
 
-    wanted = parse(args.filter or "")
-    rows = fitting(workspace, wanted, workspace.runs.deleted() if args.deleted else None)
+    run_filter = parse(args.filter or "")
+    rows = fitting(workspace, run_filter, workspace.runs.deleted() if args.deleted else None)
     columns = read_columns(workspace, args.columns, rows)
-    groups = {run.id: one.title for by in read_columns(workspace, args.group_by, rows) for one in grouped(rows, by)
-              for run in one.runs}  # fmt: skip
+    groups = {run.id: entry.title for by in read_columns(workspace, args.group_by, rows) for entry in grouped(rows, by)
+              for run in entry.runs}  # fmt: skip
     rows = [row for title in dict.fromkeys(groups.values()) for row in rows if groups[row.id] == title] or rows
     silent = _silent(workspace, rows)
     titles = dict.fromkeys(groups.values())
     counted = run_groups(workspace, [(t, [r for r in rows if groups[r.id] == t]) for t in titles], paired=False)
-    reasons = {one.run.id: one.reason for group in counted for one in group.members}
+    reasons = {entry.run.id: entry.reason for group in counted for entry in group.members}
     document = [
         _plain(row, silent)
-        | {"columns": {one.name: value for one in columns if (value := one.value(row)) is not None}}
+        | {"columns": {entry.name: value for entry in columns if (value := entry.value(row)) is not None}}
         | ({"group": groups[row.id], "not_counted": reasons[row.id]} if groups else {})
         for row in rows
     ]
@@ -148,7 +148,7 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
 
         text = lost_words(lost) if not rows else f"{text}\n{lost_words(lost)}"
     if not rows and args.filter and workspace.runs.all():
-        strange = unknown_fields(read_values(workspace, wanted.fields, workspace.runs.all()), wanted.fields)
+        strange = unknown_fields(read_values(workspace, run_filter.fields, workspace.runs.all()), run_filter.fields)
         text = "No run fits this filter." + (f" No run has a field or number {', '.join(strange)}." if strange else "")
     return text, document
 
@@ -195,17 +195,17 @@ def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str,
 
     path = expanded(args.run)
     if args.tracker == "bundle" or (args.tracker in (None, "auto") and is_bundle(path)):
-        found = import_bundle(workspace, path)
+        imported = import_bundle(workspace, path)
     else:
         kind = args.tracker if args.tracker != "auto" else None
-        found = import_curves(workspace, path, kind, name=args.name or "")
+        imported = import_curves(workspace, path, kind, name=args.name or "")
     lines = [
-        f"Run {one.id} ({one.name}): {one.curves:,} curve{'s' * (one.curves != 1)}, "
-        f"{one.numbers:,} number{'s' * (one.numbers != 1)}."
-        for one in found
+        f"Run {new.id} ({new.name}): {new.curves:,} curve{'s' * (new.curves != 1)}, "
+        f"{new.numbers:,} number{'s' * (new.numbers != 1)}."
+        for new in imported
     ]
-    lines += dict.fromkeys(sentence for one in found for sentence in one.notes)
-    return "\n".join(lines), [dataclasses.asdict(one) for one in found]
+    lines += dict.fromkeys(sentence for new in imported for sentence in new.notes)
+    return "\n".join(lines), [dataclasses.asdict(new) for new in imported]
 
 
 def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -262,7 +262,7 @@ def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:
     """Return why each live trainer that does not respond is silent, and what to do."""
     from trainer.scheduling.unresponsive import why_silent
 
-    return {row.id: words for row in rows if row.active and (words := why_silent(workspace, row.id))}
+    return {row.id: reason for row in rows if row.active and (reason := why_silent(workspace, row.id))}
 
 
 def _table(
@@ -277,27 +277,27 @@ def _table(
     if not rows:
         return "No runs here yet. Start the demo runs: trainer demo."
     head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
-    lines = [(*head, *(one.title for one in columns))]
+    lines = [(*head, *(chosen_column.title for chosen_column in columns))]
     for row in rows:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
         status = "not responding" if row.id in silent else row.phase if row.out_of_reach else row.status
-        known = (str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s))
-        lines.append((*map(spelled, known), *(spelled(one.text(row)) or "–" for one in columns)))
+        cells = (str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s))
+        lines.append((*map(spelled, cells), *(spelled(chosen_column.text(row)) or "–" for chosen_column in columns)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     written = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     ]
     firsts = {group.members[0].run.id: group for group in groups if group.members}
-    for place in range(len(rows), 0, -1):
-        if group := firsts.get(rows[place - 1].id):
+    for index in range(len(rows), 0, -1):
+        if group := firsts.get(rows[index - 1].id):
             many, n = len(group.members), len(group.counted)
             counts = "" if n == many else f", {n} counted"
-            written.insert(place, f"{spelled(group.name)} ({many} run{'s' * (many != 1)}{counts})")
+            written.insert(index, f"{spelled(group.name)} ({many} run{'s' * (many != 1)}{counts})")
     names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
     last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
-    warning = "".join(f"\nRun {run} does not respond. {words}" for run, words in silent.items())
+    warning = "".join(f"\nRun {run} does not respond. {reason}" for run, reason in silent.items())
     left_out = f"\n{line}" if (line := counted_line(groups)) else ""
     return "\n".join(written) + left_out + last + warning
 
@@ -310,7 +310,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
-    lines += [f"  silent    It does not respond. {words}" for words in _silent(workspace, [row]).values()]
+    lines += [f"  silent    It does not respond. {reason}" for reason in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
     if row.tags:
         lines.append(f"  tags      {row.tags}")
@@ -336,11 +336,11 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     for name, value in workspace.results.last_values(row.id).items():
         number = metric(name)
         lines.append(f"  {name:<34} {number.text(value):>16}  {number.text(best.get(name)):>16}")
-    for label, found in (
+    for label, listed in (
         ("Checkpoints", workspace.results.checkpoints(row.id)),
         ("Snapshots", workspace.results.snapshots(row.id)),
     ):
-        steps = sorted({item.step for item in found})
+        steps = sorted({item.step for item in listed})
         lines.append(f"{label}: {', '.join(map(str, steps)) or 'none'}")
     lines += [f"  {name}" for name in _snapshot_sizes(workspace, row)]
     lines.append("Configuration")
@@ -368,24 +368,24 @@ def _sessions(row: RunRow) -> list[str]:
     return [spelled(line) for line in lines]
 
 
-def joined(words: list[str]) -> str:
+def joined(arguments: list[str]) -> str:
     """Join the words to a command line for this system's shell."""
-    return shell.join(words)
+    return shell.join(arguments)
 
 
 def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:
     """Return the disk space of the snapshots, and of their features if there are any."""
     from trainer.store.snapshot_files import snapshot_bytes
 
-    sizes = [snapshot_bytes(one.folder) for one in workspace.results.snapshots(row.id)]
+    sizes = [snapshot_bytes(snapshot.folder) for snapshot in workspace.results.snapshots(row.id)]
     if not sizes:
         return []
-    whole, features = (
-        sum(sum(one.values()) for one in sizes),
-        [one["features.npy"] for one in sizes if "features.npy" in one],
+    total, features = (
+        sum(sum(size.values()) for size in sizes),
+        [size["features.npy"] for size in sizes if "features.npy" in size],
     )
     features_note = f", {sum(features) / 2**20:.1f} MiB of it features of {len(features)}" if features else ""
-    return [f"on the disk {whole / 2**20:.1f} MiB{features_note}"]
+    return [f"on the disk {total / 2**20:.1f} MiB{features_note}"]
 
 
 def _whole(workspace: Workspace, row: RunRow) -> dict[str, Any]:

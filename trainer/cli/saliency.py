@@ -43,14 +43,14 @@ def run(args: argparse.Namespace) -> int:
     runs, steps = [target.run for target in targets], [target.step for target in targets]
     chart = collect(args.workspace, runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps)
     if args.out:
-        words = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
-        words += [*step_words(args.step), "--method", args.method, "--grid", str(args.grid)]
-        words += ["--out", *(file.name for file in args.out)]
+        arguments = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
+        arguments += [*step_words(args.step), "--method", args.method, "--grid", str(args.grid)]
+        arguments += ["--out", *(file.name for file in args.out)]
         write_figure(
             args.out,
             figure=lambda: figure.draw(chart),
             rows=lambda: figure.rows(chart),
-            command=shell.join(words),
+            command=shell.join(arguments),
             title="Saliency",
         )
     say_json(json_text(document(chart), indent=1)) if args.json else say(as_text(chart))
@@ -78,7 +78,7 @@ def collect(
     from trainer.inference.saliency import saliency_of
 
     rows = [workspace.runs.get(run) for run in runs]
-    found = saliency_of(
+    computed = saliency_of(
         OpenModels(workspace, keep=1),
         runs=[row.id for row in rows],
         image=str(image.absolute()),
@@ -94,13 +94,13 @@ def collect(
             run=row.id,
             name=row.name,
             objective=row.objective,
-            step=found.steps[index],
-            cells=found.maps[index],
-            cosine=found.cosines[index],
+            step=computed.steps[index],
+            cells=computed.maps[index],
+            cosine=computed.cosines[index],
         )
         for index, row in enumerate(rows)
     ]
-    return SaliencyChart(str(image), found.image, caption, method, tuple(maps))
+    return SaliencyChart(str(image), computed.image, caption, method, tuple(maps))
 
 
 def document(chart: SaliencyChart) -> dict[str, object]:
@@ -117,11 +117,11 @@ def as_text(chart: SaliencyChart) -> str:
     """Format cosine and most important cell of each run, for a terminal."""
     lines = []
     for run in chart.runs:
-        place = int(run.cells.argmax())
-        row, column = divmod(place, run.cells.shape[1])
+        cell = int(run.cells.argmax())
+        row, column = divmod(cell, run.cells.shape[1])
         lines.append(
             f"{run.name}: cosine {run.cosine:.4f}; most of it in row {row + 1}, column {column + 1} of "
-            f"{run.cells.shape[0]} ({run.cells.flat[place]:+.4f})"
+            f"{run.cells.shape[0]} ({run.cells.flat[cell]:+.4f})"
         )
     if chart.agreement is not None:
         lines.append(f"correlation of the maps {chart.agreement:.3f}")

@@ -81,9 +81,9 @@ def _keep(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _delete(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
-    found = workspace.selections.get(args.name, args.data)
-    workspace.selections.drop(found)
-    return _facts(found)
+    selection = workspace.selections.get(args.name, args.data)
+    workspace.selections.drop(selection)
+    return _facts(selection)
 
 
 def _export(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
@@ -92,22 +92,24 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
 
     if not args.out:
         raise SelectionProblem("Say where to write: --out pairs.parquet, for example.")
-    found = workspace.selections.get(args.name, args.data)
+    selection = workspace.selections.get(args.name, args.data)
     runs = [workspace.runs.get(args.run)] if args.run else workspace.runs.all()
-    fitting = [s for r in runs for s in workspace.results.snapshots(r.id) if str(s.key) == found.dataset]
+    fitting = [s for r in runs for s in workspace.results.snapshots(r.id) if str(s.key) == selection.dataset]
     if not fitting:
-        raise SelectionProblem(f"No run has a snapshot of {found.dataset}, which names the files. Train or import one.")
+        raise SelectionProblem(
+            f"No run has a snapshot of {selection.dataset}, which names the files. Train or import one."
+        )
     items = read_snapshot(fitting[-1].folder).items
-    rows = rows_of(found, items)
+    rows = rows_of(selection, items)
     for file in args.out:
         write_selection(items, rows, file)
-    missing = found.n - len(rows)
-    return {**_facts(found), "written": len(rows), "missing": missing, "files": [str(file) for file in args.out]}
+    missing = selection.n - len(rows)
+    return {**_facts(selection), "written": len(rows), "missing": missing, "files": [str(file) for file in args.out]}
 
 
-def _facts(found: NamedSelection) -> dict[str, Any]:
-    facts = {"id": found.id, "name": found.name, "data": found.dataset, "n": found.n}
-    return {**facts, "created_at": found.created_at}
+def _facts(selection: NamedSelection) -> dict[str, Any]:
+    facts = {"id": selection.id, "name": selection.name, "data": selection.dataset, "n": selection.n}
+    return {**facts, "created_at": selection.created_at}
 
 
 _WAYS: Final = {"list": _list, "export": _export, "keep": _keep, "delete": _delete}

@@ -38,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
         workspace.reconcile()
         rows = [workspace.runs.get(ref) for ref in args.runs]
     except StoreError as error:
-        if not (found := launch.trainers_by_folder(workspace, args.runs)):
+        if not (trainers := launch.trainers_by_folder(workspace, args.runs)):
             raise
         say(f"{error} What is trained is told by its lock.", error=True)
-        return _stop_by_lock(found, args)
+        return _stop_by_lock(trainers, args)
     for row in rows:
         if row.active:
             launch.stop(workspace, row.id, after=args.after)
@@ -65,17 +65,19 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(answer["ended"] for answer in answers) else 1
 
 
-def _stop_by_lock(found: dict[Path, Identity], args: argparse.Namespace) -> int:
+def _stop_by_lock(trainers: dict[Path, Identity], args: argparse.Namespace) -> int:
     """Stop trainers whose rows cannot be read: each saves a checkpoint, as on every signal to end."""
     from trainer.scheduling import launch
 
     timeout_s = args.timeout if args.timeout is not None else 10.0 if args.force else 60.0
-    ended = launch.stop_by_lock(found, timeout_s=timeout_s, kill=args.kill, force=args.force)
-    answers = [{"folder": str(folder), "pid": found[folder].pid, "ended": end} for folder, end in ended.items()]
+    ended = launch.stop_by_lock(trainers, timeout_s=timeout_s, kill=args.kill, force=args.force)
+    answers = [{"folder": str(folder), "pid": trainers[folder].pid, "ended": end} for folder, end in ended.items()]
     if args.json:
         say_json(json.dumps(answers, indent=1))
     else:
-        for one in answers:
-            words = "has ended" if one["ended"] else "has not stopped yet; wait longer (--timeout) or end it (--force)"
-            say(f"{one['folder']}: its trainer (process {one['pid']}) {words}.", error=not one["ended"])
+        for outcome in answers:
+            text = (
+                "has ended" if outcome["ended"] else "has not stopped yet; wait longer (--timeout) or end it (--force)"
+            )
+            say(f"{outcome['folder']}: its trainer (process {outcome['pid']}) {text}.", error=not outcome["ended"])
     return 0 if all(ended.values()) else 1

@@ -77,8 +77,8 @@ class Evaluation:
         """Create it without embedding; `features` lets probes use features, which need a known projection."""
         self.subject, self.data, self._shift = subject, data, shift
         visual = subject.towers.visual
-        known = features and visual is not None and backbone(visual) is not None
-        self.of: Literal["embeddings", "features"] = "features" if known else "embeddings"
+        reads_features = features and visual is not None and backbone(visual) is not None
+        self.of: Literal["embeddings", "features"] = "features" if reads_features else "embeddings"
         self._progress = progress or (lambda _share, _note: None)
         self._kept: dict[str, np.ndarray] = {}
         label = data.numbers_of(data.tried.labels)
@@ -144,30 +144,30 @@ class Evaluation:
         about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
         if isinstance(self.subject.namer, BagOfWords):
             scores = self._word_scores(self.subject.namer)[self._known]
-            found = tasks.word_zero_shot(scores, self.subject.namer.words, suite.classes, self._label)
-            return self._record("zero_shot", found, **about | {"templates": []})
+            measured = tasks.word_zero_shot(scores, self.subject.namer.words, suite.classes, self._label)
+            return self._record("zero_shot", measured, **about | {"templates": []})
         if isinstance(self.subject.namer, CaptionPrediction):
-            found = tasks.likelihood_zero_shot(self._likelihoods(self.subject.namer), self._label)
-            return self._record("zero_shot", found, **about)
+            measured = tasks.likelihood_zero_shot(self._likelihoods(self.subject.namer), self._label)
+            return self._record("zero_shot", measured, **about)
         logits: dict[str, Any] = {"inv_tau": self.subject.inv_tau, "bias": self.subject.logit_bias}
-        found = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, **logits)
-        return self._record("zero_shot", found, **about)
+        measured = tasks.zero_shot(self._tried()[self._known], self._prompts(), self._label, **logits)
+        return self._record("zero_shot", measured, **about)
 
     def _retrieval(self) -> TaskRecord:
         text = self._texts()
-        found = tasks.retrieval(self._tried(), text, self._matching())
+        measured = tasks.retrieval(self._tried(), text, self._matching())
         tried = self.data.tried
-        return tasks.record("retrieval", found, paths=tried.paths, whole=tried.whole)
+        return tasks.record("retrieval", measured, paths=tried.paths, total=tried.whole)
 
     def _linear_probe(self) -> TaskRecord:
         train, tried = self._probe_rows()
-        found = tasks.probe(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
-        return self._record("linear_probe", found, **self._about_classes(), of=self.of)
+        measured = tasks.probe(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
+        return self._record("linear_probe", measured, **self._about_classes(), of=self.of)
 
     def _few_shot(self) -> TaskRecord:
         train, tried = self._probe_rows()
-        found = tasks.few_shots(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
-        return self._record("few_shot", found, of=self.of)
+        measured = tasks.few_shots(train, self.targets, tried, self._label, self._classes(), progress=self._progress)
+        return self._record("few_shot", measured, of=self.of)
 
     def _fine_tune(self) -> TaskRecord:
         shares = len(SHARES)
@@ -186,14 +186,14 @@ class Evaluation:
                 progress=lambda share, note: self._progress((number + share) / shares, note),
             )
 
-        whole = self.data.train.whole_pictures
-        found = tasks.fine_tuning(learn, self.targets, self._label, whole=whole)
-        return self._record("fine_tune", found, suite=self.data.suite.name)
+        n_pictures = self.data.train.whole_pictures
+        measured = tasks.fine_tuning(learn, self.targets, self._label, n_labels=n_pictures)
+        return self._record("fine_tune", measured, suite=self.data.suite.name)
 
     def _knn(self) -> TaskRecord:
         train, tried = self._probe_rows(unit=True)
-        found = tasks.knn(train, self.targets, tried, self._label)
-        return self._record("knn", found, **self._about_classes(), of=self.of)
+        measured = tasks.knn(train, self.targets, tried, self._label)
+        return self._record("knn", measured, **self._about_classes(), of=self.of)
 
     def _robustness(self) -> TaskRecord:
         """Return accuracy under corruption and on the second data set: zero-shot if there are classes, else recall."""
@@ -222,7 +222,7 @@ class Evaluation:
             details["shift"] = about | {"measure": moved[1]}
         rows = self._matching().texts.asking() if measure == "image_to_text_R@1" else self._known
         paths = [tried.paths[row] for row in rows.tolist()]
-        return tasks.record("robustness", (metrics, details, arrays), paths=paths, whole=tried.whole_pictures)
+        return tasks.record("robustness", (metrics, details, arrays), paths=paths, total=tried.whole_pictures)
 
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
         """Return which images are classified or retrieved correctly, and by which measure."""
@@ -231,13 +231,13 @@ class Evaluation:
             return predict(image[self._known], weights) == self._label, "zero_shot_acc1"
         if self.subject.towers.text is not None:
             return question_ranks(image, self._texts(), self._matching().texts) == 1, "image_to_text_R@1"
-        found = voted(self.targets, *nearest(image[self._known], self._train(), NEIGHBORS))
-        return found == self._label, "knn_acc1"
+        predicted = voted(self.targets, *nearest(image[self._known], self._train(), NEIGHBORS))
+        return predicted == self._label, "knn_acc1"
 
-    def _record(self, task: str, found: tuple, **details: Any) -> TaskRecord:
+    def _record(self, task: str, measured: tuple, **details: Any) -> TaskRecord:
         tried = self.data.tried
         paths = [tried.paths[row] for row in self._known.tolist()]
-        return tasks.record(task, found, paths=paths, whole=tried.whole_pictures, **details)
+        return tasks.record(task, measured, paths=paths, total=tried.whole_pictures, **details)
 
     def _about_classes(self) -> dict[str, Any]:
         return {"classes": list(self.data.suite.classes), "suite": self.data.suite.name}
@@ -263,8 +263,8 @@ class Evaluation:
         """Return the probes' training and test rows; with `unit`, rows of length 1."""
         if self.of == "embeddings":
             return self._train(), self._tried()[self._known]
-        found = self._train_features(), self._tried_features()[self._known]
-        return (_unit(found[0]), _unit(found[1])) if unit else found
+        rows = self._train_features(), self._tried_features()[self._known]
+        return (_unit(rows[0]), _unit(rows[1])) if unit else rows
 
     def _tried_features(self) -> Float[np.ndarray, "n w"]:
         note = "Embedding images before the projection"
@@ -347,18 +347,18 @@ class Stored(Evaluation):
         `train` and the second of `features` have a row for every pair to learn from.
         """
         super().__init__(subject, data, progress=progress)
-        given = {"tried": image, "texts": text, "train": None if train is None else train[self._train_rows]}
+        arrays = {"tried": image, "texts": text, "train": None if train is None else train[self._train_rows]}
         if features is not None:
             self.of = "features"
-            given |= {"tried features": features[0], "train features": features[1][self._train_rows]}
-        self._kept |= {name: np.asarray(rows, np.float32) for name, rows in given.items() if rows is not None}
+            arrays |= {"tried features": features[0], "train features": features[1][self._train_rows]}
+        self._kept |= {name: np.asarray(rows, np.float32) for name, rows in arrays.items() if rows is not None}
 
     def possible(self) -> dict[str, str]:
         """Return the same as for images, except for tasks that need the images themselves."""
         absent = "" if "tried" in self._kept else "The snapshot has no image embeddings."
-        found = {task: absent or reason for task, reason in super().possible().items()}
-        found["fine_tune"] = "A snapshot holds embeddings, no images that a tower could learn from."
-        return found | {"robustness": "A snapshot holds embeddings, no images that could be corrupted."}
+        reasons = {task: absent or reason for task, reason in super().possible().items()}
+        reasons["fine_tune"] = "A snapshot holds embeddings, no images that a tower could learn from."
+        return reasons | {"robustness": "A snapshot holds embeddings, no images that could be corrupted."}
 
 
 def _unit(rows: Float[np.ndarray, "n w"]) -> Float[np.ndarray, "n w"]:

@@ -34,7 +34,7 @@ def prompt_likelihoods(
     method.eval()
     prompts = [captioned(template, name) for name in suite.classes for template in suite.templates]
     tokens = method.encoded(prompts).to(where)
-    found = np.zeros((len(images), len(prompts)))
+    log_likelihood = np.zeros((len(images), len(prompts)))
     try:
         with autocast(where):
             for start in range(0, len(images), AT_ONCE):
@@ -44,11 +44,11 @@ def prompt_likelihoods(
                     rows = row.expand(len(part), -1)
                     log_p = token_log_probabilities(method.decoder(features, rows).float(), rows[:, 1:])
                     total = torch.where(method.said(rows), log_p, 0).sum(dim=1)
-                    found[start : start + len(part), number] = total.cpu().numpy()
+                    log_likelihood[start : start + len(part), number] = total.cpu().numpy()
     finally:
         towers.train(modes[0])
         method.train(modes[1])
-    by_class = found.reshape(len(images), len(suite.classes), len(suite.templates))
+    by_class = log_likelihood.reshape(len(images), len(suite.classes), len(suite.templates))
     return np.logaddexp.reduce(by_class, axis=2) - math.log(len(suite.templates))
 
 
@@ -58,12 +58,12 @@ def while_training(
     """Return how the method names classes, and its zero-shot accuracy where it needs no text tower for that."""
     if isinstance(method, BagOfWords):
         scores = word_logits(towers, method, heldout.pairs.images, where)
-        known = heldout.classified
-        return "words", word_numbers(scores[known], method.words, heldout.classes, heldout.labels[known])
+        classified = heldout.classified
+        return "words", word_numbers(scores[classified], method.words, heldout.classes, heldout.labels[classified])
     if not isinstance(method, CaptionPrediction):
         return "prompts", {}
-    known = heldout.classified
-    if heldout.suite is None or not len(known):
+    classified = heldout.classified
+    if heldout.suite is None or not len(classified):
         return "captions", {}
-    likely = prompt_likelihoods(towers, method, heldout.pairs.images[known], sparing(heldout.suite), where)
-    return "captions", class_numbers(likely, heldout.labels[known])
+    likely = prompt_likelihoods(towers, method, heldout.pairs.images[classified], sparing(heldout.suite), where)
+    return "captions", class_numbers(likely, heldout.labels[classified])

@@ -59,10 +59,10 @@ def write_cleaned_list(
     # First, since the data are prepared in the workspace.
     workspace.check_mine()
     row = workspace.runs.get(run)
-    found = workspace.runs.config_of(row.id)
-    size = read_architecture(found.model, row.folder)
+    run_config = workspace.runs.config_of(row.id)
+    size = read_architecture(run_config.model, row.folder)
     splits = load(
-        found.data,
+        run_config.data,
         image_size=size.image_size,
         workspace_folder=workspace.folder,
         progress=progress,
@@ -70,20 +70,20 @@ def write_cleaned_list(
     )
     heldout = heldout_rows(splits)
     keys = pair_keys(splits.train.paths, splits.train.captions, workspace.folder)
-    flagged = {one.pair for one in workspace.reviews.all(splits.train.name) if one.state == "flagged"}
-    kept = [line for key, line in zip(keys, rows_of(splits.train), strict=True) if key not in flagged]
-    if not kept or len(kept) == len(keys):
-        what = "No training pair would be left. Flag fewer" if not kept else "No training pair is flagged. Flag some"
+    flagged = {review.pair for review in workspace.reviews.all(splits.train.name) if review.state == "flagged"}
+    clean = [line for key, line in zip(keys, rows_of(splits.train), strict=True) if key not in flagged]
+    if not clean or len(clean) == len(keys):
+        what = "No training pair would be left. Flag fewer" if not clean else "No training pair is flagged. Flag some"
         raise DataError(f"{what}: in the Data quality view, or trainer data review.")
     if file is None:
         folder = confined.make_folder(workspace.folder, _FOLDER)
         file = folder / f"{splits.train.name}-cleaned-{time.strftime('%Y%m%d-%H%M%S')}.parquet"
     files = file, file.with_name(f"{file.stem}-heldout{file.suffix}")
-    for each, lines in zip(files, (kept, heldout), strict=True):
+    for each, lines in zip(files, (clean, heldout), strict=True):
         if each.suffix.lower() == ".csv" and any(cell(text) != text for line in lines for text in line):
             name = spelled(file.with_suffix(".parquet").name)
             raise DataError(f"A CSV would change texts that spreadsheets run as formulas. Write {name} instead.")
         write_table(each, PAIR, lines)
-    captions = [line[1] for line in kept]
+    captions = [line[1] for line in clean]
     written, other = (str(each.absolute()) for each in files)
-    return CleanedList(written, other, len(kept), len(keys) - len(kept), len({*captions}) < len(captions))
+    return CleanedList(written, other, len(clean), len(keys) - len(clean), len({*captions}) < len(captions))

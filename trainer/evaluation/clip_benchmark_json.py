@@ -59,10 +59,10 @@ def _count(classes: Any) -> int:
 
 
 def _zero_shot(done: Evaluated) -> list[dict[str, Any]]:
-    found = {name.removeprefix("zero_shot_"): value for name, value in done.record.metrics.items()}
-    top5 = found.pop("acc5") if len(done.record.details["classes"]) >= 5 else math.nan
-    first = {"acc1": found.pop("acc1"), "acc5": top5, "mean_per_class_recall": found.pop("mean_per_class")}
-    return [first | {name: value for name, value in found.items() if name != "acc5"}]
+    metrics = {name.removeprefix("zero_shot_"): value for name, value in done.record.metrics.items()}
+    top5 = metrics.pop("acc5") if len(done.record.details["classes"]) >= 5 else math.nan
+    first = {"acc1": metrics.pop("acc1"), "acc5": top5, "mean_per_class_recall": metrics.pop("mean_per_class")}
+    return [first | {name: value for name, value in metrics.items() if name != "acc5"}]
 
 
 def _retrieval(done: Evaluated) -> list[dict[str, Any]]:
@@ -71,9 +71,9 @@ def _retrieval(done: Evaluated) -> list[dict[str, Any]]:
 
 
 def _linear_probe(done: Evaluated) -> list[dict[str, Any]]:
-    found, details = done.record.metrics, done.record.details
+    metrics, details = done.record.metrics, done.record.details
     names = ("linear_probe_acc1", "linear_probe_acc5", "linear_probe_mean_per_class")
-    return [_probe(details, -1, details["decay"], len(details["classes"]), *(found.get(name) for name in names))]
+    return [_probe(details, -1, details["decay"], len(details["classes"]), *(metrics.get(name) for name in names))]
 
 
 def _few_shot(done: Evaluated) -> list[dict[str, Any]]:

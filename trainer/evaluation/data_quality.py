@@ -91,7 +91,7 @@ def check_data(
     chosen = list(steps) or [None] * len(rows)
     progress(0.0, f"opening the {'models' if len(rows) > 1 else 'model'} of {' and '.join(row.name for row in rows)}")
     opened = [models.get(row.id, step).opened for row, step in zip(rows, chosen, strict=True)]
-    if any(one.model.visual is None or one.model.text is None for one in opened):
+    if any(model.model.visual is None or model.model.text is None for model in opened):
         raise DataError("Both runs have to embed images and captions. Choose a run of CLIP, CLOOB or another such one.")
     first = opened[0]
     if any((o.image_size, o.preprocessing) != (first.image_size, first.preprocessing) for o in opened):
@@ -113,13 +113,13 @@ def check_data(
             for o in opened
         ]
         embedded: list[Embedded] = []
-        for row, heldout, one in zip(rows, heldouts, opened, strict=True):
+        for row, heldout, model in zip(rows, heldouts, opened, strict=True):
             share = 0.3 + 0.3 * (len(parts) + len(embedded) / len(rows)) / (1 + len(splits.heldout))
             alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.name}")
-            embedded.append(heldout.embed(one.model, one.device, alive=alive))
+            embedded.append(heldout.embed(model.model, model.device, alive=alive))
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
-    named = [(row.id, row.name, one.step) for row, one in zip(rows, opened, strict=True)]
-    judges = {split: [one] for split, one in _own_judges(models, named, parts, between(progress, 0.6, 0.7)).items()}
+    named = [(row.id, row.name, model.step) for row, model in zip(rows, opened, strict=True)]
+    judges = {split: [first] for split, first in _own_judges(models, named, parts, between(progress, 0.6, 0.7)).items()}
     if len(rows) == 1:
         _ask_others(models, rows[0], opened[0], parts, judges, between(progress, 0.7, 0.8))
     report = _report(named, splits, parts, judges, between(progress, 0.8, 1.0))
@@ -133,36 +133,36 @@ def _own_judges(
     """Return what the named runs say of each split; held-out ones first, which tell what training gives a pair."""
     learns = [models.workspace.runs.config_of(run).optimizer.epochs > 0 for run, _, _ in named]
     judges: dict[str, MispairJudge] = {}
-    for number, (split, part) in enumerate(sorted(parts.items(), key=lambda one: one[0] == "train")):
+    for number, (split, part) in enumerate(sorted(parts.items(), key=lambda named_part: named_part[0] == "train")):
         trained = split == "train" and any(learns)
-        embedded = [_both(one) for one in part.embedded]
+        embedded = [_both(embedding) for embedding in part.embedded]
         advantages = [0.0] * len(named)
         if trained:
             matching = part.heldout.matching
             for at, learned in enumerate(learns):
                 if learned:
-                    own = mispair_evidence(*embedded[at], matching)
-                    advantages[at] = training_advantage(own, [one.evidence[at] for one in judges.values()])
+                    evidence = mispair_evidence(*embedded[at], matching)
+                    advantages[at] = training_advantage(evidence, [heldout.evidence[at] for heldout in judges.values()])
         of_split = between(progress, number / len(parts), (number + 1) / len(parts))
-        one = judge(named, embedded, _units(part), advantages=advantages, trained=trained, progress=of_split)
+        judged = judge(named, embedded, _units(part), advantages=advantages, trained=trained, progress=of_split)
         if trained:
             # A learned mispair hides at least as well as one that was never seen.
-            weakest = min([one, *judges.values()], key=lambda other: other.share)
-            one = replace(one, planted=weakest.planted)
-        judges[split] = one
+            weakest = min([judged, *judges.values()], key=lambda other: other.share)
+            judged = replace(judged, planted=weakest.planted)
+        judges[split] = judged
     return {split: judges[split] for split in parts}
 
 
 def _ask_others(
     models: OpenModels,
-    own: RunRow,
+    run_row: RunRow,
     opened: OpenModel,
     parts: dict[str, _Part],
     judges: dict[str, list[MispairJudge]],
     progress: Progress,
 ) -> None:
     """Add what other runs say of pairs that the own run learned, and they did not."""
-    for row, other in other_runs(models, own):
+    for row, other in other_runs(models, run_row):
         if (other.image_size, other.preprocessing) != (opened.image_size, opened.preprocessing):
             continue
         for split, part in parts.items():
@@ -173,10 +173,10 @@ def _ask_others(
                 note = f"embedding {len(part.pairs):,} pairs of {split} with {row.name}, which did not learn them"
                 embedded = embedded_by(part.pairs, other, progress, note)
                 runs = [(row.id, row.name, other.step)]
-                one = judge(
+                judged = judge(
                     runs, [embedded], _units(part), rows=rows, advantages=[0.0], trained=False, progress=progress
                 )
-                judges[split].append(one)
+                judges[split].append(judged)
 
 
 def _report(
@@ -189,55 +189,55 @@ def _report(
     findings: list[QualityFinding] = []
     judgments: list[Judgment] = []
     for split, part in parts.items():
-        found, made = _mispairs(split, part, judges[split])
-        findings += found
+        suspected, made = _mispairs(split, part, judges[split])
+        findings += suspected
         judgments += made
     progress(0.0, "perceptual hashes")
     same, far = _pictures(splits, parts, between(progress, 0.4, 1.0))
     findings += [*same, *far]
     counts: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
-    for one in findings:
-        counts[one.kind][one.split] = counts[one.kind].get(one.split, 0) + 1
-    kept = [one for kind in KINDS for one in [f for f in findings if f.kind == kind][:MOST_FINDINGS]]
+    for finding in findings:
+        counts[finding.kind][finding.split] = counts[finding.kind].get(finding.split, 0) + 1
+    listed = [finding for kind in KINDS for finding in [f for f in findings if f.kind == kind][:MOST_FINDINGS]]
     measured = tuple(
         Measured(
             *run,
-            {split: own.evidence[at].mean for split, (own, *_) in judges.items()},
-            {split: own.evidence[at].deviation for split, (own, *_) in judges.items()},
-            {split: own.limits[at] for split, (own, *_) in judges.items()},
+            {split: judged.evidence[at].mean for split, (judged, *_) in judges.items()},
+            {split: judged.evidence[at].deviation for split, (judged, *_) in judges.items()},
+            {split: judged.limits[at] for split, (judged, *_) in judges.items()},
         )
         for at, run in enumerate(named)
     )
-    compared, whole = {s: len(p.pairs) for s, p in parts.items()}, {s: p.whole for s, p in parts.items()}
+    compared, totals = {s: len(p.pairs) for s, p in parts.items()}, {s: p.whole for s, p in parts.items()}
     name = splits.train.name
-    return QualityReport(name, time.time(), measured, compared, whole, counts, tuple(kept), tuple(judgments))
+    return QualityReport(name, time.time(), measured, compared, totals, counts, tuple(listed), tuple(judgments))
 
 
 def _mispairs(split: str, part: _Part, judges: list[MispairJudge]) -> tuple[list[QualityFinding], list[Judgment]]:
     """Return the suspected pairs of a split, each by the run that detects the most planted ones, and who judged."""
     chosen, pairs = chosen_judges(judges, len(part.pairs)), part.pairs
-    found, judgments = [], []
-    for number, one in enumerate(judges):
+    ranked, judgments = [], []
+    for number, judged in enumerate(judges):
         assigned = np.flatnonzero(chosen == number)
         if not len(assigned):
             continue
-        judgments.append(one.judgment(split, assigned))
-        evidence, first = one.evidence, one.evidence[0]
+        judgments.append(judged.judgment(split, assigned))
+        evidence, first = judged.evidence, judged.evidence[0]
         # The least suspicious run decides the order: what both find far too far comes first.
         worst = np.max([e.margin for e in evidence], axis=0)
-        for at in np.flatnonzero(one.wrong & np.isin(one.rows, assigned)).tolist():
+        for at in np.flatnonzero(judged.wrong & np.isin(judged.rows, assigned)).tolist():
             caption, image = int(first.best_caption[at]), int(first.best_image[at])
             finding = replace(
-                _finding("mispair", part, split, int(one.rows[at])),
+                _finding("mispair", part, split, int(judged.rows[at])),
                 margins=tuple(float(e.margin[at]) for e in evidence),
                 ranks=tuple((int(e.caption_rank[at]), int(e.image_rank[at])) for e in evidence),
-                other_path=pairs.paths[one.rows[image]] if image >= 0 else "",
-                other_caption=pairs.captions[one.rows[caption]] if caption >= 0 else "",
-                judge=one.runs[0][0] if number else 0,
+                other_path=pairs.paths[judged.rows[image]] if image >= 0 else "",
+                other_caption=pairs.captions[judged.rows[caption]] if caption >= 0 else "",
+                judge=judged.runs[0][0] if number else 0,
             )
-            found.append((float(worst[at]), finding))
-    found.sort(key=lambda one: one[0])
-    return [finding for _, finding in found], judgments
+            ranked.append((float(worst[at]), finding))
+    ranked.sort(key=lambda scored: scored[0])
+    return [finding for _, finding in ranked], judgments
 
 
 def _units(part: _Part) -> Units:
@@ -249,27 +249,27 @@ def _pictures(
     splits: DataSplits, parts: dict[str, _Part], progress: Progress
 ) -> tuple[list[QualityFinding], list[QualityFinding]]:
     """Return near duplicates and leaks, and outliers, among the distinct picture files of all compared pairs."""
-    places: dict[str, tuple[str, int]] = {}
+    row_of: dict[str, tuple[str, int]] = {}
     for split, part in parts.items():
         for row, path in enumerate(part.pairs.paths):
-            places.setdefault(path, (split, row))
-    paths = list(places)
+            row_of.setdefault(path, (split, row))
+    paths = list(row_of)
     if len(paths) < 2:
         return [], []
-    image = np.stack([_image(parts[split])[row] for split, row in places.values()])
-    found = image_neighbors(image, progress=progress)
-    near, _ = near_duplicates(found)
+    image = np.stack([_image(parts[split])[row] for split, row in row_of.values()])
+    neighbors = image_neighbors(image, progress=progress)
+    near, _ = near_duplicates(neighbors)
     links: dict[tuple[str, str], set[str]] = {}
     for row in np.flatnonzero(near).tolist():
-        links.setdefault(_ordered(paths[row], paths[int(found.nearest[row])], places), set()).add("embedding")
-    for one, other in _hashed(groups_of(_compared(splits, parts))):
-        links.setdefault(_ordered(one, other, places), set()).add("hash")
+        links.setdefault(_ordered(paths[row], paths[int(neighbors.nearest[row])], row_of), set()).add("embedding")
+    for first, second in _hashed(groups_of(_compared(splits, parts))):
+        links.setdefault(_ordered(first, second, row_of), set()).add("hash")
     number = {path: row for row, path in enumerate(paths)}
     same = []
     for (gone, stays), by in links.items():
         cosine = float(np.dot(image[number[gone]].astype(np.float64), image[number[stays]].astype(np.float64)))
-        split, row = places[gone]
-        other_split, other_row = places[stays]
+        split, row = row_of[gone]
+        other_split, other_row = row_of[stays]
         kind = "leak" if (split == "train") != (other_split == "train") else "duplicate"
         same.append(
             replace(
@@ -281,21 +281,21 @@ def _pictures(
                 distance=1.0 - cosine,
             )
         )
-    same.sort(key=lambda one: (-len(one.by), one.distance))
-    return same, _outliers(parts, places, found)
+    same.sort(key=lambda link: (-len(link.by), link.distance))
+    return same, _outliers(parts, row_of, neighbors)
 
 
 def _outliers(
-    parts: dict[str, _Part], places: dict[str, tuple[str, int]], found: ImageNeighbors
+    parts: dict[str, _Part], row_of: dict[str, tuple[str, int]], neighbors: ImageNeighbors
 ) -> list[QualityFinding]:
-    far, _ = outliers(found)
-    at = list(places.values())
-    rows = np.flatnonzero(far)[np.argsort(-found.mean[far], kind="stable")].tolist()
+    far, _ = outliers(neighbors)
+    at = list(row_of.values())
+    rows = np.flatnonzero(far)[np.argsort(-neighbors.mean[far], kind="stable")].tolist()
     return [
         replace(
             _finding("outlier", parts[at[row][0]], *at[row], picture=True),
-            distance=float(found.mean[row]),
-            other_path=list(places)[int(found.nearest[row])],
+            distance=float(neighbors.mean[row]),
+            other_path=list(row_of)[int(neighbors.nearest[row])],
         )
         for row in rows
     ]
@@ -310,10 +310,10 @@ def _finding(kind: str, part: _Part, split: str, row: int, *, picture: bool = Fa
     return QualityFinding(kind, split, int(part.rows[row]), keys, path, pairs.captions[row], pairs.labels[row])
 
 
-def _ordered(one: str, other: str, places: dict[str, tuple[str, int]]) -> tuple[str, str]:
+def _ordered(first: str, second: str, row_of: dict[str, tuple[str, int]]) -> tuple[str, str]:
     """Return the picture that a cleaned list omits, and the one that it keeps: held-out pictures, else the earlier."""
-    kept = sorted((one, other), key=lambda path: (places[path][0] == "train", places[path]))
-    return kept[1], kept[0]
+    ordered = sorted((first, second), key=lambda path: (row_of[path][0] == "train", row_of[path]))
+    return ordered[1], ordered[0]
 
 
 def _hashed(groups: Sequence[Group]) -> list[tuple[str, str]]:

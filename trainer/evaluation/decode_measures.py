@@ -231,9 +231,9 @@ def measure_decoders(
     judge, labels = judge_of(workspace.folder, splits.train, first.method.size, request.judge_epochs, report)
     originals = pictures_at(held, first.method.size)
     truth = truth_of(held, labels)
-    found, answers = [], []
-    for place, decoder in enumerate(opened):
-        report = within(progress, 0.3 + 0.7 * place / len(opened), 0.3 + 0.7 * (place + 1) / len(opened))
+    measures, answers = [], []
+    for number, decoder in enumerate(opened):
+        report = within(progress, 0.3 + 0.7 * number / len(opened), 0.3 + 0.7 * (number + 1) / len(opened))
         reference = decoders.reference(decoder, within(report, 0.0, 0.1))
         drawn = _drawn(decoder, held, request.steps, within(report, 0.1, 0.8))
         report(0.9, "bits kept")
@@ -241,12 +241,12 @@ def measure_decoders(
         cosines, ranks = _re_embedded(opened, held, torch.from_numpy(drawn.first))
         right = _right(judge, drawn.first, truth)
         answers.append(_ByPicture(right, cosines, bits.sum(axis=(1, 2))))
-        found.append(_measured(decoder, reference, held, originals, drawn, judge, answers[-1], ranks, bits, labels))
+        measures.append(_measured(decoder, reference, held, originals, drawn, judge, answers[-1], ranks, bits, labels))
     limits = {} if alike is None else _limits(first, splits, held, labels, truth, judge, request.steps, alike, progress)
     return Measures(
         split,
         _shares(_right(judge, originals, truth)),
-        tuple(found),
+        tuple(measures),
         _compared(answers) if len(answers) > 1 else (),
         _paired(answers) if len(answers) > 1 else (),
         {name: float(rows.mean()) for name, rows in _re_embedded(opened, held, originals)[0].items()},
@@ -267,19 +267,19 @@ def bits_of(
     """Return the bits that an embedding adds about each pixel of its picture, colors added up."""
     log_snr = noise_schedule.log_snr(noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)).numpy()
     inside = np.arange(2, noise_schedule.STEPS - 1)
-    wanted = np.linspace(log_snr[inside[-1]], log_snr[inside[0]], _LEVELS)
-    levels = sorted({int(inside[np.abs(log_snr[inside] - at).argmin()]) for at in wanted})
+    targets = np.linspace(log_snr[inside[-1]], log_snr[inside[0]], _LEVELS)
+    levels = sorted({int(inside[np.abs(log_snr[inside] - at).argmin()]) for at in targets})
     conditions = torch.from_numpy(np.array(rows, np.float32)).to(pictures.device)
     errors: dict[bool, list[np.ndarray]] = {False: [], True: []}
     n = len(pictures)
     for level in levels:
         noise = torch.randn(pictures.shape, generator=torch.Generator().manual_seed(level)).to(pictures.device)
-        kept = method.alpha_bar[level].expand(n)
-        noisy = noise_schedule.noised(pictures, noise, kept)
+        signal_share = method.alpha_bar[level].expand(n)
+        noisy = noise_schedule.noised(pictures, noise, signal_share)
         share = torch.full((n,), level / noise_schedule.STEPS, device=pictures.device)
         for dropped in (False, True):
             velocity = method.averaged(noisy, share, conditions, torch.full((n,), dropped, device=pictures.device))
-            guess = noise_schedule.noise_from_velocity(noisy, velocity.float(), kept)
+            guess = noise_schedule.noise_from_velocity(noisy, velocity.float(), signal_share)
             errors[dropped].append((noise - guess).square().sum(dim=1).cpu().numpy())
     return kept_bits(np.stack(errors[True]), np.stack(errors[False]), log_snr[levels])
 
@@ -287,8 +287,8 @@ def bits_of(
 def document(measures: Measures) -> dict[str, Any]:
     """Return the measures as plain values, for JSON."""
     plain = dataclasses.asdict(measures)
-    for one in plain["decoders"]:
-        one["bits_map"] = one["bits_map"].tolist()
+    for decoder in plain["decoders"]:
+        decoder["bits_map"] = decoder["bits_map"].tolist()
     return plain
 
 
@@ -298,33 +298,35 @@ def as_text(measures: Measures) -> str:
     lines = [
         f"Held out: {measures.split}, n = {n:,}, one sample each; judge: independent, supervised on training pictures"
     ]
-    for name, own in measures.judge.items():
-        lines.append(f"{name}: the judge reads {_percent(own)} of the originals right")
+    for name, right in measures.judge.items():
+        lines.append(f"{name}: the judge reads {_percent(right)} of the originals right")
         if name in measures.limits:
             share = _percent(measures.limits[name])
             lines.append(f"    an equal decoder of the true attributes {share}: the rest is lost by the decoder")
-        for one in measures.decoders:
-            lines.append(f"    decodable from {one.of_name} at step {one.of_step:,} {_percent(one.recovered[name])}, "
-                         f"linearly readable {_percent(one.probed[name])}")  # fmt: skip
+        for decoder in measures.decoders:
+            recovered, probed = _percent(decoder.recovered[name]), _percent(decoder.probed[name])
+            of = f"{decoder.of_name} at step {decoder.of_step:,}"
+            lines.append(f"    decodable from {of} {recovered}, linearly readable {probed}")
         for pair in (each for each in measures.compared if each.attribute == name):
             lines.append(f"    B - A {100 * pair.difference:+.1f} points ({100 * pair.low:+.1f} to "
                          f"{100 * pair.high:+.1f}), McNemar p = {pair.test.p:.3g}")  # fmt: skip
-    for one in measures.decoders:
-        lines.append(f"{one.name} of {one.of_name} at step {one.of_step:,}:")
-        for encoder, cosine in one.cosines.items():
+    for decoder in measures.decoders:
+        lines.append(f"{decoder.name} of {decoder.of_name} at step {decoder.of_step:,}:")
+        for encoder, cosine in decoder.cosines.items():
             lines.append(
                 f"    re-embedded by the encoder of {encoder}: cosine {cosine:.3f} (originals at the decoder's size "
-                f"{measures.resized[encoder]:.3f}), median rank {one.ranks[encoder]:.0f} of {n:,}"
+                f"{measures.resized[encoder]:.3f}), median rank {decoder.ranks[encoder]:.0f} of {n:,}"
             )
-        bits, count = one.bits
+        bits, count = decoder.bits
         lines.append(
             f"    bits kept {bits:,.0f} a picture (n = {count}; only differences between equal decoders count)"
         )
         lines.append(
-            f"    KID {one.kid:.3f} (judge's features), diversity {one.diversity:.3f}, copies {_percent(one.copies)}"
+            f"    KID {decoder.kid:.3f} (judge's features), diversity {decoder.diversity:.3f}, "
+            f"copies {_percent(decoder.copies)}"
         )
-        share = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in one.priors.items())
-        wins = " Ridge regression wins: prefer it to the trained priors." if one.best_prior == "ridge" else ""
+        share = ", ".join(f"{prior} {cosine:.3f}" for prior, cosine in decoder.priors.items())
+        wins = " Ridge regression wins: prefer it to the trained priors." if decoder.best_prior == "ridge" else ""
         lines.append(f"    from caption to picture, cosine: {share}.{wins}")
     for gap in measures.paired:
         digits = 0 if gap.what.startswith("bits") else 3
@@ -336,8 +338,8 @@ def as_text(measures: Measures) -> str:
 def recovery(measures: Measures) -> Panel:
     """Return the chart of recovered attributes: over the steps of a run, or of runs next to each other."""
     rows = [
-        RecoveryRow(one.of_name, one.of_step, {name: _ends(share) for name, share in one.recovered.items()})
-        for one in measures.decoders
+        RecoveryRow(decoder.of_name, decoder.of_step, {name: _ends(share) for name, share in decoder.recovered.items()})
+        for decoder in measures.decoders
     ]
     judge = {name: _ends(share) for name, share in measures.judge.items()}
     return recovery_panel(rows, judge, split=measures.split, n=measures.decoders[0].n)
@@ -345,15 +347,15 @@ def recovery(measures: Measures) -> Panel:
 
 def facts_of(measures: Measures) -> dict[int, dict[str, Any]]:
     """Return decoder -> what its run remembers of the measures, as `trainer.charts.decode.measured_of` reads it."""
-    found = {}
-    for one in measures.decoders:
+    facts = {}
+    for decoder in measures.decoders:
         attributes = {
             name: {"samples": share.share, "originals": measures.judge[name].share}
             | ({"limit": measures.limits[name].share} if name in measures.limits else {})
-            for name, share in one.recovered.items()
+            for name, share in decoder.recovered.items()
         }
-        found[one.run] = {"step": one.step, "split": measures.split, "n": one.n, "attributes": attributes}
-    return found
+        facts[decoder.run] = {"step": decoder.step, "split": measures.split, "n": decoder.n, "attributes": attributes}
+    return facts
 
 
 def _ends(share: Share) -> Interval:
@@ -440,8 +442,8 @@ def _re_embedded(
     for by in encoders:
         size = by.opened.image_size
         pixels = F.interpolate(samples, size=(size, size), mode="bilinear", antialias=True)
-        found = by.opened.embed_images(as_pixels(pixels.numpy()))
-        all_ = found @ by.opened.embed_images(np.array(held.images[: len(held)])).T
+        embedded = by.opened.embed_images(as_pixels(pixels.numpy()))
+        all_ = embedded @ by.opened.embed_images(np.array(held.images[: len(held)])).T
         matched = np.diag(all_)
         cosines[_encoder(by)] = matched
         ranks[_encoder(by)] = float(np.median(1 + (all_ > matched[:, None]).sum(axis=1)))
@@ -461,30 +463,32 @@ def _probed(
     reference: Reference, rows: Float[np.ndarray, "n d"], held: Pairs, labels: dict[str, list[str]]
 ) -> dict[str, Share]:
     """Return what a ridge classifier, learned from the reference pairs, reads off embeddings."""
-    found, truth, wanted_of = {}, truth_of(reference.pairs, labels), truth_of(held, labels)
+    shares, truth, wanted_of = {}, truth_of(reference.pairs, labels), truth_of(held, labels)
     for name, values in labels.items():
-        known, asked = truth[name], wanted_of[name]
-        wanted = np.eye(len(values))[known[known >= 0]]
-        weights = moves.ridge(reference.image[known >= 0], wanted, _PROBE_PENALTY)
+        learned_truth, held_truth = truth[name], wanted_of[name]
+        one_hot = np.eye(len(values))[learned_truth[learned_truth >= 0]]
+        weights = moves.ridge(reference.image[learned_truth >= 0], one_hot, _PROBE_PENALTY)
         said = (np.hstack([rows, np.ones((len(rows), 1))]) @ weights).argmax(axis=1)
-        found[name] = _share((said == asked)[asked >= 0])
-    return found
+        shares[name] = _share((said == held_truth)[held_truth >= 0])
+    return shares
 
 
 def _copies(reference: Reference, samples: torch.Tensor, originals: torch.Tensor) -> Share:
     """Return how many samples are nearer to a training picture than 95 of 100 originals are."""
-    known = pictures_at(reference.pairs, samples.shape[-1]).flatten(1)
-    near = [torch.cdist(rows.flatten(1), known).min(dim=1).values.numpy() for rows in (samples, originals)]
+    training_pictures = pictures_at(reference.pairs, samples.shape[-1]).flatten(1)
+    near = [torch.cdist(rows.flatten(1), training_pictures).min(dim=1).values.numpy() for rows in (samples, originals)]
     return _share(near[0] < np.quantile(near[1], 0.05))
 
 
 def _compared(answers: Sequence[_ByPicture]) -> tuple[RecoveryDifference, ...]:
     a, b = (answer.right for answer in answers[:2])
-    found = []
+    differences = []
     for name in a:
         paired = paired_difference(a[name], b[name])
-        found.append(RecoveryDifference(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name])))
-    return tuple(found)
+        differences.append(
+            RecoveryDifference(name, paired.difference, paired.low, paired.high, mcnemar(a[name], b[name]))
+        )
+    return tuple(differences)
 
 
 def _paired(answers: Sequence[_ByPicture]) -> tuple[NumberDifference, ...]:

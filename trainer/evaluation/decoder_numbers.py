@@ -79,21 +79,21 @@ def _by_level(
     method: DecoderPictures, pictures: Float[Tensor, "n 3 s s"], image: Float[Tensor, "n d"], alive: Alive
 ) -> dict[str, float]:
     """Return the velocity error at each share of the steps, and the mean loss with and without embeddings."""
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     losses: dict[bool, list[float]] = {False: [], True: []}
     for share in NOISE_SHARES:
         level = noise_schedule.STEPS * share // 100
         chance = torch.Generator().manual_seed(level)
         noise = torch.randn(pictures.shape, generator=chance).to(pictures.device)
-        kept = method.alpha_bar[level].expand(len(pictures))
-        noisy = noise_schedule.noised(pictures, noise, kept)
-        velocity = noise_schedule.velocity_of(pictures, noise, kept)
+        signal_share = method.alpha_bar[level].expand(len(pictures))
+        noisy = noise_schedule.noised(pictures, noise, signal_share)
+        velocity = noise_schedule.velocity_of(pictures, noise, signal_share)
         for without in (False, True):
             guess = _guessed(method, noisy, share / 100, image, without=without, alive=alive)
-            losses[without].append(denoising(guess, velocity, kept).item())
+            losses[without].append(denoising(guess, velocity, signal_share).item())
             if not without:
-                found[f"velocity_error_{share}pct"] = errors_by_level(guess, velocity).mean().item()
-    return found | {
+                numbers[f"velocity_error_{share}pct"] = errors_by_level(guess, velocity).mean().item()
+    return numbers | {
         "denoising_loss": float(np.mean(losses[False])),
         "denoising_loss_dropped": float(np.mean(losses[True])),
     }

@@ -89,9 +89,9 @@ def embed_set(
     shards = cut(splits, job.rows)
     claim(Storage(str(out)), job)
     done = (write_shard(model, shard, out, job.model) for shard in shards)
-    found = _followed(done, shards, between(progress, _LISTING, 1.0))
+    written = _followed(done, shards, between(progress, _LISTING, 1.0))
     remove_after(out, len(shards) - 1)
-    return _finished(Storage(str(out)), job, facts, found)
+    return _finished(Storage(str(out)), job, facts, written)
 
 
 def run_job(address: str, workspace: Path, progress: Progress, workers: Workers | None = None) -> dict[str, Any]:
@@ -136,10 +136,10 @@ def _run_job(
     splits, facts = _pairs(job, run, workspace, between(say, 0.0, _LISTING))
     shards, out = cut(splits, job.rows), storage.inside(OUT)
     claim(out, job)
-    found = _followed(_over_ray(storage, job, shards, workers), shards, between(say, _LISTING, 1.0))
+    written = _followed(_over_ray(storage, job, shards, workers), shards, between(say, _LISTING, 1.0))
     if out.folder is not None:
         remove_after(out.folder, len(shards) - 1)
-    return _finished(out, job, facts, found)
+    return _finished(out, job, facts, written)
 
 
 # -- what is embedded -------------------------------------------------------------------------------------------------
@@ -187,10 +187,10 @@ def _over_ray(storage: Storage, job: EmbedJob, shards: Sequence[Shard], workers:
 
     ray.init(ignore_reinit_error=True, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
-    there = ray.cluster_resources()
-    room = int(there.get("CPU", 1) // workers.cpus)
+    resources = ray.cluster_resources()
+    room = int(resources.get("CPU", 1) // workers.cpus)
     if workers.gpus:
-        room = min(room, int(there.get("GPU", 0) // workers.gpus))
+        room = min(room, int(resources.get("GPU", 0) // workers.gpus))
     count = min(workers.count or room, len(shards))
     if count < 1 or (workers.count and workers.count > room):
         raise ShardError(
@@ -217,10 +217,10 @@ class ShardActor:
         """Open the model, on the GPU if Ray gave it one."""
         self._storage, self._job = Storage(address), EmbedJob.from_json(job.encode())
         self._draft = tempfile.TemporaryDirectory()
-        here = Path(self._draft.name)
-        self._model, _ = _opened(_model_here(self._storage, self._job, here), self._job)
+        draft = Path(self._draft.name)
+        self._model, _ = _opened(_model_here(self._storage, self._job, draft), self._job)
         out = self._storage.inside(OUT)
-        self._out, self._folder = out, out.folder or here / OUT
+        self._out, self._folder = out, out.folder or draft / OUT
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Write a shard, and say what was made of it."""
@@ -267,12 +267,12 @@ def _model_here(storage: Storage, job: EmbedJob, draft: Path) -> Path:
     """Return the folder of the model, on a disk of this node."""
     if storage.folder is not None:
         return storage.folder / MODEL
-    there, checkpoint = storage.inside(MODEL), f"checkpoints/step_{job.step:06d}"
+    stored, checkpoint = storage.inside(MODEL), f"checkpoints/step_{job.step:06d}"
     (draft / MODEL / checkpoint).mkdir(parents=True)
     for folder in ("", checkpoint):
-        for name in there.names(folder):
+        for name in stored.names(folder):
             path = f"{folder}/{name}".lstrip("/")
-            there.fetch(path, draft / MODEL / path)
+            stored.fetch(path, draft / MODEL / path)
     return draft / MODEL
 
 
@@ -280,22 +280,23 @@ def _model_here(storage: Storage, job: EmbedJob, draft: Path) -> Path:
 
 
 def _followed(done: Iterator[WrittenShard], shards: Sequence[Shard], progress: Progress) -> list[WrittenShard]:
-    found: list[WrittenShard] = []
-    whole, rows = sum(len(shard.rows) for shard in shards), 0
-    progress(0.0, f"embedding {whole:,} pairs")
-    for one in done:
-        found.append(one)
-        rows += one.rows + len(one.unreadable)
-        progress(rows / max(whole, 1), f"embedded {rows:,} of {whole:,} pairs")
-    return sorted(found, key=lambda one: one.number)
+    written: list[WrittenShard] = []
+    total, rows = sum(len(shard.rows) for shard in shards), 0
+    progress(0.0, f"embedding {total:,} pairs")
+    for finished in done:
+        written.append(finished)
+        rows += finished.rows + len(finished.unreadable)
+        progress(rows / max(total, 1), f"embedded {rows:,} of {total:,} pairs")
+    return sorted(written, key=lambda finished: finished.number)
 
 
-def _finished(out: Storage, job: EmbedJob, facts: dict[str, Any], found: Sequence[WrittenShard]) -> dict[str, Any]:
-    unreadable = {name: why for one in found for name, why in one.unreadable.items()}
+def _finished(out: Storage, job: EmbedJob, facts: dict[str, Any], written: Sequence[WrittenShard]) -> dict[str, Any]:
+    unreadable = {name: why for shard in written for name, why in shard.unreadable.items()}
     named = dict(list(unreadable.items())[:_MOST_NAMED])
     summary = {
-        "run": job.name, "step": job.step, "model": job.model, **facts, "n": sum(one.rows for one in found),
-        "shards": len(found), "kept": sum(one.kept for one in found), "left_out": len(unreadable), "unreadable": named,
+        "run": job.name, "step": job.step, "model": job.model, **facts, "n": sum(shard.rows for shard in written),
+        "shards": len(written), "kept": sum(shard.kept for shard in written),
+        "left_out": len(unreadable), "unreadable": named,
     }  # fmt: skip
     out.write(SUMMARY, json.dumps(summary, indent=1).encode())
     return summary
@@ -319,13 +320,13 @@ def task_data_of(folder: Path, *, learned: set[str], named: bool) -> tuple[TaskD
         DataError: No image could be read, or the split holds pictures that the run was trained on and was not named.
     """
     summary = summary_of(folder)
-    found = find(folder)
-    sides = {"image": found.image, "text": found.text}
+    vectors = find(folder)
+    sides = {"image": vectors.image, "text": vectors.text}
     n = next(matrix.rows for matrix in sides.values() if matrix is not None)
-    items, _ = read_items(found.items, np.arange(n), n, split="")
+    items, _ = read_items(vectors.items, np.arange(n), n, split="")
     where = np.array(items.metadata["split"])
     parts = [np.flatnonzero(where == name) for name in (TRIED, TRAIN)]
-    tried, train = (_batch(items, part, int(whole)) for part, whole in zip(parts, summary["whole"], strict=True))
+    tried, train = (_batch(items, part, int(total)) for part, total in zip(parts, summary["whole"], strict=True))
     if not len(tried):
         raise DataError(f"No image of {summary['dataset']} {summary['asked']} could be read there.")
     seen = sum(digest in learned for digest in tried.content)
@@ -336,13 +337,13 @@ def task_data_of(folder: Path, *, learned: set[str], named: bool) -> tuple[TaskD
     )
     data = TaskData(summary["dataset"], summary["split"], tried, train, suite, seen, summary["source"])
     embedded = {name: None if matrix is None else matrix.take(parts[0]) for name, matrix in sides.items()}
-    return data, embedded | {"train": None if found.image is None else found.image.take(parts[1])}
+    return data, embedded | {"train": None if vectors.image is None else vectors.image.take(parts[1])}
 
 
-def _batch(items: Items, part: Int[np.ndarray, " k"], whole: int) -> TaskBatch:
+def _batch(items: Items, part: Int[np.ndarray, " k"], total: int) -> TaskBatch:
     columns = (items.caption, items.label, items.metadata["place"], items.metadata["pixels"])
-    captions, labels, places, pixels = ([column[row] for row in part.tolist()] for column in columns)
-    return TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, places, whole, content=pixels)
+    captions, labels, paths, pixels = ([column[row] for row in part.tolist()] for column in columns)
+    return TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, total, content=pixels)
 
 
 def _tuples(value: Any) -> Any:

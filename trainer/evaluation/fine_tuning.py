@@ -69,9 +69,9 @@ class Some:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, places: slice | Int[np.ndarray, " m"]) -> UInt8[np.ndarray, "m s s 3"]:
+    def part(self, selected: slice | Int[np.ndarray, " m"]) -> UInt8[np.ndarray, "m s s 3"]:
         """Return a copy of the images in these places."""
-        return np.array(self.images[self.rows[places]])
+        return np.array(self.images[self.rows[selected]])
 
 
 def fine_tune(
@@ -150,8 +150,8 @@ class _Tuned(nn.Module):
         return self._rows(images, self)
 
     def _seen(self, pixels: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n w"]:
-        found = self.tower(pixels if self.colors is None else self.colors(pixels))
-        return (found[0] if isinstance(found, tuple) else found).float()
+        output = self.tower(pixels if self.colors is None else self.colors(pixels))
+        return (output[0] if isinstance(output, tuple) else output).float()
 
     @torch.inference_mode()
     def _rows(self, images: Some, read: Callable[[Tensor], Tensor]) -> np.ndarray:
@@ -203,8 +203,8 @@ def _decay(features: np.ndarray, targets: np.ndarray, classes: int) -> float:
     """Select the decay on every fifth label of each class; with fewer labels per class return the middle one."""
     held = np.zeros(len(targets), bool)
     for value in np.unique(targets):
-        own = np.flatnonzero(targets == value)
-        if len(own) >= VALIDATED:
-            held[own[::VALIDATED]] = True
+        members = np.flatnonzero(targets == value)
+        if len(members) >= VALIDATED:
+            held[members[::VALIDATED]] = True
     fitted, validated = ((features[part], targets[part]) for part in (~held, held))
     return chosen_decay(fitted, validated, classes)

@@ -166,27 +166,27 @@ def compare_generative(
     # A picture with five captions is one picture: to learn, to choose features by, and in every n.
     train, held = (distinct_pictures(pairs) for pairs in (splits.train, _held(splits, request.split)))
     rows = _labeled(train, held, request)
-    pictures, asked = (bytes_of(pairs.images, request.size) for pairs in (train, held))
+    pictures, held_pictures = (bytes_of(pairs.images, request.size) for pairs in (train, held))
     if len(pictures) < request.batch:
         raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
-    measured = asked[at_most(np.arange(len(asked)), request.most)]
+    measured = held_pictures[at_most(np.arange(len(held_pictures)), request.most)]
     denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.45))
     cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.45, 0.8))
     progress(0.8, "Bits of the PixelCNN")
     cnn_bits = bits_of_cnn(cnn, measured)
     diffusion_bits = bits_of_diffusion(denoiser, measured, request, within(progress, 0.82, 0.92))
-    cnn_read = _best(_cnn_features(cnn, pictures, asked, rows), rows)
-    diffusion_read = _best(_diffusion_features(denoiser, pictures, asked, rows, request), rows)
-    found = [
+    cnn_read = _best(_cnn_features(cnn, pictures, held_pictures, rows), rows)
+    diffusion_read = _best(_diffusion_features(denoiser, pictures, held_pictures, rows, request), rows)
+    table = [
         _row("PixelCNN", cnn, cnn_bits, False, cnn_read),
         _row("diffusion", denoiser, diffusion_bits, True, diffusion_read),
     ]
     for model in opened:
         progress(0.95, f"Probing {model.name}")
-        found.append(_run_row(model, train, held, rows))
+        table.append(_run_row(model, train, held, rows))
     return GenerativeComparison(
         train.name, held.split, len(measured), len(rows.label), len(rows.targets), rows.classes,
-        len(pictures), request.size, request.updates, tuple(found),
+        len(pictures), request.size, request.updates, tuple(table),
     )  # fmt: skip
 
 
@@ -199,23 +199,23 @@ def bytes_of(images: UInt8[np.ndarray, "n w h 3"] | StreamedImages, size: int) -
     return np.concatenate(parts)
 
 
-def width_of_cnn(wanted: int) -> int:
+def width_of_cnn(parameters: int) -> int:
     """Return the width of the PixelCNN whose number of parameters is nearest to that of the other model."""
     widths = range(_CNN_STEP, 100 * _CNN_STEP, _CNN_STEP)
-    place = bisect.bisect_left(widths, wanted, key=lambda width: parameters_of(PixelCnn(width)))
-    near = widths[max(0, place - 1) : place + 1] or widths[-1:]
-    return min(near, key=lambda width: abs(parameters_of(PixelCnn(width)) - wanted))
+    index = bisect.bisect_left(widths, parameters, key=lambda width: parameters_of(PixelCnn(width)))
+    near = widths[max(0, index - 1) : index + 1] or widths[-1:]
+    return min(near, key=lambda width: abs(parameters_of(PixelCnn(width)) - parameters))
 
 
-def as_text(found: GenerativeComparison) -> str:
+def as_text(table: GenerativeComparison) -> str:
     """Format the table for a terminal."""
     lines = [
-        f"{found.data}, split {found.split}: bits of {found.n_bits:,} pictures of {found.size} pixels; linear probe on "
-        f"{found.n_probe:,} pictures, {found.classes} classes, fitted on {found.fitted:,}; generative models: "
-        f"{found.updates:,} updates on {found.training:,} pictures without captions or classes",
+        f"{table.data}, split {table.split}: bits of {table.n_bits:,} pictures of {table.size} pixels; "
+        f"linear probe on {table.n_probe:,} pictures, {table.classes} classes, fitted on {table.fitted:,}; "
+        f"generative models: {table.updates:,} updates on {table.training:,} pictures without captions or classes",
         f"{'model':<28} {'parameters':>10} {'bits/dim':>16}  {'linear probe':<22} features",
     ]
-    for row in found.rows:
+    for row in table.rows:
         bits = (
             "no likelihood"
             if row.bits is None
@@ -235,12 +235,12 @@ def _check(models: OpenModels, runs: Sequence[tuple[int | str, int | None]], req
         raise GenerativeError("--size and --width are multiples of 8.")
     store = models.workspace.runs
     sets = [store.config_of(store.get(run).id).data for run, _ in runs]
-    if any(one != sets[0] for one in sets):
+    if any(names != sets[0] for names in sets):
         raise GenerativeError("The runs have different data. Choose runs of the same data.")
 
 
-def _held(splits: DataSplits, wanted: str) -> Pairs:
-    name = wanted or next(iter(splits.heldout))
+def _held(splits: DataSplits, split: str) -> Pairs:
+    name = split or next(iter(splits.heldout))
     if name not in splits.heldout:
         raise GenerativeError(f"There is no held-out split {name!r}. Choose one of {', '.join(splits.heldout)}.")
     return splits.heldout[name]
@@ -248,12 +248,12 @@ def _held(splits: DataSplits, wanted: str) -> Pairs:
 
 def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
     names = sorted(set(train.labels) - {""})
-    of = {name: place for place, name in enumerate(names)}
-    known = np.flatnonzero([label != "" for label in train.labels])
-    known = at_most(known, request.most_training)
-    asked = np.flatnonzero([label in of for label in held.labels])
-    targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, known), (held, asked)))
-    return _Labeled(known, np.array(targets, int), asked, np.array(label, int), len(names))
+    of = {name: number for number, name in enumerate(names)}
+    learned = np.flatnonzero([label != "" for label in train.labels])
+    learned = at_most(learned, request.most_training)
+    tried = np.flatnonzero([label in of for label in held.labels])
+    targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, learned), (held, tried)))
+    return _Labeled(learned, np.array(targets, int), tried, np.array(label, int), len(names))
 
 
 # -- training -----------------------------------------------------------------------------------------------
@@ -270,16 +270,16 @@ def trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: P
         picture = _unit(values)
         level = torch.randint(1, noise_schedule.STEPS, (len(picture),), generator=chance)
         noise = torch.randn(picture.shape, generator=chance)
-        kept = alpha_bar[level]
-        guess = _velocity(model, noise_schedule.noised(picture, noise, kept), level)
-        return denoising(guess, noise_schedule.velocity_of(picture, noise, kept), kept)
+        signal_share = alpha_bar[level]
+        guess = _velocity(model, noise_schedule.noised(picture, noise, signal_share), level)
+        return denoising(guess, noise_schedule.velocity_of(picture, noise, signal_share), signal_share)
 
     return _fitted(model, loss, pictures, request, progress, "diffusion model")
 
 
-def trained_cnn(pictures: Pictures, request: GenerativeRequest, wanted: int, progress: Progress) -> PixelCnn:
-    """Return a PixelCNN of about `wanted` parameters, with the moving average of its weights."""
-    width = width_of_cnn(wanted)
+def trained_cnn(pictures: Pictures, request: GenerativeRequest, parameters: int, progress: Progress) -> PixelCnn:
+    """Return a PixelCNN of about `parameters` parameters, with the moving average of its weights."""
+    width = width_of_cnn(parameters)
     torch.manual_seed(request.seed)
     model = PixelCnn(width)
     return _fitted(
@@ -307,9 +307,9 @@ def _fitted(
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        kept = min(_AVERAGE, (1 + update) / (10 + update))
+        momentum = min(_AVERAGE, (1 + update) / (10 + update))
         for slow, fast in zip(averaged, model.parameters(), strict=True):
-            slow.lerp_(fast.detach(), 1 - kept)
+            slow.lerp_(fast.detach(), 1 - momentum)
         progress((update + 1) / request.updates, f"Training the {name}, update {update + 1:,} of {request.updates:,}")
     for slow, fast in zip(averaged, model.parameters(), strict=True):
         fast.data.copy_(slow)
@@ -341,17 +341,17 @@ def bits_of_diffusion(
 ) -> Float[np.ndarray, " n"]:
     """Return a bound from above on each picture's bits a number, estimated with `request.draws` noise levels."""
     alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS)
-    chance, found = torch.Generator().manual_seed(request.seed), []
+    chance, bounds = torch.Generator().manual_seed(request.seed), []
 
-    def foresee(noisy: Tensor, kept: Tensor) -> Tensor:
-        level = noise_schedule.level_of(kept, alpha_bar)
-        return noise_schedule.picture_from_velocity(noisy, _velocity(denoiser, noisy, level), kept).clamp(-1, 1)
+    def foresee(noisy: Tensor, signal_share: Tensor) -> Tensor:
+        level = noise_schedule.level_of(signal_share, alpha_bar)
+        return noise_schedule.picture_from_velocity(noisy, _velocity(denoiser, noisy, level), signal_share).clamp(-1, 1)
 
-    for place, part in enumerate(_parts(pictures)):
+    for index, part in enumerate(_parts(pictures)):
         unit = _unit(torch.from_numpy(part))
-        found.append(variational_bound(unit, foresee, alpha_bar[1:-1], draws=request.draws, generator=chance))
-        progress((place + 1) * _AT_ONCE / (len(pictures) + _AT_ONCE), "Bits of the diffusion model")
-    return torch.cat(found).double().numpy()
+        bounds.append(variational_bound(unit, foresee, alpha_bar[1:-1], draws=request.draws, generator=chance))
+        progress((index + 1) * _AT_ONCE / (len(pictures) + _AT_ONCE), "Bits of the diffusion model")
+    return torch.cat(bounds).double().numpy()
 
 
 def _velocity(model: Denoiser, noisy: Float[Tensor, "n 3 s s"], level: Tensor) -> Tensor:
@@ -363,33 +363,33 @@ Features = Iterator[tuple[str, Float[np.ndarray, "n d"], Float[np.ndarray, "m d"
 
 
 @torch.inference_mode()
-def _cnn_features(cnn: PixelCnn, pictures: Pictures, asked: Pictures, rows: _Labeled) -> Features:
+def _cnn_features(cnn: PixelCnn, pictures: Pictures, held_pictures: Pictures, rows: _Labeled) -> Features:
     both = []
-    for values in (pictures[rows.train], asked[rows.tried]):
+    for values in (pictures[rows.train], held_pictures[rows.tried]):
         parts = [cnn.features(torch.from_numpy(part).long()) for part in _parts(values)]
         both.append([torch.cat(blocks).numpy() for blocks in zip(*parts, strict=True)])
     if both[0] and both[1]:
-        for place, (train, tried) in enumerate(zip(*both, strict=True)):
-            yield f"block {place + 1}", train, tried
+        for block, (train, tried) in enumerate(zip(*both, strict=True)):
+            yield f"block {block + 1}", train, tried
 
 
 @torch.inference_mode()
 def _diffusion_features(
-    denoiser: Denoiser, pictures: Pictures, asked: Pictures, rows: _Labeled, request: GenerativeRequest
+    denoiser: Denoiser, pictures: Pictures, held_pictures: Pictures, rows: _Labeled, request: GenerativeRequest
 ) -> Features:
     alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS).float()
     if not len(rows.targets) or not len(rows.label):
         return
     for level in NOISE_LEVELS:
         both = []
-        for values in (pictures[rows.train], asked[rows.tried]):
-            chance, found = torch.Generator().manual_seed(request.seed), []
+        for values in (pictures[rows.train], held_pictures[rows.tried]):
+            chance, features = torch.Generator().manual_seed(request.seed), []
             for part in _parts(values):
                 unit = _unit(torch.from_numpy(part))
                 noise, many = torch.randn(unit.shape, generator=chance), torch.full((len(unit),), level)
                 noisy = noise_schedule.noised(unit, noise, alpha_bar[many])
-                found.append(denoiser.features(noisy, many / noise_schedule.STEPS))
-            both.append(torch.cat(found).numpy())
+                features.append(denoiser.features(noisy, many / noise_schedule.STEPS))
+            both.append(torch.cat(features).numpy())
         yield f"the middle at noise level {level}", both[0], both[1]
 
 
@@ -412,8 +412,8 @@ def _best(candidates: Features, rows: _Labeled) -> _Read:
     for name, train, tried in candidates:
         if rows.classes < 2 or not len(validated):
             break
-        found = linear_probe(train[fitted], rows.targets[fitted], train[validated], rows.classes)
-        right = float((found.predicted == rows.targets[validated]).mean())
+        fit = linear_probe(train[fitted], rows.targets[fitted], train[validated], rows.classes)
+        right = float((fit.predicted == rows.targets[validated]).mean())
         if right > best:
             best, chosen = right, (name, train, tried)
     return _Read("none", 0, None, None, None) if chosen is None else _read(*chosen, rows)
@@ -422,8 +422,8 @@ def _best(candidates: Features, rows: _Labeled) -> _Read:
 def _read(name: str, train: Float[np.ndarray, "n d"], tried: Float[np.ndarray, "m d"], rows: _Labeled) -> _Read:
     if rows.classes < 2 or not len(rows.label):
         return _Read(name, train.shape[1], None, None, None)
-    found = linear_probe(train, rows.targets, tried, rows.classes)
-    share = float((found.predicted == rows.label).mean())
+    fit = linear_probe(train, rows.targets, tried, rows.classes)
+    share = float((fit.predicted == rows.label).mean())
     return _Read(name, train.shape[1], share, *wilson(share, len(rows.label)))
 
 
@@ -439,10 +439,10 @@ def _run_row(model: KeptModel, train: Pairs, held: Pairs, rows: _Labeled) -> Mod
     opened = model.opened
     both, where = [], "the tower before its projection"
     for pairs, at in ((train, rows.train), (held, rows.tried)):
-        found = embed_features(opened.model, pairs.images[at], opened.device) if len(at) else np.empty((0, 1))
-        if found is None:
-            where, found = "the embedding", embed_images(opened.model, pairs.images[at], opened.device)
-        both.append(found)
+        features = embed_features(opened.model, pairs.images[at], opened.device) if len(at) else np.empty((0, 1))
+        if features is None:
+            where, features = "the embedding", embed_images(opened.model, pairs.images[at], opened.device)
+        both.append(features)
     read = _read(where, both[0], both[1], rows)
     visual = opened.model.visual
     size = parameters_of(visual) if visual is not None else 0

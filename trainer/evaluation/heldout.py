@@ -74,8 +74,8 @@ class HeldOut:
     @functools.cached_property
     def classified(self) -> Int[np.ndarray, " k"]:
         """The first row of each distinct picture that has one of the suite's classes: what zero-shot tries."""
-        known = np.flatnonzero(self.labels >= 0)
-        return known[in_order(self.matching.images.place[known])[1]]
+        labeled = np.flatnonzero(self.labels >= 0)
+        return labeled[in_order(self.matching.images.place[labeled])[1]]
 
     def items(self) -> Items:
         """Return what a snapshot stores of each pair besides its embeddings."""
@@ -100,16 +100,16 @@ class HeldOut:
             prompts = None
             if self._shape and image is not None and text is not None:
                 prompts = embed_tokens(towers, self._prompts, where, alive=alive).reshape(*self._shape, -1)
-            kept = (
+            pooled = (
                 embed_features(towers, self.pairs.images, where, alive=alive)
                 if features and image is not None
                 else None
             )
-            return Embedded(image, text, prompts, kept)
+            return Embedded(image, text, prompts, pooled)
         finally:
             towers.train(training)
 
 
 def _labels(pairs: Pairs, suite: PromptSuite | None) -> Int[np.ndarray, " n"]:
-    place = {name: i for i, name in enumerate(suite.classes)} if suite else {}
-    return np.array([place.get(label, -1) for label in pairs.labels], dtype=np.int64)
+    number_of = {name: i for i, name in enumerate(suite.classes)} if suite else {}
+    return np.array([number_of.get(label, -1) for label in pairs.labels], dtype=np.int64)

@@ -43,11 +43,11 @@ def embed_independent(
                 "Choose runs that were trained on Scenes.",
             )
     chosen = zip(rows, steps or [None] * len(rows), strict=True)
-    return [_embed(models, row.id, step, progress, place, len(rows)) for place, (row, step) in enumerate(chosen)]
+    return [_embed(models, row.id, step, progress, index, len(rows)) for index, (row, step) in enumerate(chosen)]
 
 
 def _embed(
-    models: OpenModels, run: int, step: int | None, progress: Progress | None, place: int, parts: int
+    models: OpenModels, run: int, step: int | None, progress: Progress | None, index: int, parts: int
 ) -> SnapshotRow:
     from trainer import data
     from trainer.evaluation import HeldOut
@@ -56,7 +56,7 @@ def _embed(
 
     def report(share: float, note: str) -> None:
         if progress:
-            progress((place + share) / parts, note)
+            progress((index + share) / parts, note)
 
     report(0.0, f"opening {row.name}")
     opened = models.get(run, step).opened

@@ -53,7 +53,7 @@ class LearnedPairs:
 
         Only files of one size are compared. Images in Parquet tables are known by their pixels alone.
         """
-        return [place_of(str(one.path)) in self._places or self._is_copy(one.path) for one in sources]
+        return [place_of(str(source.path)) in self._places or self._is_copy(source.path) for source in sources]
 
     def count(
         self,
@@ -75,28 +75,28 @@ class LearnedPairs:
         """
         if not self._sources:
             return 0
-        found = np.array(self.seen(sources), bool)
-        own = set(digests_of(self._sources, size=size, cache=cache, preprocessing=preprocessing))
-        if own and len(digests) == len(sources):
-            found |= np.array([digest in own for digest in digests], bool)
-        return int(found.sum())
+        learned = np.array(self.seen(sources), bool)
+        learned_digests = set(digests_of(self._sources, size=size, cache=cache, preprocessing=preprocessing))
+        if learned_digests and len(digests) == len(sources):
+            learned |= np.array([digest in learned_digests for digest in digests], bool)
+        return int(learned.sum())
 
-    def _is_copy(self, place: Location) -> bool:
-        if not self._sources or isinstance(place, Cell):
+    def _is_copy(self, location: Location) -> bool:
+        if not self._sources or isinstance(location, Cell):
             return False
         if self._sizes is None:
             self._sizes = {}
             for source in self._sources:
                 if (size := _size(source.path)) is not None:
                     self._sizes.setdefault(size, []).append(source.path)
-        same = self._sizes.get(-1 if (size := _size(place)) is None else size, ())
-        own = self._content(place) if same else b""
-        return bool(own) and any(self._content(other) == own for other in same)
+        same = self._sizes.get(-1 if (size := _size(location)) is None else size, ())
+        content = self._content(location) if same else b""
+        return bool(content) and any(self._content(other) == content for other in same)
 
-    def _content(self, place: Location) -> bytes:
-        if place not in self._contents:
-            self._contents[place] = _hash(place)
-        return self._contents[place]
+    def _content(self, location: Location) -> bytes:
+        if location not in self._contents:
+            self._contents[location] = _hash(location)
+        return self._contents[location]
 
 
 def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress) -> LearnedPairs:
@@ -112,23 +112,23 @@ def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress)
     return LearnedPairs(parts_of(data, listed)["train"])
 
 
-def _size(place: Location) -> int | None:
+def _size(location: Location) -> int | None:
     """Return an image's size in bytes; None if unknown without reading it."""
-    if isinstance(place, Member):
-        return place.size
+    if isinstance(location, Member):
+        return location.size
     try:
-        return None if isinstance(place, Cell) else place.stat().st_size
+        return None if isinstance(location, Cell) else location.stat().st_size
     except OSError:
         return None
 
 
-def _hash(place: Location) -> bytes:
+def _hash(location: Location) -> bytes:
     """Return a hash of an image's bytes; empty if unreadable."""
     digest = hashlib.blake2b(digest_size=16)
-    left = _size(place) or 0
+    left = _size(location) or 0
     try:
-        with untrusted_files.open_ordinary(file_of(place)) as file:
-            file.seek(place.offset if isinstance(place, Member) else 0)
+        with untrusted_files.open_ordinary(file_of(location)) as file:
+            file.seek(location.offset if isinstance(location, Member) else 0)
             while left > 0 and (block := file.read(min(_BLOCK, left))):
                 digest.update(block)
                 left -= len(block)

@@ -91,21 +91,21 @@ def judge(
         progress: Told the share done; may raise to cancel.
     """
     chosen = np.arange(len(units)) if rows is None else rows
-    own = units if rows is None else units.taken(rows)
+    judged_units = units if rows is None else units.taken(rows)
     evidence, limits, planted = [], [], []
     wrong = np.ones(len(chosen), bool)
     for number, ((image, text), advantage) in enumerate(zip(embedded, advantages, strict=True)):
         low, middle, high = ((number + part / 2) / len(embedded) for part in range(3))
         image, text = image[chosen], text[chosen]
-        one = mispair_evidence(image, text, own.matching, between(progress, low, middle))
-        judged, limit = suspected(one.margin, one.caption_rank, one.image_rank)
+        measured = mispair_evidence(image, text, judged_units.matching, between(progress, low, middle))
+        judged, limit = suspected(measured.margin, measured.caption_rank, measured.image_rank)
         more = between(progress, middle, high)
-        planted.append(planted_mispairs(image, text, own, advantage=advantage, progress=more))
+        planted.append(planted_mispairs(image, text, judged_units, advantage=advantage, progress=more))
         wrong &= judged
-        evidence.append(one)
+        evidence.append(measured)
         limits.append(limit)
-    least = min(planted, key=lambda one: len(one.rows))
-    detected = np.logical_and.reduce([one.detected for one in planted]) if len(least.rows) else least.detected
+    least = min(planted, key=lambda tried: len(tried.rows))
+    detected = np.logical_and.reduce([tried.detected for tried in planted]) if len(least.rows) else least.detected
     both = PlantedMispairs(least.rows, detected)
     return MispairJudge(tuple(runs), chosen, trained, wrong, tuple(evidence), tuple(limits), both)
 
@@ -116,20 +116,20 @@ def chosen_judges(judges: Sequence[MispairJudge], n: int) -> Int[np.ndarray, " n
     The first one judges all pairs: the run whose data these are.
     """
     best, share = np.zeros(n, np.int64), np.full(n, -np.inf)
-    for number, one in enumerate(judges):
-        better = one.rows[one.share >= share[one.rows]]
-        best[better], share[better] = number, one.share
+    for number, judged in enumerate(judges):
+        better = judged.rows[judged.share >= share[judged.rows]]
+        best[better], share[better] = number, judged.share
     return best
 
 
-def other_runs(models: OpenModels, own: RunRow) -> Iterator[tuple[RunRow, OpenModel]]:
+def other_runs(models: OpenModels, run_row: RunRow) -> Iterator[tuple[RunRow, OpenModel]]:
     """Yield the newest other runs of images and texts that have a model, `MOST_OTHERS` at most."""
     runs = models.workspace.runs
     count = 0
     for row in reversed(runs.all()):
         if count == MOST_OTHERS:
             return
-        if row.id == own.id or not checkpoint.steps(row.folder / "checkpoints"):
+        if row.id == run_row.id or not checkpoint.steps(row.folder / "checkpoints"):
             continue
         try:
             if runs.config_of(row.id).objective.towers != "both":
@@ -153,8 +153,8 @@ def not_learned(models: OpenModels, row: RunRow, pairs: Pairs, opened: OpenModel
     learned = learned_pairs(choice.data, folder, lambda _share, _note: None)
     if not len(learned):
         return np.zeros(len(pairs), bool)
-    places = {place_of(str(source.path)) for source in learned.sources}
-    away = np.array([place_of(path) not in places for path in pairs.paths], bool)
+    learned_locations = {place_of(str(source.path)) for source in learned.sources}
+    away = np.array([place_of(path) not in learned_locations for path in pairs.paths], bool)
     prepared = digests_of(
         learned.sources, size=opened.image_size, cache=Path(folder) / "cache", preprocessing=opened.preprocessing
     )
@@ -173,7 +173,7 @@ def embedded_by(pairs: Pairs, opened: OpenModel, progress: Progress, note: str) 
     split = HeldOut(
         pairs, prefix=pairs.split, suite=None, tokenizer=opened.tokenizer, context_length=opened.context_length
     )
-    found = split.embed(opened.model, opened.device, alive=lambda: progress(0.0, note))
-    if found.image is None or found.text is None:
+    embedded = split.embed(opened.model, opened.device, alive=lambda: progress(0.0, note))
+    if embedded.image is None or embedded.text is None:
         raise DataError("It embeds no images and captions.")
-    return found.image, found.text
+    return embedded.image, embedded.text

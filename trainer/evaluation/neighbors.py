@@ -37,23 +37,25 @@ class ReferencePairs:
         whole: How many they were drawn from.
     """
 
-    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int, whole: int | None = None) -> None:
+    def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int, total: int | None = None) -> None:
         """Draw them.
 
         Args:
             pairs: To draw from.
             tokenizer: Of the model.
             context_length: Of the model.
-            whole: How many pairs `pairs` were drawn from in their turn; None where they are all.
+            total: How many pairs `pairs` were drawn from in their turn; None where they are all.
         """
         self._rows = at_most(len(pairs), STORED)
         self._pairs = pairs
-        self.drawn, self.whole = len(self._rows), whole or len(pairs)
+        self.drawn, self.whole = len(self._rows), total or len(pairs)
         self._distinct: Int[np.ndarray, " m"] | None = None
         self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
         columns = {"acc1": pairs.labels, **pairs.metadata}
-        known = {name: [values[row] for row in self._rows] for name, values in columns.items()}
-        self._known = {name: values for name, values in known.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES}
+        attributes = {name: [values[row] for row in self._rows] for name, values in columns.items()}
+        self._known = {
+            name: values for name, values in attributes.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES
+        }
         self._words = [words_of(pairs.captions[row]) for row in self._rows]
 
     def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
@@ -101,16 +103,16 @@ class ReferencePairs:
         assert query is not None
         asking = asking_rows(heldout, images=images)
         distinct = np.arange(self.drawn) if self._distinct is None else self._distinct
-        kept = np.arange(len(stored)) if images else self._others(pairs, distinct)
-        rows, cosines = nearest(query[asking], stored[kept], NEIGHBORS)
-        rows = distinct[kept[rows]]
+        others = np.arange(len(stored)) if images else self._others(pairs, distinct)
+        rows, cosines = nearest(query[asking], stored[others], NEIGHBORS)
+        rows = distinct[others[rows]]
         columns = {"acc1": pairs.labels, **pairs.metadata}
-        found = {
+        measured = {
             f"knn_{name}": accuracy([columns[name][row] for row in asking], values, rows, cosines)
             for name, values in self._known.items()
             if name in columns and any(columns[name])
         }
-        return found | {"knn_words": self._overlap([pairs.captions[row] for row in asking], rows[:, 0])}
+        return measured | {"knn_words": self._overlap([pairs.captions[row] for row in asking], rows[:, 0])}
 
     def _others(self, pairs: Pairs, distinct: Int[np.ndarray, " m"]) -> Int[np.ndarray, " k"]:
         """Return the stored pairs whose captions do not occur in `pairs`, since equal captions prove nothing."""
@@ -121,8 +123,8 @@ class ReferencePairs:
 
     def _overlap(self, captions: Sequence[str], neighbor: Int[np.ndarray, " n"]) -> float:
         shared = [
-            len(own & self._words[row]) / max(1, len(own | self._words[row]))
-            for own, row in zip(map(words_of, captions), neighbor, strict=True)
+            len(caption_words & self._words[row]) / max(1, len(caption_words | self._words[row]))
+            for caption_words, row in zip(map(words_of, captions), neighbor, strict=True)
         ]
         return float(np.mean(shared))
 

@@ -103,17 +103,17 @@ def _retrieval(
     answers: DistinctItems,
     progress: Progress | None,
 ) -> dict[str, float]:
-    places = question_ranks(query, stored, answers, progress=progress)
-    recalls = {f"{direction}_R@{k}": recall_at(places, k) for k in RECALLS}
-    return recalls | {f"{direction}_median_rank": median_rank(places)}
+    ranks = question_ranks(query, stored, answers, progress=progress)
+    recalls = {f"{direction}_R@{k}": recall_at(ranks, k) for k in RECALLS}
+    return recalls | {f"{direction}_median_rank": median_rank(ranks)}
 
 
 def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
     if embedded.prompts is None:
         return {}
-    known = heldout.classified
-    places = class_ranks(embedded.image[known], class_weights(embedded.prompts), heldout.labels[known])
-    return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
+    classified = heldout.classified
+    ranks = class_ranks(embedded.image[classified], class_weights(embedded.prompts), heldout.labels[classified])
+    return {"zero_shot_acc1": recall_at(ranks, 1), "zero_shot_acc5": recall_at(ranks, 5)}
 
 
 def _text_gradient_share(

@@ -51,15 +51,15 @@ def judge_of(workspace_folder: Path, pairs: Pairs, size: int, epochs: int, progr
         return judge.eval(), labels
     truth = truth_of(pairs, labels)
     name = f"judge-{_digest(pairs, labels, truth, size, epochs)}"
-    kept = derived.root(workspace_folder) / "cache" / name
-    found, _ = checkpoint.newest(kept, training=False)
-    if found is not None:
-        checkpoint.load_weights(found, {"judge": judge})
+    folder = derived.root(workspace_folder) / "cache" / name
+    checkpoint_folder, _ = checkpoint.newest(folder, training=False)
+    if checkpoint_folder is not None:
+        checkpoint.load_weights(checkpoint_folder, {"judge": judge})
         return judge.eval(), labels
     steps = _train(judge, pairs, truth, size, epochs, progress)
     confined.make_folder(derived.root(workspace_folder), f"cache/{name}")
     try:
-        checkpoint.save(kept, modules={"judge": judge}, training={"step": steps}, tokenizer="")
+        checkpoint.save(folder, modules={"judge": judge}, training={"step": steps}, tokenizer="")
     except DiskTrouble:
         progress(1.0, "the judge is not kept: the disk has no room for it")
     return judge.eval(), labels
@@ -73,8 +73,8 @@ def labels_of(pairs: Pairs) -> Labels:
 
 def truth_of(pairs: Pairs, labels: Mapping[str, Sequence[str]]) -> dict[str, Int[np.ndarray, " n"]]:
     """Return attribute -> place of each pair's value; -1 where a pair has none of them."""
-    places = {name: {value: place for place, value in enumerate(values)} for name, values in labels.items()}
-    return {name: np.array([of.get(value, -1) for value in pairs.metadata[name]]) for name, of in places.items()}
+    number_of = {name: {value: number for number, value in enumerate(values)} for name, values in labels.items()}
+    return {name: np.array([of.get(value, -1) for value in pairs.metadata[name]]) for name, of in number_of.items()}
 
 
 def pictures_at(pairs: Pairs, size: int) -> Float[torch.Tensor, "n 3 s s"]:

@@ -26,7 +26,7 @@ MOST_PROMPTS: Final = 40
 def sparing(suite: PromptSuite) -> PromptSuite:
     """Return the suite with as many templates, at even distances, as `MOST_PROMPTS` allow; at least one."""
     count = min(len(suite.templates), max(1, MOST_PROMPTS // max(1, len(suite.classes))))
-    chosen = tuple(suite.templates[place * len(suite.templates) // count] for place in range(count))
+    chosen = tuple(suite.templates[index * len(suite.templates) // count] for index in range(count))
     return replace(suite, templates=chosen)
 
 
@@ -66,7 +66,7 @@ def how(task: str, details: Mapping[str, Any]) -> str:
     if task == "few_shot":
         return f"means of {details['draws']} draws"
     if task == "fine_tune":
-        return ", ".join(f"{100 * one['share']:g} %: {one['labels']:,} labels" for one in details["shares"])
+        return ", ".join(f"{100 * share['share']:g} %: {share['labels']:,} labels" for share in details["shares"])
     return ""
 
 
@@ -91,22 +91,22 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, b
         by: How the run names classes.
     """
     pairs, suite = heldout.pairs, heldout.suite
-    n, found = len(pairs), {}
+    n, questions = len(pairs), {}
     if both:
         texts, images = len(heldout.matching.texts), len(heldout.matching.images)
-        found["retrieval"] = retrieval_question(n, texts=texts, images=images)
+        questions["retrieval"] = retrieval_question(n, texts=texts, images=images)
         hardest = f"{hardest_of(heldout.matching.texts)} hardest unmatched texts of each image"
-        found["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
+        questions["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
         size = min(batch_size, n)
         batches = f"in batches of {size:,}"
         masked = f"{batches}, right answers no negatives" if masks else batches
-        found["loss"] = Question("loss", n, protocol=masked)
-        found["spectrum"] = Question("spectrum", n)
-        found["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
-        found["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=masked)
-    if suite is not None and (known := len(heldout.classified)):
-        found["zero_shot"] = zero_shot(known, sparing(suite) if by == "captions" else suite, by=by)
-    return found
+        questions["loss"] = Question("loss", n, protocol=masked)
+        questions["spectrum"] = Question("spectrum", n)
+        questions["own_weight"] = Question("own_weight", n // size * size, protocol=batches)
+        questions["gradient"] = Question("gradient", min(n // size, GRADIENT_BATCHES) * size, protocol=masked)
+    if suite is not None and (n_classified := len(heldout.classified)):
+        questions["zero_shot"] = zero_shot(n_classified, sparing(suite) if by == "captions" else suite, by=by)
+    return questions
 
 
 def of_reference(reference: ReferencePairs, heldout: HeldOut, *, images: bool) -> Question:

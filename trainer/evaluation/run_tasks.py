@@ -95,7 +95,7 @@ class Evaluated:
 def evaluate_runs(
     models: OpenModels,
     runs: Sequence[int | str],
-    wanted: EvaluationRequest,
+    request: EvaluationRequest,
     progress: Progress,
     *,
     measured: Callable[[Evaluated], None] | None = None,
@@ -105,7 +105,7 @@ def evaluate_runs(
     Args:
         models: The runs' models.
         runs: Numbers or names; all are tried on the same pairs.
-        wanted: What is to be measured.
+        request: What is to be measured.
         progress: Told the share done.
         measured: Told each task as soon as it is stored.
 
@@ -116,19 +116,19 @@ def evaluate_runs(
         UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
     rows = [models.workspace.runs.get(run) for run in runs]
-    wanted = replace(wanted, choice=_choice_of(models.workspace, runs, wanted))
+    request = replace(request, choice=_choice_of(models.workspace, runs, request))
     loaded: dict[tuple, TaskData] = {}
-    found: list[Evaluated] = []
+    evaluated: list[Evaluated] = []
     left_out: dict[str, str] = {}
 
     def part(low: float, high: float, row: RunRow) -> Progress:
         return lambda share, note: progress(low + (high - low) * share, f"{row.name}: {note}")
 
     possible: list[tuple[RunRow, list[str]]] = []
-    for place, row in enumerate(rows):
-        report = part(_LOOKING * place / len(rows), _LOOKING * (place + 1) / len(rows), row)
+    for index, row in enumerate(rows):
+        report = part(_LOOKING * index / len(rows), _LOOKING * (index + 1) / len(rows), row)
         try:
-            tasks, reasons = _possible(models, row, wanted, loaded, report)
+            tasks, reasons = _possible(models, row, request, loaded, report)
         except UserError as problem:
             if len(rows) == 1:
                 raise
@@ -136,36 +136,36 @@ def evaluate_runs(
             continue
         left_out |= reasons
         possible.append((row, tasks))
-    for place, (row, tasks) in enumerate(possible):
-        low, high = (_LOOKING + (1 - _LOOKING) * (place + more) / len(possible) for more in (0, 1))
-        for one in _measured(models, row, replace(wanted, tasks=tuple(tasks)), loaded, part(low, high, row)):
-            found.append(one)
+    for index, (row, tasks) in enumerate(possible):
+        low, high = (_LOOKING + (1 - _LOOKING) * (index + more) / len(possible) for more in (0, 1))
+        for result in _measured(models, row, replace(request, tasks=tuple(tasks)), loaded, part(low, high, row)):
+            evaluated.append(result)
             if measured is not None:
-                measured(one)
+                measured(result)
     progress(1.0, "done")
-    return found, left_out
+    return evaluated, left_out
 
 
 def _possible(
-    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> tuple[list[str], dict[str, str]]:
     """Return the tasks that can be measured for a run, and why others cannot."""
-    evaluations = _evaluations(models, row, wanted, loaded, _Stage(progress))
-    reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (wanted.tasks or CHEAP)}
+    evaluations = _evaluations(models, row, request, loaded, _Stage(progress))
+    reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (request.tasks or CHEAP)}
     left_out = {f"{row.name}: {task}": reason for task, reason in reasons.items() if reason}
     return [task for task, reason in reasons.items() if not reason], left_out
 
 
 def _measured(
-    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> Iterator[Evaluated]:
     """Yield each requested task of a run, stored before the next begins."""
-    if not wanted.tasks:
+    if not request.tasks:
         return
     stage = _Stage(progress)
-    evaluations = _evaluations(models, row, wanted, loaded, stage)
-    step = models.get(row.id, wanted.step).opened.step
-    for low, high, task, evaluation in _planned(evaluations, wanted):
+    evaluations = _evaluations(models, row, request, loaded, stage)
+    step = models.get(row.id, request.step).opened.step
+    for low, high, task, evaluation in _planned(evaluations, request):
         stage.begin(low, high, task.replace("_", " "))
         data, record = evaluation.data, evaluation.run(task)
         if content := data.tried.fingerprint:
@@ -177,11 +177,11 @@ def _measured(
 
 
 def _evaluations(
-    models: OpenModels, row: RunRow, wanted: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
+    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
 ) -> dict[str, Evaluation]:
     stage.begin(0.0, 0.1, "opening the model")
-    make = _of_shards if wanted.shards is not None else _of_snapshot if wanted.snapshot else _of_images
-    return make(models.workspace, row, models.get(row.id, wanted.step), wanted, loaded, stage)
+    make = _of_shards if request.shards is not None else _of_snapshot if request.snapshot else _of_images
+    return make(models.workspace, row, models.get(row.id, request.step), request, loaded, stage)
 
 
 def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: str, record: TaskRecord) -> None:
@@ -191,28 +191,28 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     workspace.results.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
-def _choice_of(workspace: Workspace, runs: Sequence[int | str], wanted: EvaluationRequest) -> config.Data | None:
+def _choice_of(workspace: Workspace, runs: Sequence[int | str], request: EvaluationRequest) -> config.Data | None:
     """Return the data as configured by the first run that learned from them, so that all share its split."""
     from trainer.evaluation.task_data import names_data_of
 
     choices = (workspace.runs.config_of(workspace.runs.get(run).id).data for run in runs)
-    return next((one for one in choices if wanted.data and names_data_of(wanted.data, one)), None)
+    return next((choice for choice in choices if request.data and names_data_of(request.data, choice)), None)
 
 
 def _planned(
-    evaluations: dict[str, Evaluation], wanted: EvaluationRequest
+    evaluations: dict[str, Evaluation], request: EvaluationRequest
 ) -> list[tuple[float, float, str, Evaluation]]:
     """Return the progress at which each task begins and ends, its name, and its evaluation."""
-    names = [name for name in evaluations if name in wanted.tasks]
+    names = [name for name in evaluations if name in request.tasks]
     edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
-    return [(edges[place], edges[place + 1], name, evaluations[name]) for place, name in enumerate(names)]
+    return [(edges[index], edges[index + 1], name, evaluations[name]) for index, name in enumerate(names)]
 
 
 def _of_images(
     workspace: Workspace,
     row: RunRow,
-    kept: KeptModel,
-    wanted: EvaluationRequest,
+    loaded_model: KeptModel,
+    request: EvaluationRequest,
     loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -222,59 +222,61 @@ def _of_images(
     from trainer.inference.word_model import word_model
 
     # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
-    learned = {*PROBES, *(() if _reads(kept) else ("robustness",))}
-    learn = bool(learned & set(wanted.tasks or CHEAP))
+    learned = {*PROBES, *(() if _reads(loaded_model) else ("robustness",))}
+    learn = bool(learned & set(request.tasks or CHEAP))
 
-    own = workspace.runs.config_of(row.id)
-    of_run = not wanted.data or names_data_of(wanted.data, own.data)
+    run_config = workspace.runs.config_of(row.id)
+    of_run = not request.data or names_data_of(request.data, run_config.data)
     trained = LearnedPairs()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
-    if own.optimizer.epochs and not (of_run and wanted.split is None and not wanted.shift):
-        trained = learned_pairs(own.data, workspace.folder, stage)
+    if run_config.optimizer.epochs and not (of_run and request.split is None and not request.shift):
+        trained = learned_pairs(run_config.data, workspace.folder, stage)
 
     def load(data: Any) -> TaskData:
-        seen = kept.opened.image_size, kept.opened.preprocessing
-        heldout = bool(own.optimizer.epochs) and of_run and wanted.split is None and data != wanted.shift
-        key = (repr(data), *seen, learn, heldout, repr(own.data) if trained else "")
+        seen = loaded_model.opened.image_size, loaded_model.opened.preprocessing
+        heldout = bool(run_config.optimizer.epochs) and of_run and request.split is None and data != request.shift
+        key = (repr(data), *seen, learn, heldout, repr(run_config.data) if trained else "")
         if key not in loaded:
             loaded[key] = load_task_data(
                 data,
-                image_size=kept.opened.image_size,
-                preprocessing=kept.opened.preprocessing,
+                image_size=loaded_model.opened.image_size,
+                preprocessing=loaded_model.opened.preprocessing,
                 workspace_folder=workspace.folder,
-                split=wanted.split if data != wanted.shift else None,
-                suite=wanted.suite,
-                most=wanted.most,
-                most_train=wanted.most_train,
+                split=request.split if data != request.shift else None,
+                suite=request.suite,
+                most=request.most,
+                most_train=request.most_train,
                 learn=learn,
                 learned=trained,
-                own=heldout,
+                of_run=heldout,
                 progress=stage,
             )
         return loaded[key]
 
     stage.begin(0.0, 0.1, "reading the data")
-    data = _worded(load(own.data if of_run else wanted.choice or wanted.data), row, own, of_run, wanted)
-    shift = load(wanted.shift) if wanted.shift else None
-    if shift is not None and shift.suite is not None and data.suite is not None and wanted.suite is None:
+    data = _worded(
+        load(run_config.data if of_run else request.choice or request.data), row, run_config, of_run, request
+    )
+    shift = load(request.shift) if request.shift else None
+    if shift is not None and shift.suite is not None and data.suite is not None and request.suite is None:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
-    reads_words = not wanted.tasks or "zero_shot" in wanted.tasks
-    subject = _subject(kept, word_model(workspace, row, kept.opened, stage) if reads_words else None)
-    evaluation = Evaluation(subject, data, shift=shift, features=wanted.features, progress=stage)
+    reads_words = not request.tasks or "zero_shot" in request.tasks
+    subject = _subject(loaded_model, word_model(workspace, row, loaded_model.opened, stage) if reads_words else None)
+    evaluation = Evaluation(subject, data, shift=shift, features=request.features, progress=stage)
     return dict.fromkeys(TASKS, evaluation)
 
 
-def _reads(kept: KeptModel) -> bool:
+def _reads(loaded_model: KeptModel) -> bool:
     """Return whether the model accepts sentences."""
-    return kept.opened.model.text is not None
+    return loaded_model.opened.model.text is not None
 
 
 def _of_snapshot(
     workspace: Workspace,
     row: RunRow,
-    kept: KeptModel,
-    wanted: EvaluationRequest,
+    loaded_model: KeptModel,
+    request: EvaluationRequest,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -284,20 +286,20 @@ def _of_snapshot(
     from trainer.evaluation.task_data import snapshot_data
     from trainer.store import read_snapshot
 
-    chosen = choose_snapshot(workspace, row, step=kept.opened.step, split=wanted.split)
+    chosen = choose_snapshot(workspace, row, step=loaded_model.opened.step, split=request.split)
     snapshot = read_snapshot(chosen.folder)
     image, features = snapshot.image, snapshot.features
-    if features is None and wanted.features:
+    if features is None and request.features:
         raise AnswerError(
             "bad_question",
             f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
             "Train with watching.features = true, or measure images: leave out --snapshot.",
         )
     suite = suite_of_facts(row.facts.get(ZERO_SHOT)) or _suite_of(workspace, row, snapshot.dataset, stage)
-    whole, parts, tried, train = snapshot_data(snapshot, suite=wanted.suite, own=suite)
+    every_pair, parts, tried, train = snapshot_data(snapshot, suite=request.suite, run_suite=suite)
     stage.begin(0.05, 0.1, "reading the snapshot")
-    subject = _subject(kept)
-    every = Stored(subject, whole, image=image, text=snapshot.text, train=None, progress=stage)
+    subject = _subject(loaded_model)
+    every = Stored(subject, every_pair, image=image, text=snapshot.text, train=None, progress=stage)
     probed = Stored(
         subject,
         parts,
@@ -313,8 +315,8 @@ def _of_snapshot(
 def _of_shards(
     workspace: Workspace,
     row: RunRow,
-    kept: KeptModel,
-    wanted: EvaluationRequest,
+    loaded_model: KeptModel,
+    request: EvaluationRequest,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -325,20 +327,20 @@ def _of_shards(
     from trainer.evaluation.learned_pairs import learned_pairs
     from trainer.evaluation.task_data import names_data_of
 
-    assert wanted.shards is not None
-    own, opened = workspace.runs.config_of(row.id), kept.opened
-    of_run = not wanted.data or names_data_of(wanted.data, own.data)
+    assert request.shards is not None
+    run_config, opened = workspace.runs.config_of(row.id), loaded_model.opened
+    of_run = not request.data or names_data_of(request.data, run_config.data)
     digests: set[str] = set()
-    if own.optimizer.epochs and not (of_run and wanted.split is None):
+    if run_config.optimizer.epochs and not (of_run and request.split is None):
         # Where the pictures lie there says nothing here: those that the run has learned are known by their pixels.
-        sources = learned_pairs(own.data, workspace.folder, stage).sources
+        sources = learned_pairs(run_config.data, workspace.folder, stage).sources
         cache, size, reads = workspace.folder / "cache", opened.image_size, opened.preprocessing
-        digests = {one.hex()[:16] for one in digests_of(sources, size=size, cache=cache, preprocessing=reads)}
+        digests = {digest.hex()[:16] for digest in digests_of(sources, size=size, cache=cache, preprocessing=reads)}
     stage.begin(0.05, 0.1, "reading the embeddings")
-    data, embedded = task_data_of(wanted.shards, learned=digests, named=wanted.split is not None)
-    data = _worded(data, row, own, of_run, wanted)
-    found = Stored(_subject(kept), data, **embedded, progress=stage)
-    return dict.fromkeys(TASKS, found)
+    data, embedded = task_data_of(request.shards, learned=digests, named=request.split is not None)
+    data = _worded(data, row, run_config, of_run, request)
+    stored = Stored(_subject(loaded_model), data, **embedded, progress=stage)
+    return dict.fromkeys(TASKS, stored)
 
 
 def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) -> PromptSuite | None:
@@ -353,13 +355,13 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     return listed.suite if listed.name == dataset else None
 
 
-def _worded(data: TaskData, row: RunRow, own: config.Run, of_run: bool, wanted: EvaluationRequest) -> TaskData:
+def _worded(data: TaskData, row: RunRow, run_config: config.Run, of_run: bool, request: EvaluationRequest) -> TaskData:
     """Return the data with the question that the run was asked in training, or its classes in the run's sentence.
 
     Its own data are asked the stored question, so that all numbers are of one. Other data without prompts of their own
     are asked in the sentence of the captions of classes that the run learned.
     """
-    if wanted.suite is not None or data.suite is None:
+    if request.suite is not None or data.suite is None:
         return data
     stored = suite_of_facts(row.facts.get(ZERO_SHOT))
     if of_run and stored is not None and {*data.tried.labels} - {""} <= {*stored.classes}:
@@ -369,10 +371,10 @@ def _worded(data: TaskData, row: RunRow, own: config.Run, of_run: bool, wanted: 
     return replace(data, suite=replace(data.suite, templates=stored.templates, worded="captions"))
 
 
-def _subject(kept: KeptModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:
+def _subject(loaded_model: KeptModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:
     from trainer.evaluation.benchmark import Subject
 
-    opened = kept.opened
-    inv_tau = float(kept.inv_tau) if kept.method is not None else float("nan")
+    opened = loaded_model.opened
+    inv_tau = float(loaded_model.inv_tau) if loaded_model.method is not None else float("nan")
     towers = opened.model, opened.tokenizer, opened.context_length, opened.device
-    return Subject(*towers, inv_tau, namer, kept.logit_bias)
+    return Subject(*towers, inv_tau, namer, loaded_model.logit_bias)

@@ -109,10 +109,10 @@ class TaskData:
 
     def numbers_of(self, labels: Sequence[str]) -> Int[np.ndarray, " n"]:
         """Return the index of each label among the classes; -1 if missing."""
-        place: dict[str, int] = {}
+        number_of: dict[str, int] = {}
         for number, name in enumerate(self.suite.classes if self.suite else ()):
-            place.setdefault(name, number)
-        return np.array([place.get(label, -1) for label in labels], dtype=np.int64)
+            number_of.setdefault(name, number)
+        return np.array([number_of.get(label, -1) for label in labels], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def load_task_data(
     most_train: int | None = None,
     learn: bool = True,
     learned: LearnedPairs | None = None,
-    own: bool = False,
+    of_run: bool = False,
     progress: Progress,
     preprocessing: Preprocessing | None = None,
 ) -> TaskData:
@@ -188,7 +188,7 @@ def load_task_data(
         most_train: Learn from at most so many.
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
         learned: The pairs that the model was trained on; None: it was trained on none of them.
-        own: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
+        of_run: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
             are copies of trained ones by their pixels are counted then, and not refused.
         progress: Told the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
@@ -207,25 +207,25 @@ def load_task_data(
     parts, seen = [], 0
     prepared_as: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache"}
     prepared_as["preprocessing"] = preprocessing
-    for sources, whole, limit, at in ((tried, pairs.whole, most, 0.2), (train, len(train), most_train, 0.6)):
-        kept = sampled(sources, limit)
+    for sources, total, limit, at in ((tried, pairs.whole, most, 0.2), (train, len(train), most_train, 0.6)):
+        chosen_sources = sampled(sources, limit)
         part = between(progress, at, at + 0.4)
-        prepared = prepare(kept, progress=part, **prepared_as)
-        rows = [kept[row] for row in prepared.rows]
+        prepared = prepare(chosen_sources, progress=part, **prepared_as)
+        rows = [chosen_sources[row] for row in prepared.rows]
         if sources is tried:
-            seen = learned.count(rows, digests_of(kept, **prepared_as), **prepared_as)
+            seen = learned.count(rows, digests_of(chosen_sources, **prepared_as), **prepared_as)
             if split is None:
                 refuse_learned(listed.dataset, listed.splits, name, seen, len(rows))
-                seen = _copies(listed, kept, prepared_as) if own else 0
+                seen = _copies(listed, chosen_sources, prepared_as) if of_run else 0
         parts.append(
             TaskBatch(
                 prepared.images,
                 [source.caption for source in rows],
                 [source.label for source in rows],
                 [str(source.path) for source in rows],
-                whole,
+                total,
                 fingerprint(prepared.fingerprint, rows),
-                [digest.hex() for digest in digests_of(kept, **prepared_as)],
+                [digest.hex() for digest in digests_of(chosen_sources, **prepared_as)],
             )
         )
     if not len(parts[0]):
@@ -246,9 +246,9 @@ def choose_pairs(
     """Return the pairs of an evaluation, before any is decoded; the arguments are those of `load_task_data`."""
     listed = listed_splits(data, workspace_folder, progress, learn=learn or split == "train")
     name, tried, train = _parts(listed, split, learn=learn)
-    whole = len(tried) if name == "sample" else len(listed.splits[name])
+    total = len(tried) if name == "sample" else len(listed.splits[name])
     chosen = _chosen_suite(suite, listed, [*tried, *train])
-    return ChosenPairs(listed, name, tried, train if learn else [], whole, chosen)
+    return ChosenPairs(listed, name, tried, train if learn else [], total, chosen)
 
 
 def _copies(listed: Listed, tried: Sequence[Source], prepared_as: dict[str, Any]) -> int:
@@ -269,12 +269,14 @@ def refuse_learned(dataset: str, splits: Iterable[str], split: str, seen: int, t
         )
 
 
-def names_data_of(data: str, own: config.Data) -> bool:
+def names_data_of(data: str, run_data: config.Data) -> bool:
     """Return whether a path or name refers to a run's data: its training or held-out data, or the folder of both."""
-    if isinstance(own, config.Named | config.HubDataset):
+    if isinstance(run_data, config.Named | config.HubDataset):
         named = _named(data)
-        return data == own.name or (isinstance(own, config.Named) and named is not None and named.name == own.name)
-    paths = _real_paths(own)
+        return data == run_data.name or (
+            isinstance(run_data, config.Named) and named is not None and named.name == run_data.name
+        )
+    paths = _real_paths(run_data)
     real = os.path.realpath(Path(data).expanduser())
     if real in paths:
         return True
@@ -283,7 +285,7 @@ def names_data_of(data: str, own: config.Data) -> bool:
     # What lies in a folder may be a table, or a folder of it, that recognizing the folder leads to.
     with contextlib.suppress(config.ConfigError):
         recognized = recognize(real)
-        return type(recognized) is type(own) and _real_paths(recognized)[:1] == paths[:1]
+        return type(recognized) is type(run_data) and _real_paths(recognized)[:1] == paths[:1]
     return False
 
 
@@ -304,36 +306,36 @@ def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Pro
         DataError: There is no such data.
     """
     if not isinstance(data, str):
-        found = listing(data, workspace_folder, progress)
-        return Listed(found.name, parts_of(data, found), found.suite, _root_of(data), chosen=True)
-    place = Path(data).expanduser().absolute()
-    if not place.exists() and (named := _named(data)) is not None:
-        found = listing(named, workspace_folder, progress)
-        return Listed(found.name, found.splits, found.suite, None)
-    folders, pointed = _split_folders(place), None
-    if not folders and place.is_dir() and _has_tars(place) and (place.parent / "classnames.txt").is_file():
+        listed = listing(data, workspace_folder, progress)
+        return Listed(listed.name, parts_of(data, listed), listed.suite, _root_of(data), chosen=True)
+    path = Path(data).expanduser().absolute()
+    if not path.exists() and (named := _named(data)) is not None:
+        listed = listing(named, workspace_folder, progress)
+        return Listed(listed.name, listed.splits, listed.suite, None)
+    folders, pointed = _split_folders(path), None
+    if not folders and path.is_dir() and _has_tars(path) and (path.parent / "classnames.txt").is_file():
         # One split of a data set, pointed at by itself: its siblings are still those that probes learn from.
-        siblings = _split_folders(place.parent)
-        folders = {place.name: place} | {name: at for name, at in siblings.items() if name == "train"}
-        place, pointed = place.parent, place.name
+        siblings = _split_folders(path.parent)
+        folders = {path.name: path} | {name: at for name, at in siblings.items() if name == "train"}
+        path, pointed = path.parent, path.name
     if not folders:
         try:
-            found = listing(recognize(str(place)), workspace_folder, progress)
+            listed = listing(recognize(str(path)), workspace_folder, progress)
         except config.ConfigError as error:
             raise DataError(str(error)) from error
-        return Listed(found.name, found.splits, found.suite, place if place.is_dir() else place.parent)
+        return Listed(listed.name, listed.splits, listed.suite, path if path.is_dir() else path.parent)
     if not learn and len(folders) > 1:
         folders = {name: folder for name, folder in folders.items() if name != "train" or name == pointed}
     splits: dict[str, list[Source]] = {}
     for name, folder in folders.items():
         splits |= {name: listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]}
-    return Listed(folder_name(place.name), splits, None, place, pointed)
+    return Listed(folder_name(path.name), splits, None, path, pointed)
 
 
-def _split_folders(place: Path) -> dict[str, Path]:
-    if not place.is_dir():
+def _split_folders(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
         return {}
-    return {part.name: part for part in sorted(place.iterdir()) if part.is_dir() and _has_tars(part)}
+    return {part.name: part for part in sorted(folder.iterdir()) if part.is_dir() and _has_tars(part)}
 
 
 def _has_tars(folder: Path) -> bool:
@@ -341,9 +343,9 @@ def _has_tars(folder: Path) -> bool:
 
 
 def _named(name: str) -> config.Named | None:
-    known = {one.lower(): one for one in get_args(get_type_hints(config.Named)["name"])}
-    found = known.get(name.lower().replace("-", ""))
-    return replace(config.Named(), name=found) if found else None
+    standard_names = {candidate.lower(): candidate for candidate in get_args(get_type_hints(config.Named)["name"])}
+    standard_name = standard_names.get(name.lower().replace("-", ""))
+    return replace(config.Named(), name=standard_name) if standard_name else None
 
 
 def _root_of(data: config.Data) -> Path | None:
@@ -386,17 +388,17 @@ def sampled(sources: list[Source], most: int | None) -> list[Source]:
     """
     if most is None or len(sources) <= most:
         return sources
-    places = [_place(source) for source in sources]
-    ordered = sorted(places)
+    hashes = [_place(source) for source in sources]
+    ordered = sorted(hashes)
     last, following = ordered[most - 1], ordered[most]
-    whole = [s for s, place in zip(sources, places, strict=True) if place < last or place == last < following]
+    whole_groups = [s for s, hashed in zip(sources, hashes, strict=True) if hashed < last or hashed == last < following]
     # Empty where one picture has more captions than pairs are wanted.
-    return whole or [source for source, place in zip(sources, places, strict=True) if place == last][:most]
+    return whole_groups or [source for source, hashed in zip(sources, hashes, strict=True) if hashed == last][:most]
 
 
-def _name_of_sample(split: str, asked: int, whole: int) -> str:
+def _name_of_sample(split: str, n_chosen: int, total: int) -> str:
     """Return a separate split name for a sample, so that results of the whole split are not overwritten."""
-    return split if whole <= asked else f"{split}-{asked}-of-{whole}"
+    return split if total <= n_chosen else f"{split}-{n_chosen}-of-{total}"
 
 
 def _place(source: Source) -> float:
@@ -407,13 +409,13 @@ def _place(source: Source) -> float:
 def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -> PromptSuite | None:
     """Return classes and templates: the requested suite, else files next to the data, else published, else its own."""
     labels = {source.label for source in sources} - {""}
-    known = prompt_suites()
+    suites = prompt_suites()
     if name is not None:
-        if name not in known:
-            raise DataError(f"There is no prompt suite {name!r}; choose one of {', '.join(known)}.")
-        if labels and not labels & set(known[name].classes):
+        if name not in suites:
+            raise DataError(f"There is no prompt suite {name!r}; choose one of {', '.join(suites)}.")
+        if labels and not labels & set(suites[name].classes):
             raise DataError(f"No class of {listed.dataset} is in the prompt suite {name}. Choose another suite.")
-        return known[name]
+        return suites[name]
     if listed.chosen and listed.suite is not None:
         # The question that training asks, so that both numbers are of one question.
         return listed.suite
@@ -424,19 +426,19 @@ def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -
         line.replace("{c}", "{}") for line in _lines(listed.root, "zeroshot_classification_templates.txt")
     )
     published = published_suite(listed.dataset)
-    own = listed.suite or learned_suite(
+    listed_suite = listed.suite or learned_suite(
         listed.dataset, [source.caption for source in sources], [source.label for source in sources]
     )
     if labels <= set(classes):
         templates = templates or (published.templates if published else ())
         worded: dict[str, Any] = {"templates": templates} if templates else {}
-        if not templates and own is not None:
-            worded = {"templates": own.templates, "worded": own.worded}
+        if not templates and listed_suite is not None:
+            worded = {"templates": listed_suite.templates, "worded": listed_suite.worded}
         made = PromptSuite(listed.dataset, classes, (PLAIN_TEMPLATE,), f"classnames.txt of {listed.dataset}", "")
         return replace(made, **worded)
     if published is not None and labels <= set(published.classes):
         return published
-    return own
+    return listed_suite
 
 
 def _lines(root: Path | None, name: str) -> tuple[str, ...]:
@@ -450,14 +452,14 @@ def _lines(root: Path | None, name: str) -> tuple[str, ...]:
 
 
 def snapshot_data(
-    snapshot: Snapshot, *, suite: str | None = None, own: PromptSuite | None = None
+    snapshot: Snapshot, *, suite: str | None = None, run_suite: PromptSuite | None = None
 ) -> tuple[TaskData, TaskData, Int[np.ndarray, " a"], Int[np.ndarray, " b"]]:
     """Return a snapshot's pairs, a test part with the rest for training, and the rows of both.
 
     Args:
         snapshot: Of a run.
-        suite: Name of a prompt suite that comes with the application; None: `own`.
-        own: Classes and templates of the whole data set; without, the classes are those that the snapshot has.
+        suite: Name of a prompt suite that comes with the application; None: `run_suite`.
+        run_suite: Classes and templates of the whole data set; without, the classes are those that the snapshot has.
 
     Raises:
         DataError: There is no such suite.
@@ -467,25 +469,27 @@ def snapshot_data(
         Source(Path(path), path, caption, label)
         for path, caption, label in zip(items.path, items.caption, items.label, strict=True)
     ]
-    own = own or learned_suite(snapshot.dataset, items.caption, items.label)
-    chosen = _chosen_suite(suite, Listed(snapshot.dataset, {}, own, None, chosen=True), rows)
+    run_suite = run_suite or learned_suite(snapshot.dataset, items.caption, items.label)
+    chosen = _chosen_suite(suite, Listed(snapshot.dataset, {}, run_suite, None, chosen=True), rows)
     units = units_of(snapshot)
     images = units.picture
     # A picture is tried or learned from, whatever the names of its rows.
     held = np.array([_place(row) < _PROBE_SHARE for row in rows], bool)[units.rows("picture")][images]
     tried, train = np.flatnonzero(held), np.flatnonzero(~held)
 
-    def part(places: np.ndarray) -> TaskBatch:
-        columns = ([column[row] for row in places.tolist()] for column in (items.caption, items.label, items.path))
+    def part(selected: np.ndarray) -> TaskBatch:
+        columns = ([column[row] for row in selected.tolist()] for column in (items.caption, items.label, items.path))
         captions, labels, paths = columns
-        content = [f"{images[row]}" for row in places.tolist()]
-        return TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, whole=len(places), content=content)
+        content = [f"{images[row]}" for row in selected.tolist()]
+        return TaskBatch(
+            np.zeros((0, 0, 0, 3), np.uint8), captions, labels, paths, whole=len(selected), content=content
+        )
 
     nothing = part(tried[:0])
     every = part(np.arange(len(rows)))
     every = every if snapshot.sampled else replace(every, fingerprint=snapshot.fingerprint)
     seen = len(rows) if snapshot.split == BATCH else 0
-    whole = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen, seen)
+    every_pair = TaskData(snapshot.dataset, snapshot.split, every, nothing, chosen, seen)
     seen = len(tried) if seen else 0
     parts = TaskData(snapshot.dataset, snapshot.split, part(tried), part(train), chosen, seen, OTHERS)
-    return whole, parts, tried, train
+    return every_pair, parts, tried, train

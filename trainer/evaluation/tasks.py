@@ -52,10 +52,10 @@ def zero_shot(
         Metrics, details, and arrays with a row an image.
     """
     weights = class_weights(prompts)
-    places = class_ranks(image, weights, label)
+    ranks = class_ranks(image, weights, label)
     cosines = exact(image) @ weights.T
     predicted = cosines.argmax(axis=1)
-    right = places == 1
+    right = ranks == 1
     order = np.random.default_rng(seed).permutation(len(label))
     fit, rest = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     offset = None if bias is None else bias / inv_tau
@@ -65,8 +65,8 @@ def zero_shot(
         if math.isfinite(value):
             diagrams[name] = _diagram(*top_confidence(cosines[rows], label[rows], value, offset), value)
     metrics = {
-        "zero_shot_acc1": recall_at(places, 1),
-        "zero_shot_acc5": recall_at(places, 5),
+        "zero_shot_acc1": recall_at(ranks, 1),
+        "zero_shot_acc5": recall_at(ranks, 5),
         "zero_shot_mean_per_class": mean_per_class(right, label),
         "zero_shot_ece": diagrams.get("own", {}).get("ece", math.nan),
         "zero_shot_ece_fitted": diagrams.get("fitted", {}).get("ece", math.nan),
@@ -74,7 +74,7 @@ def zero_shot(
     }
     details = {"reliability": diagrams, "inv_tau": inv_tau, "fitted_on": len(fit), "tried_on": len(rest)}
     details |= {} if bias is None else {"logit_bias": bias}
-    return metrics, details, {"label": label, "predicted": predicted, "rank": places, "right": right}
+    return metrics, details, {"label": label, "predicted": predicted, "rank": ranks, "right": right}
 
 
 def retrieval(
@@ -97,12 +97,12 @@ def retrieval(
     metrics, arrays = {}, {}
     ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
     for name, query, stored, answers in ways:
-        places = question_ranks(query, stored, answers)
-        metrics |= {f"{name}_R@{k}": recall_at(places, k) for k in RECALLS}
-        metrics[f"{name}_median_rank"] = median_rank(places)
+        ranks = question_ranks(query, stored, answers)
+        metrics |= {f"{name}_R@{k}": recall_at(ranks, k) for k in RECALLS}
+        metrics[f"{name}_median_rank"] = median_rank(ranks)
         precision = average_precision(query, stored, answers, rows=answers.asking())
         metrics[f"{name}_mAP"] = float(precision.mean()) if len(precision) else math.nan
-        arrays[name] = places[answers.question]
+        arrays[name] = ranks[answers.question]
         arrays[f"{name}_asked"] = answers.question
     details: dict[str, Any] = {"captions": len(matching.texts), "images": len(matching.images)}
     details["clip_benchmark"] = clip_benchmark_recalls(image, text, matching)
@@ -120,8 +120,8 @@ def clip_benchmark_recalls(
     """
     items = distinct_items(np.arange(len(text)), matching.texts.question)
     ways = (("text", image, text, items.texts), ("image", text, image, items.images))
-    places = {name: question_ranks(query, stored, answers) for name, query, stored, answers in ways}
-    return {f"{name}_retrieval_recall@{k}": recall_at(places[name], k) for name in places for k in RECALLS}
+    ranks = {name: question_ranks(query, stored, answers) for name, query, stored, answers in ways}
+    return {f"{name}_retrieval_recall@{k}": recall_at(ranks[name], k) for name in ranks for k in RECALLS}
 
 
 def probe(
@@ -134,15 +134,15 @@ def probe(
     progress: Progress | None = None,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return the linear probe on all labels."""
-    found = linear_probe(train, targets, tried, classes, progress=progress)
-    right, places = found.predicted == label, found.places(label)
+    fit = linear_probe(train, targets, tried, classes, progress=progress)
+    right, ranks = fit.predicted == label, fit.places(label)
     metrics = {
         "linear_probe_acc1": float(right.mean()),
-        "linear_probe_acc5": recall_at(places, 5),
+        "linear_probe_acc5": recall_at(ranks, 5),
         "linear_probe_mean_per_class": mean_per_class(right, label),
     }
-    arrays = {"label": label, "predicted": found.predicted, "right": right, "rank": places}
-    return metrics, {"decay": found.decay, "fitted": found.fitted}, arrays
+    arrays = {"label": label, "predicted": fit.predicted, "right": right, "rank": ranks}
+    return metrics, {"decay": fit.decay, "fitted": fit.fitted}, arrays
 
 
 def few_shots(
@@ -158,9 +158,9 @@ def few_shots(
 
     Classes that are missing among the rows to learn from are left out of both; how many is told.
     """
-    there = np.flatnonzero(np.bincount(targets, minlength=classes))
+    present = np.flatnonzero(np.bincount(targets, minlength=classes))
     renamed = np.full(classes, -1)
-    renamed[there] = np.arange(len(there))
+    renamed[present] = np.arange(len(present))
     counted = renamed[label] >= 0
     curve, others, metrics, arrays = [], [], {}, {"label": label}
     for number, shots in enumerate(SHOTS):
@@ -168,33 +168,33 @@ def few_shots(
             progress(number / len(SHOTS), f"Few-shot probes: {shots} labels a class")
         accuracies, beside = [], []
         for seed in range(DRAWS):
-            found = few_shot(train, renamed[targets], tried[counted], len(there), shots=shots, seed=seed)
-            if found is None:
+            fit = few_shot(train, renamed[targets], tried[counted], len(present), shots=shots, seed=seed)
+            if fit is None:
                 break
-            own = renamed[label[counted]]
-            right = found.predicted == own
+            truth = renamed[label[counted]]
+            right = fit.predicted == truth
             accuracies.append(float(right.mean()))
-            beside.append((recall_at(found.places(own), 5), mean_per_class(right, own)))
+            beside.append((recall_at(fit.places(truth), 5), mean_per_class(right, truth)))
             if seed == 0:
-                whole = np.zeros(len(label), bool)
-                whole[counted] = right
-                arrays[f"right_{shots}"] = whole
+                right_of_all = np.zeros(len(label), bool)
+                right_of_all[counted] = right
+                arrays[f"right_{shots}"] = right_of_all
         if len(accuracies) == DRAWS:
             metrics[f"few_shot_{shots}_acc1"] = float(np.mean(accuracies))
             curve.append([shots, float(np.mean(accuracies)), float(np.std(accuracies, ddof=1))])
             others.append([shots, *np.mean(beside, axis=0).tolist()])
     about = {"curve": curve, "top5_and_mean_per_class": others, "draws": DRAWS}
-    return metrics, about | {"classes": len(there), "n": int(counted.sum())}, arrays
+    return metrics, about | {"classes": len(present), "n": int(counted.sum())}, arrays
 
 
 def word_zero_shot(
-    logits: Float[np.ndarray, "n k"], words: list[str], classes: tuple[str, ...], label: Int[np.ndarray, " n"]
+    logits: Float[np.ndarray, "n k"], vocabulary: list[str], classes: tuple[str, ...], label: Int[np.ndarray, " n"]
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return zero-shot results by the word scores of class names, which have no cosines to calibrate."""
-    weights = class_words(classes, words)
+    weights = class_words(classes, vocabulary)
     scores = class_scores(logits, weights)
-    silent = [name for name, known in zip(classes, answerable(weights), strict=True) if not known]
-    details = {"reliability": {}, "by": "words", "vocabulary": len(words), "classes_without_a_word": silent}
+    silent = [name for name, answered in zip(classes, answerable(weights), strict=True) if not answered]
+    details = {"reliability": {}, "by": "words", "vocabulary": len(vocabulary), "classes_without_a_word": silent}
     metrics, arrays = _by_scores(scores, label)
     return metrics, details, arrays
 
@@ -210,10 +210,10 @@ def likelihood_zero_shot(
 def _by_scores(
     scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]
 ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    places, predicted = places_of(scores, label), scores.argmax(axis=1)
-    right = places == 1
+    ranks, predicted = places_of(scores, label), scores.argmax(axis=1)
+    right = ranks == 1
     metrics = class_numbers(scores, label) | {"zero_shot_mean_per_class": mean_per_class(right, label)}
-    return metrics, {"label": label, "predicted": predicted, "rank": places, "right": right}
+    return metrics, {"label": label, "predicted": predicted, "rank": ranks, "right": right}
 
 
 def fine_tuning(
@@ -221,7 +221,7 @@ def fine_tuning(
     targets: Int[np.ndarray, " n"],
     label: Int[np.ndarray, " m"],
     *,
-    whole: int,
+    n_labels: int,
     seed: int = 0,
     shares: Mapping[float, int] = SHARES,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
@@ -231,25 +231,27 @@ def fine_tuning(
         learn: Fine-tunes on rows of the labeled images, for so many epochs.
         targets: Classes of the labeled images.
         label: Of the tried images.
-        whole: Images of the labeled split, of which these may be a sample: the share is one of the whole.
+        n_labels: Images of the labeled split, of which these may be a sample: the share is one of the whole.
         seed: Of the labels drawn.
         shares: Share -> epochs.
     """
     metrics, arrays, used, left_out = {}, {"label": label}, [], {}
     for share, epochs in shares.items():
         name = f"{100 * share:g}pct"
-        counts = labels_of_share(targets, share, whole=whole)
+        counts = labels_of_share(targets, share, total=n_labels)
         if counts is None:
-            left_out[name] = f"{100 * share:g} % of {whole:,} labels are more than the {len(targets):,} that were read."
+            left_out[name] = (
+                f"{100 * share:g} % of {n_labels:,} labels are more than the {len(targets):,} that were read."
+            )
             continue
         rows = stratified(targets, counts, seed=seed)
-        found = learn(rows, epochs)
-        for kind, logits in (("fine_tune", found.tuned), ("fine_tune_linear", found.linear)):
-            places = places_of(logits, label)
-            metrics |= {f"{kind}_{name}_acc1": recall_at(places, 1), f"{kind}_{name}_acc5": recall_at(places, 5)}
-            arrays[f"{kind}_{name}"] = places
-        used.append({"share": share, "labels": len(rows), "epochs": found.epochs, "per_class": counts.tolist()})
-    return metrics, {"shares": used, "left_out": left_out, "whole": whole, "seed": seed}, arrays
+        learned = learn(rows, epochs)
+        for kind, logits in (("fine_tune", learned.tuned), ("fine_tune_linear", learned.linear)):
+            ranks = places_of(logits, label)
+            metrics |= {f"{kind}_{name}_acc1": recall_at(ranks, 1), f"{kind}_{name}_acc5": recall_at(ranks, 5)}
+            arrays[f"{kind}_{name}"] = ranks
+        used.append({"share": share, "labels": len(rows), "epochs": learned.epochs, "per_class": counts.tolist()})
+    return metrics, {"shares": used, "left_out": left_out, "whole": n_labels, "seed": seed}, arrays
 
 
 def knn(
@@ -277,16 +279,18 @@ def record(
     parts: tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]],
     *,
     paths: list[str],
-    whole: int,
+    total: int,
     **details: Any,
 ) -> TaskRecord:
     """Return the parts as a record with samples identified by path."""
-    metrics, own, arrays = parts
-    return TaskRecord(task, metrics, len(paths), whole, own | details, {"path": np.array(paths, dtype=str), **arrays})
+    metrics, measured, arrays = parts
+    return TaskRecord(
+        task, metrics, len(paths), total, measured | details, {"path": np.array(paths, dtype=str), **arrays}
+    )
 
 
 def _diagram(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], inv_tau: float) -> dict[str, Any]:
-    found, spread = reliability(confidence, right), error_range(confidence, right)
-    columns = {name: getattr(found, name).tolist() for name in ("edges", "counts", "confidence", "accuracy")}
+    diagram, spread = reliability(confidence, right), error_range(confidence, right)
+    columns = {name: getattr(diagram, name).tolist() for name in ("edges", "counts", "confidence", "accuracy")}
     sure = {"ece_low": spread.low, "ece_high": spread.high, "ece_calibrated": spread.calibrated}
-    return {"inv_tau": inv_tau, "ece": found.error, **sure, **columns}
+    return {"inv_tau": inv_tau, "ece": diagram.error, **sure, **columns}

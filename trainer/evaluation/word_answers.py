@@ -48,29 +48,29 @@ def places_of(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) ->
 
     A class without a score (minus infinity) is never answered, not even among few classes.
     """
-    own = scores[np.arange(len(label)), label]
-    return np.where(np.isneginf(own), NEVER, (~(scores < own[:, None])).sum(axis=1))
+    label_score = scores[np.arange(len(label)), label]
+    return np.where(np.isneginf(label_score), NEVER, (~(scores < label_score[:, None])).sum(axis=1))
 
 
 def word_numbers(
-    logits: Float[np.ndarray, "n k"], words: Sequence[str], classes: Sequence[str], label: Int[np.ndarray, " n"]
+    logits: Float[np.ndarray, "n k"], vocabulary: Sequence[str], classes: Sequence[str], label: Int[np.ndarray, " n"]
 ) -> dict[str, float]:
     """Return zero-shot accuracy by the words of class names, on images with a known class; else nothing.
 
     Args:
         logits: As `word_logits` gives them.
-        words: The vocabulary.
+        vocabulary: The word of each column of `logits`.
         classes: Names of the classes.
         label: Place of each image's class, -1 where it has none.
     """
-    known = label >= 0
-    weights = class_words(classes, words)
-    if not known.any() or not weights.any():
+    labeled = label >= 0
+    weights = class_words(classes, vocabulary)
+    if not labeled.any() or not weights.any():
         return {}
-    return class_numbers(class_scores(logits[known], weights), label[known])
+    return class_numbers(class_scores(logits[labeled], weights), label[labeled])
 
 
 def class_numbers(scores: Float[np.ndarray, "n c"], label: Int[np.ndarray, " n"]) -> dict[str, float]:
     """Return zero-shot accuracy by the scores of classes."""
-    places = places_of(scores, label)
-    return {"zero_shot_acc1": recall_at(places, 1), "zero_shot_acc5": recall_at(places, 5)}
+    ranks = places_of(scores, label)
+    return {"zero_shot_acc1": recall_at(ranks, 1), "zero_shot_acc5": recall_at(ranks, 5)}

@@ -76,8 +76,8 @@ class RequestHandlers:
         # operation waits until each thread has had its turn: 185 ms instead of 35 (2 cores, 8 busy processes).
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // 4))
         warm, missing, device = [], {}, "cuda" if torch.cuda.is_available() else "cpu"
-        for place, run in enumerate(question.runs):
-            progress((place + 0.5) / len(question.runs), "opening models")
+        for index, run in enumerate(question.runs):
+            progress((index + 0.5) / len(question.runs), "opening models")
             try:
                 opened = self._models.get(run).opened
             except AnswerError as error:
@@ -110,12 +110,12 @@ class RequestHandlers:
         return {"file": str(class_texts(self._models, **dataclasses.asdict(question), progress=progress))}
 
     def _saliency(self, question: messages.Saliency, progress: Progress) -> dict[str, Any]:
-        found = saliency_of(self._models, **dataclasses.asdict(question), progress=progress)
+        computed = saliency_of(self._models, **dataclasses.asdict(question), progress=progress)
         return {
-            "array": self._keep(question.runs[0], found.maps),
-            "image": self._keep(question.runs[0], found.image),
-            "cosines": list(found.cosines),
-            "steps": list(found.steps),
+            "array": self._keep(question.runs[0], computed.maps),
+            "image": self._keep(question.runs[0], computed.image),
+            "cosines": list(computed.cosines),
+            "steps": list(computed.steps),
         }
 
     def _decode(self, question: messages.Decode, progress: Progress) -> dict[str, Any]:
@@ -136,10 +136,10 @@ class RequestHandlers:
                 "step": run.step,
                 "recovered": run.recovered if run.recovered == run.recovered else None,
                 "recovered_of": run.recovered_of,
-                "measured": [dataclasses.asdict(one) for one in run.measured],
+                "measured": [dataclasses.asdict(entry) for entry in run.measured],
                 "measured_of": run.measured_of,
                 "nearest_of": run.nearest_of,
-                "nearest": [dataclasses.asdict(one) for one in run.nearest],
+                "nearest": [dataclasses.asdict(entry) for entry in run.nearest],
                 "pictures": self._keep(run.run, np.concatenate([run.mean[None], run.samples])),
                 "spread": self._keep(run.run, run.spread),
             }
@@ -158,7 +158,7 @@ class RequestHandlers:
     def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
 
-        wanted = EvaluationRequest(
+        request = EvaluationRequest(
             data=question.data,
             split=question.split or None,
             tasks=question.tasks,
@@ -172,7 +172,7 @@ class RequestHandlers:
         for place, step in enumerate(alike := list(dict.fromkeys(steps))):
             runs = [run for run, at in zip(question.runs, steps, strict=True) if at == step]
             part = part_of(progress, place, len(alike))
-            measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(wanted, step=step), part)
+            measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(request, step=step), part)
             done += measured
             at = f", step {'last' if step is None else step}" if len(alike) > 1 else ""
             left_out |= {f"{what}{at}": why for what, why in lacking.items()}
@@ -189,8 +189,8 @@ class RequestHandlers:
         from trainer import config
         from trainer.training.cost import measure_cost
 
-        if words := self._workspace.refusal:
-            raise AnswerError("bad_question", words)
+        if refusal := self._workspace.refusal:
+            raise AnswerError("bad_question", refusal)
         run = self._workspace.runs.bound(config.from_toml(question.config))
         return measure_cost(run, self._workspace.folder, progress, steps=question.steps).fields
 
@@ -198,8 +198,8 @@ class RequestHandlers:
         from trainer import config
         from trainer.scheduling.ranks import check_equal
 
-        if words := self._workspace.refusal:
-            raise AnswerError("bad_question", words)
+        if refusal := self._workspace.refusal:
+            raise AnswerError("bad_question", refusal)
         return check_equal(self._workspace.folder, config.from_toml(question.config), question.ranks, progress)
 
     def _check_data(self, question: messages.CheckData, progress: Progress) -> dict[str, Any]:
@@ -213,9 +213,9 @@ class RequestHandlers:
         from trainer.training.replay import record_of, replay
 
         self._workspace.check_mine()
-        found = replay(self._workspace, question.run, question.step, progress=progress)
-        write_replay(self._workspace.runs.get(question.run).folder, record_of(found))
-        return {"step": found.step, "began": found.began, "verified": found.verified}
+        replayed = replay(self._workspace, question.run, question.step, progress=progress)
+        write_replay(self._workspace.runs.get(question.run).folder, record_of(replayed))
+        return {"step": replayed.step, "began": replayed.began, "verified": replayed.verified}
 
     def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> dict[str, Any]:
         from trainer.evaluation.cleaned_list import write_cleaned_list

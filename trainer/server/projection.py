@@ -44,14 +44,14 @@ def answer_project(workspace_folder: Path, question: Project, progress: Progress
     onto = Path(question.onto) if question.onto else None
     if others:
         folders = [*others, Path(question.snapshot)]
-        *earlier, found = series(workspace_folder, folders, PointPlacement(**chosen), onto=onto, progress=progress)
-        layouts = [str(one.file) for one in earlier]
+        *earlier, layout = series(workspace_folder, folders, PointPlacement(**chosen), onto=onto, progress=progress)
+        layouts = [str(earlier_layout.file) for earlier_layout in earlier]
     else:
-        found = layout_file(workspace_folder, Path(question.snapshot), **chosen, onto=onto, progress=progress)
+        layout = layout_file(workspace_folder, Path(question.snapshot), **chosen, onto=onto, progress=progress)
         layouts = []
-    answer = {name: value for name, value in asdict(found).items() if name != "file"}
-    answer |= {"layout": str(found.file), "layouts": layouts, "placed": []}
+    answer = {name: value for name, value in asdict(layout).items() if name != "file"}
+    answer |= {"layout": str(layout.file), "layouts": layouts, "placed": []}
     if question.place:
         vectors = load_npy(question.place)
-        answer["placed"] = place_new(Path(question.snapshot), found, vectors, images=question.place_images).tolist()
+        answer["placed"] = place_new(Path(question.snapshot), layout, vectors, images=question.place_images).tolist()
     return answer

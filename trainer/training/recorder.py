@@ -138,7 +138,7 @@ class Recorder:
         self._reference = (
             None
             if decodes
-            else ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length, whole=splits.training_pairs)
+            else ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length, total=splits.training_pairs)
         )
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"

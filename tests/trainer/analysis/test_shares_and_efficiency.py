@@ -30,8 +30,8 @@ def test_another_seed_draws_other_rows():
     targets = np.arange(300) % 3
     counts = labels_of_share(targets, 0.1)
     assert not (stratified(targets, counts, seed=0) == stratified(targets, counts, seed=1)).all()
-    assert labels_of_share(targets, 0.5, whole=700) is None
-    assert labels_of_share(targets, 0.5, whole=600).tolist() == [100, 100, 100]
+    assert labels_of_share(targets, 0.5, total=700) is None
+    assert labels_of_share(targets, 0.5, total=600).tolist() == [100, 100, 100]
 
 
 def test_a_class_scores_the_mean_of_its_known_words():

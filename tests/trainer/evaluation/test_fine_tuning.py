@@ -108,7 +108,7 @@ def test_the_task_takes_a_share_of_the_whole_split_of_every_class():
         sure = 3.0 * np.eye(CLASSES)[label]
         return FineTuned(sure, -sure, len(rows), epochs)
 
-    metrics, details, arrays = tasks.fine_tuning(learn, targets, label, whole=1000)
+    metrics, details, arrays = tasks.fine_tuning(learn, targets, label, n_labels=1000)
     assert [np.bincount(targets[rows]).tolist() for rows in asked] == [[5, 3, 2], [50, 30, 20]]
     assert metrics["fine_tune_1pct_acc1"] == 1.0
     assert metrics["fine_tune_linear_10pct_acc1"] == 0.0
@@ -116,6 +116,6 @@ def test_the_task_takes_a_share_of_the_whole_split_of_every_class():
     assert [one["labels"] for one in details["shares"]] == [10, 100]
     assert (arrays["fine_tune_1pct"] == 1).all()
     # Of a split ten times as large 10 % are more than there are: this is said, not rounded away.
-    metrics, details, _ = tasks.fine_tuning(learn, targets, label, whole=10_000)
+    metrics, details, _ = tasks.fine_tuning(learn, targets, label, n_labels=10_000)
     assert "fine_tune_10pct_acc1" not in metrics
     assert details["left_out"]["10pct"] == "10 % of 10,000 labels are more than the 200 that were read."

@@ -100,7 +100,7 @@ def snapshot(times: int) -> Snapshot:
 
 
 def test_a_snapshots_picture_is_tried_or_learned_from_whatever_its_rows_are_called(subject):
-    _, parts, tried, train = snapshot_data(snapshot(3), own=SUITE)
+    _, parts, tried, train = snapshot_data(snapshot(3), run_suite=SUITE)
     assert not {*parts.tried.content} & {*parts.train.content}
     assert sorted([*tried, *train]) == list(range(180))
     rows = snapshot(3).image

@@ -38,10 +38,10 @@ def table(values: Sequence[dict[str, Any]]) -> str:
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        found |= {f"{name} {n}": one for n, one in enumerate(value, 1)} if isinstance(value, list) else {name: value}
-    return found
+        flat |= {f"{name} {n}": part for n, part in enumerate(value, 1)} if isinstance(value, list) else {name: value}
+    return flat
 
 
 def _table(values: Sequence[dict[str, Any]]) -> str:

@@ -34,23 +34,23 @@ def run(args: argparse.Namespace) -> int:
         raise ChartError("The number of nearest pairs must be at least 1.")
     request = Request(targets_of(args.runs, args.step), args.dataset, args.split)
     opened = open_snapshots(args.workspace, request)
-    found = one_pair(args.workspace, opened, args.row, k=args.k, progress=report)
+    pair = one_pair(args.workspace, opened, args.row, k=args.k, progress=report)
     report(1.0, "")
     if not args.json:
-        say(f"pair {found.row} of {found.dataset}-{found.split}, key {found.key}")
-        say(f"{cell(found.path)}\n{cell(found.caption)}\n")
-        for words in found.problems:
-            say(words)
-    print_values(args, [values(found, one) for one in found.runs])
+        say(f"pair {pair.row} of {pair.dataset}-{pair.split}, key {pair.key}")
+        say(f"{cell(pair.path)}\n{cell(pair.caption)}\n")
+        for problem in pair.problems:
+            say(problem)
+    print_values(args, [values(pair, pair_in_run) for pair_in_run in pair.runs])
     return 0
 
 
-def values(found: OnePair, one: PairInRun) -> dict[str, Any]:
+def values(pair: OnePair, pair_in_run: PairInRun) -> dict[str, Any]:
     """Return a run's numbers of the pair; neighbors by their rows, the course as `step: rank`."""
-    facts = dataclasses.asdict(one)
+    facts = dataclasses.asdict(pair_in_run)
     for name in ("place", "near", "course", "modality"):
         del facts[name]
-    facts = {"row": found.row, "key": found.key} | facts
-    facts["nearest"] = " ".join(str(each.row) for each in one.near)
-    facts["caption_rank_at_step"] = ", ".join(f"{step}: {rank}" for step, rank in one.course)
+    facts = {"row": pair.row, "key": pair.key} | facts
+    facts["nearest"] = " ".join(str(each.row) for each in pair_in_run.near)
+    facts["caption_rank_at_step"] = ", ".join(f"{step}: {rank}" for step, rank in pair_in_run.course)
     return facts

@@ -20,9 +20,9 @@ def run(args: argparse.Namespace) -> int:
     """Print one column per run."""
     from trainer.charts.map import seen_pairs
 
-    found = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
+    runs = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
     report(1.0, "")
-    print_values(args, [values(one) for one in found])
+    print_values(args, [values(seen) for seen in runs])
     return 0
 
 
@@ -33,13 +33,13 @@ def values(seen: Any) -> dict[str, Any]:
     from trainer.analysis.pair_ranks import AGREEMENTS, rank_groups, rank_names
 
     facts = ("run", "name", "objective", "step", "dataset", "split")
-    found: dict[str, Any] = {name: getattr(seen, name) for name in facts}
+    numbers: dict[str, Any] = {name: getattr(seen, name) for name in facts}
     cosine, rank = seen.numbers.cosine, seen.numbers.rank
-    found |= {"n": len(rank), "captions_ranked": seen.numbers.among}
-    found |= {"mean_cosine": float(np.mean(cosine)), "median_cosine": float(np.median(cosine))}
+    numbers |= {"n": len(rank), "captions_ranked": seen.numbers.among}
+    numbers |= {"mean_cosine": float(np.mean(cosine)), "median_cosine": float(np.median(cosine))}
     counts = np.bincount(rank_groups(rank), minlength=len(rank_names()))
-    found |= {f"rank_{name}": int(count) for name, count in zip(rank_names(), counts, strict=True)}
+    numbers |= {f"rank_{name}": int(count) for name, count in zip(rank_names(), counts, strict=True)}
     if seen.agreement is not None:
         counts = np.bincount(seen.agreement, minlength=len(AGREEMENTS))
-        found |= {name.replace(" ", "_"): int(count) for name, count in zip(AGREEMENTS, counts, strict=True)}
-    return found
+        numbers |= {name.replace(" ", "_"): int(count) for name, count in zip(AGREEMENTS, counts, strict=True)}
+    return numbers

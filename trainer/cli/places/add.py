@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
     from trainer.places import known
     from trainer.places.address import parse
 
-    place = parse(args.name, args.address)
-    known.add(place)
-    text = f"{place.name} is {place.address}. Try it: trainer places test {place.name}"
-    say_json(json.dumps({"name": place.name, "address": place.address})) if args.json else say(text)
+    host = parse(args.name, args.address)
+    known.add(host)
+    text = f"{host.name} is {host.address}. Try it: trainer places test {host.name}"
+    say_json(json.dumps({"name": host.name, "address": host.address})) if args.json else say(text)
     return 0

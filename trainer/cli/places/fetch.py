@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.places.follow import fetch_checkpoint
 
     row = args.workspace.runs.get(args.run)
-    fetch_checkpoint(args.workspace, row.id, args.step, say=lambda words: say(words, error=True))
+    fetch_checkpoint(args.workspace, row.id, args.step, say=lambda text: say(text, error=True))
     answer = {"id": row.id, "step": args.step}
     say_json(json.dumps(answer)) if args.json else say(f"The checkpoint of step {args.step} of run {row.id} is here.")
     return 0

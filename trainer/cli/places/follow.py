@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.workspace.check_there()
     row = args.workspace.runs.get(args.run)
-    train_there(args.workspace, row.id, start=False, say=lambda words: say(words, error=True))
+    train_there(args.workspace, row.id, start=False, say=lambda line: say(line, error=True))
     row = args.workspace.runs.get(row.id)
     answer = {"id": row.id, "name": row.name, "status": row.status, "step": row.step}
     text = f"Run {row.id} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."

@@ -20,10 +20,10 @@ def run(args: argparse.Namespace) -> int:
 
     listed = places()
     if args.json:
-        say_json(json.dumps([{"name": place.name, "address": place.address} for place in listed], indent=1))
+        say_json(json.dumps([{"name": host.name, "address": host.address} for host in listed], indent=1))
         return 0
-    for place in listed:
-        say(f"{place.name:<16} {place.address}")
+    for host in listed:
+        say(f"{host.name:<16} {host.address}")
     if not listed:
         say("There is no place yet. Add one: trainer places add NAME ssh://user@host")
     return 0

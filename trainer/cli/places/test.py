@@ -20,15 +20,15 @@ def run(args: argparse.Namespace) -> int:
     from trainer.places.doctor import findings
     from trainer.untrusted.files import spelled
 
-    found = findings(args.name, args.workspace.folder)
+    rows = findings(args.name, args.workspace.folder)
     if args.json:
-        say_json(json.dumps(found, indent=1))
+        say_json(json.dumps(rows, indent=1))
     else:
-        for row in found:
+        for row in rows:
             sign = "!" if row.get("state") == "broken" else " "
             say(
                 spelled(
                     f"{sign} {row.get('group')}: {row.get('name')}: {row.get('value')} {row.get('next', '')}"
                 ).rstrip()
             )
-    return 1 if any(row.get("state") == "broken" for row in found) else 0
+    return 1 if any(row.get("state") == "broken" for row in rows) else 0
