@@ -98,11 +98,11 @@ def user_folder() -> Path:
 
 def user_presets() -> dict[str, config.Run]:
     """Return name -> run of this user's saved presets, by name, without unreadable ones."""
-    found = {}
+    runs = {}
     for path in sorted((user_folder() / USER_PRESETS).glob("*.toml")):
         with contextlib.suppress(config.ConfigError, OSError):
-            found[path.stem] = config.read(path)
-    return found
+            runs[path.stem] = config.read(path)
+    return runs
 
 
 def save_preset(name: str, run: config.Run) -> None:
@@ -136,14 +136,14 @@ def presets() -> dict[str, config.Run]:
         ConfigError: A preset is no valid run.
     """
     files = (assets_dir() / "presets").glob("*.toml")
-    found = {path.stem: _read_as_of(path, path.stat().st_mtime_ns) for path in files}
+    runs = {path.stem: _read_as_of(path, path.stat().st_mtime_ns) for path in files}
     kinds = config.choices(config.Objective)
-    return dict(sorted(found.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
+    return dict(sorted(runs.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
 
 
 def demo_runs() -> dict[str, config.Run]:
     """Return preset -> configuration of the demo runs, in the order they train."""
-    return {name: dataclasses.replace(preset(name), name=shown) for name, shown in DEMO.items()}
+    return {name: dataclasses.replace(preset(name), name=label) for name, label in DEMO.items()}
 
 
 @functools.lru_cache(maxsize=256)
@@ -157,14 +157,14 @@ def preset(name: str) -> config.Run:
     Raises:
         ConfigError: No preset is called so.
     """
-    bundled, own = assets_dir() / "presets", user_folder() / USER_PRESETS
+    bundled, personal = assets_dir() / "presets", user_folder() / USER_PRESETS
     path = bundled / f"{name}.toml"
-    known = sorted(p.stem for folder in (bundled, own) for p in folder.glob("*.toml"))
-    if name in known and not path.is_file():
-        return config.read(own / f"{name}.toml")
-    if name not in known:
+    names = sorted(p.stem for folder in (bundled, personal) for p in folder.glob("*.toml"))
+    if name in names and not path.is_file():
+        return config.read(personal / f"{name}.toml")
+    if name not in names:
         raise config.ConfigError(
-            f"There is no preset {name!r}; choose one of {', '.join(known) or '(none installed)'}."
+            f"There is no preset {name!r}; choose one of {', '.join(names) or '(none installed)'}."
         )
     return config.read(path)
 
@@ -261,7 +261,7 @@ def suite_of_facts(facts: object) -> PromptSuite | None:
 
 
 def _are_texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 @functools.lru_cache(maxsize=256)

@@ -27,18 +27,18 @@ class DeviceError(UserError):
     """The requested device does not exist."""
 
 
-def choose(wanted: str) -> torch.device:
+def choose(chosen: str) -> torch.device:
     """Return the device to compute on; `auto` selects the first available of cuda, mps and cpu.
 
     Raises:
         DeviceError: The device asked for is not there.
     """
-    if wanted == "auto":
+    if chosen == "auto":
         return torch.device(next(name for name in ("cuda", "mps", "cpu") if _available(name)))
-    if not _available(wanted):
-        there = ", ".join(name for name in ("cuda", "mps", "cpu") if _available(name))
-        raise DeviceError(f"device {wanted!r} is not available here; choose auto or one of {there}.")
-    return torch.device(wanted)
+    if not _available(chosen):
+        available = ", ".join(name for name in ("cuda", "mps", "cpu") if _available(name))
+        raise DeviceError(f"device {chosen!r} is not available here; choose auto or one of {available}.")
+    return torch.device(chosen)
 
 
 def be_polite(device: torch.device) -> None:

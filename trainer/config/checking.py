@@ -255,9 +255,9 @@ def _check_micro_batch(run: Run) -> None:
         )
 
 
-def _divisor(whole: int, near: int) -> int:
-    """Return the divisor of `whole` nearest to `near`, the larger of two."""
-    return min((d for d in range(1, whole + 1) if whole % d == 0), key=lambda d: (abs(d - near), -d))
+def _divisor(total: int, near: int) -> int:
+    """Return the divisor of `total` nearest to `near`, the larger of two."""
+    return min((d for d in range(1, total + 1) if total % d == 0), key=lambda d: (abs(d - near), -d))
 
 
 def problems(run: Run) -> dict[str, str]:
@@ -272,20 +272,20 @@ def faults(run: Run, pairs: int | None = None) -> dict[str, ConfigError]:
         run: Checked.
         pairs: How many there are to train on, if that is known.
     """
-    found: dict[str, ConfigError] = {}
+    errors: dict[str, ConfigError] = {}
     for name, section in [("", run), *((name, getattr(run, name)) for name in SECTIONS)]:
         for f in plain_fields(type(section)):
             try:
                 check_field(type(section), f, getattr(section, f.name), name)
             except ConfigError as error:
-                found[f"{name}.{f.name}" if name else f.name] = error
-    if not found:
+                errors[f"{name}.{f.name}" if name else f.name] = error
+    if not errors:
         try:
             check(run)
             _check_pairs(run, pairs)
         except ConfigError as error:
-            found[str(error).split()[0].rstrip(":")] = error
-    return found
+            errors[str(error).split()[0].rstrip(":")] = error
+    return errors
 
 
 def _check_pairs(run: Run, pairs: int | None) -> None:

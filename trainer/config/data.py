@@ -17,28 +17,28 @@ def _heldout_share() -> float:
 
 def train_share_option() -> float:
     """Return the field `train_share`, which every kind of data has."""
-    words = "Share of the training pairs that is used, the same at every seed; smaller ones are part of larger ones."
-    return option(1.0, "Training share", words, low=0.0001, high=1.0, advanced=True)
+    help = "Share of the training pairs that is used, the same at every seed; smaller ones are part of larger ones."
+    return option(1.0, "Training share", help, low=0.0001, high=1.0, advanced=True)
 
 
 def _train_list() -> str:
-    words = "A text file that names the images to train on, one per line; empty: all."
-    return option("", "Training list", words, advanced=True)
+    help = "A text file that names the images to train on, one per line; empty: all."
+    return option("", "Training list", help, advanced=True)
 
 
 def _heldout_list() -> str:
-    words = "A text file that names the images to validate on, one per line; empty: a share."
-    return option("", "Held-out list", words, advanced=True)
+    help = "A text file that names the images to validate on, one per line; empty: a share."
+    return option("", "Held-out list", help, advanced=True)
 
 
 def _split_from() -> Literal["stated", "share"]:
-    words = "stated: as names of folders, files or shards or a column split say, else a share. share: always a share."
-    return option("stated", "Split", words, advanced=True)
+    help = "stated: as names of folders, files or shards or a column split say, else a share. share: always a share."
+    return option("stated", "Split", help, advanced=True)
 
 
 def _encoding(of: str = "captions") -> str:
-    words = f"Of the {of}: auto, or a name such as utf-8, cp1252, shift_jis."
-    return option("auto", "Encoding", words, advanced=True)
+    help = f"Of the {of}: auto, or a name such as utf-8, cp1252, shift_jis."
+    return option("auto", "Encoding", help, advanced=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,8 @@ class ConfigError(UserError):
         better: A value of the field that can be run, where one is known.
     """
 
-    def __init__(self, words: str = "", better: Any = None) -> None:
-        super().__init__(words)
+    def __init__(self, message: str = "", better: Any = None) -> None:
+        super().__init__(message)
         self.better = better
 
 

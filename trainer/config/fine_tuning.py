@@ -41,8 +41,8 @@ def by_weights(before: Run, run: Run, stated: Iterable[str]) -> Run:
     """
     if is_pretrained(before.model) or not is_pretrained(run.model):
         return run
-    kept = {field.removeprefix("optimizer.") for field in stated}
-    changes = {field: value for field, value in FINE_TUNING.items() if field not in kept}
+    unchanged = {field.removeprefix("optimizer.") for field in stated}
+    changes = {field: value for field, value in FINE_TUNING.items() if field not in unchanged}
     return dataclasses.replace(run, optimizer=dataclasses.replace(run.optimizer, **changes))
 
 
@@ -51,13 +51,13 @@ def weights_words(run: Run) -> str:
     chosen, usual = run.optimizer, Optimizer().learning_rate
     if not is_pretrained(run.model) or not chosen.epochs:
         return ""
-    words = (
+    summary = (
         f"The weights are pretrained: learning rate {chosen.learning_rate:g}, layer-wise {chosen.layer_decay:g}, "
         f"{chosen.warmup_steps:,} steps of warm-up"
     )
     if chosen.learning_rate <= _FAST:
-        return f"{words} (from nothing: {usual:g})."
+        return f"{summary} (from nothing: {usual:g})."
     return (
-        f"{words}, as asked for by name. So fast a rate is one of training from nothing: the model may forget what it "
-        f"was. {FINE_TUNING['learning_rate']:g} is usual."
+        f"{summary}, as asked for by name. So fast a rate is one of training from nothing: the model may forget what "
+        f"it was. {FINE_TUNING['learning_rate']:g} is usual."
     )

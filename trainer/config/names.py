@@ -32,8 +32,8 @@ WORDS: Final = {
 
 def meant(name: str, fields: Iterable[str]) -> str | None:
     """Return the run's dotted field that `name` refers to, an objective's own `beta` first; None if there is none."""
-    there, dotted = set(fields), SHORT.get(name, name)
-    return next((field for field in (dotted, _OF_PAPERS.get(dotted)) if field in there), None)
+    available, dotted = set(fields), SHORT.get(name, name)
+    return next((field for field in (dotted, _OF_PAPERS.get(dotted)) if field in available), None)
 
 
 def as_meant(name: str, field: str, value: str) -> str:
@@ -64,11 +64,11 @@ def unknown(name: str, fields: Iterable[str], *, of: str) -> ConfigError:
     every = list(fields)
     dotted = SHORT.get(name, name)
     section, _, _ = dotted.rpartition(".")
-    own = [field for field in every if field.rpartition(".")[0] == section]
-    shown = own or every
+    of_section = [field for field in every if field.rpartition(".")[0] == section]
+    listed = of_section or every
     also = {field: paper for paper, field in _OF_PAPERS.items()}
-    names = ", ".join(f"{field} (or {also[field]})" if field in also else field for field in shown)
-    near = difflib.get_close_matches(dotted, shown, n=1, cutoff=0.8)
+    names = ", ".join(f"{field} (or {also[field]})" if field in also else field for field in listed)
+    near = difflib.get_close_matches(dotted, listed, n=1, cutoff=0.8)
     guess = f" Did you mean {near[0]}?" if near else ""
     rest = "" if section else ", and those of a section, such as optimizer.batch_size"
     return ConfigError(f"{name}: a run of {of} has no such field.{guess} There are {names}{rest}.")

@@ -125,23 +125,23 @@ def _section(name: str, values: dict[str, Any], source: str) -> Any:
         return _build(options[0], values, f"{source} [{name}]")
     kinds = {option.kind: option for option in options}
     kind = values.pop("kind", options[0].kind)
-    known = {option.kind: option for option in ELSEWHERE.get(name, ())} | kinds
+    readable = {option.kind: option for option in ELSEWHERE.get(name, ())} | kinds
     plugin = values.pop("plugin", "")
-    if kind not in known and plugin:
+    if kind not in readable and plugin:
         raise ConfigError(
             f"{source}: the {name} {kind!r} comes from the plug-in {plugin}, which is not loaded. Start with "
             "--plugin FILE, or install its package."
         )
-    if kind not in known:
+    if kind not in readable:
         raise ConfigError(f"{source}: unknown {name} {kind!r}; choose one of {', '.join(kinds)}.")
-    return _build(known[kind], values, f"{source} [{name}]")
+    return _build(readable[kind], values, f"{source} [{name}]")
 
 
 def _build(cls: type, values: dict[str, Any], source: str) -> Any:
-    known = {f.name: f for f in dataclasses.fields(cls)}
+    declared = {f.name: f for f in dataclasses.fields(cls)}
     for name, value in values.items():
-        if name not in known:
-            raise ConfigError(f"{source}: unknown field {name!r}; known are {', '.join(known)}.")
+        if name not in declared:
+            raise ConfigError(f"{source}: unknown field {name!r}; known are {', '.join(declared)}.")
         if name in SECTIONS and cls is Run:
             continue
         hint = field_type(cls, name)
@@ -153,13 +153,13 @@ def _build(cls: type, values: dict[str, Any], source: str) -> Any:
 
 
 def _replace_field(section: Any, name: str, text: str, dotted: str) -> Any:
-    known = {f.name: f for f in plain_fields(type(section))}
+    declared = {f.name: f for f in plain_fields(type(section))}
     hint = field_type(type(section), name)
     try:
         value = _parse(text, hint)
     except ValueError:
         raise ConfigError(f"{dotted}: {text!r} is not {KINDS.get(hint, 'one of the choices')}.") from None
-    check_field(type(section), known[name], value, dotted.rpartition(".")[0])
+    check_field(type(section), declared[name], value, dotted.rpartition(".")[0])
     return dataclasses.replace(section, **{name: value})
 
 

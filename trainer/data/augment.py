@@ -47,11 +47,11 @@ def random_crops(
         epoch: Counted from 0.
         scale: Smallest share of the area that a crop keeps, at most 1; 1 keeps the whole image.
     """
-    whole = normalized(images)
+    uncropped = normalized(images)
     if scale >= 1:
-        return whole
-    grid = sampling_grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), whole)
-    return F.grid_sample(whole, grid, mode="bilinear", padding_mode="border", align_corners=False)
+        return uncropped
+    grid = sampling_grid(_crops(np.asarray(indices), seed=seed, epoch=epoch, scale=scale), uncropped)
+    return F.grid_sample(uncropped, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 def sampling_grid(crops: Float[np.ndarray, "4 n"], images: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n h w 2"]:
@@ -89,8 +89,8 @@ def uniform(
 ) -> Float[np.ndarray, "count n"]:
     """Return `count` numbers in [0, 1) per index: SplitMix64 of a counter, without a generator per pair."""
     start = np.random.SeedSequence([seed, epoch, *purpose]).generate_state(1, np.uint64)
-    places = np.arange(count, dtype=np.uint64)[:, None]
-    counter = (np.asarray(indices).astype(np.uint64)[None] * np.uint64(count) + places) + start
+    offsets = np.arange(count, dtype=np.uint64)[:, None]
+    counter = (np.asarray(indices).astype(np.uint64)[None] * np.uint64(count) + offsets) + start
     mixed = counter * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -38,7 +38,7 @@ def _twice(rows: Counter[tuple[str, str]]) -> list[str]:
     again = sum(rows.values()) - len(rows)
     if not again:
         return []
-    (image, caption), _ = next(one for one in rows.items() if one[1] > 1)
+    (image, caption), _ = next(entry for entry in rows.items() if entry[1] > 1)
     which = f"{again:,} rows repeat" if again > 1 else "1 row repeats"
     return [f"{which} an earlier one, picture and caption; the first: {_short(image)}, {_short(caption)}."]
 
@@ -86,5 +86,5 @@ def _script(caption: str) -> str:
     return names.most_common(1)[0][0] if names else "signs"
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= 60 else f"…{words[-59:]}"
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"…{text[-59:]}"

@@ -44,13 +44,13 @@ def class_sources(
     """
     log = ImportLog() if log is None else log
     root = untrusted_files.expanded(data.path)
-    found, problems = _of_folder(root, data, workspace_folder, progress, log)
+    pairs, problems = _of_folder(root, data, workspace_folder, progress, log)
     if data.heldout_path.strip():
         heldout = untrusted_files.expanded(data.heldout_path)
         log.split = f"data.heldout_path names what is held out: {heldout.name}."
         (sources, _), more = _of_folder(heldout, data, workspace_folder, progress, log)
-        return {"train": found[0], "heldout": sources}, problems + more
-    sources, stated = found
+        return {"train": pairs[0], "heldout": sources}, problems + more
+    sources, stated = pairs
     lists = data.train_list.strip() or data.heldout_list.strip()
     if stated is None or lists or data.split_from == "share":
         return {"train": sources}, problems
@@ -61,19 +61,21 @@ def _shared_out(
     sources: list[Source], stated: StatedSplit, problems: Problems, log: ImportLog
 ) -> tuple[dict[str, list[Source]], Problems]:
     """Return the pairs of each split that names state, in classes to train on; as they are if none can be held out."""
-    part_of = {one.relative: stated.parts.get(one.relative) for one in sources}
-    train = [one for one in sources if part_of[one.relative] == "train"]
-    classes = {one.label for one in train}
-    usable = {part_of[one.relative] for one in sources if one.label in classes} - {"train", None}
+    part_of = {source.relative: stated.parts.get(source.relative) for source in sources}
+    train = [source for source in sources if part_of[source.relative] == "train"]
+    classes = {source.label for source in train}
+    usable = {part_of[source.relative] for source in sources if source.label in classes} - {"train", None}
     if not usable:
         return {"train": sources}, problems
     held = heldout_of(part for part in usable if part)
     log.split = stated_sentence(stated, held)
-    heldout = [one for one in sources if part_of[one.relative] == held and one.label in classes]
+    heldout = [source for source in sources if part_of[source.relative] == held and source.label in classes]
     more = [
-        (one.relative, _OTHER_CLASS) for one in sources if part_of[one.relative] == held and one.label not in classes
+        (source.relative, _OTHER_CLASS)
+        for source in sources
+        if part_of[source.relative] == held and source.label not in classes
     ]
-    more += not_in_use(stated, (one.relative for one in sources), log, held)
+    more += not_in_use(stated, (source.relative for source in sources), log, held)
     return {"train": train, "heldout": heldout}, problems + more
 
 
@@ -109,9 +111,9 @@ def _of_folder(
         elif relative not in kinds:
             problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:
-            place = frames[relative].path if relative in frames else file
+            image_path = frames[relative].path if relative in frames else file
             name = kinds[relative]
-            sources.append(Source(place, relative, captioned(data.template, name), name))
+            sources.append(Source(image_path, relative, captioned(data.template, name), name))
     if not sources:
         raise DataError(
             f"{root} has no folder with images. Each class needs a folder of its name with its images.", problems
@@ -125,7 +127,7 @@ def _kinds(
     """Return image -> class name, for images with a class."""
     if data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
-        folders = {relative: found["name"] for relative, stem in stems.items() if (found := NAMED.fullmatch(stem))}
+        folders = {relative: match["name"] for relative, stem in stems.items() if (match := NAMED.fullmatch(stem))}
         classes = set(folders.values())
     else:
         below = _below_parts(relatives, stated)

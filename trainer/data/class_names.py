@@ -76,7 +76,7 @@ def _of_wordnet(folders: Sequence[str]) -> dict[str, str]:
     rest = {folder for folder in folders if folder not in named}
     if rest:
         lines = (line.partition("\t") for line in _wordnet("imagenet_synset_to_lemma.txt"))
-        named |= {number: words.partition(",")[0].strip() for number, _, words in lines if number in rest}
+        named |= {number: lemmas.partition(",")[0].strip() for number, _, lemmas in lines if number in rest}
     # A set of 1,000 numbers that are not ImageNet's own is taken in its order, as ImageNet itself is.
     if len(rest) == len(folders) == 1000 and not rest & named.keys():
         return dict(zip(sorted(folders), prompt_suites()["imagenet"].classes, strict=True))

@@ -33,8 +33,8 @@ def distinct_pictures(pairs: Pairs) -> Pairs:
     if not isinstance(images, StreamedImages):
         return pairs.part(rows, split=pairs.split)
     digests = [images.digests[row] for row in rows] if images.digests else ()
-    places = [images.places[row] for row in rows]
-    streamed = StreamedImages(places, images.size, images.why, digests=digests, preprocessing=images.preprocessing)
+    locations = [images.locations[row] for row in rows]
+    streamed = StreamedImages(locations, images.size, images.why, digests=digests, preprocessing=images.preprocessing)
     captions, labels, paths = ([of[row] for row in rows] for of in (pairs.captions, pairs.labels, pairs.paths))
     metadata = {name: [values[row] for row in rows] for name, values in pairs.metadata.items()}
     return replace(pairs, images=streamed, captions=captions, labels=labels, paths=paths, metadata=metadata)

@@ -164,9 +164,9 @@ class _Rows:
                 return CsvLine(number, reason=_NOT_CLOSED)
             below.append(following)
             is_open = _is_open(following[1], self._separator, quoted=True)
-        whole = "\n".join([text, *(line for _, line, _ in below)])
+        record = "\n".join([text, *(line for _, line, _ in below)])
         try:
-            row = next(csv.reader(io.StringIO(whole, newline=""), delimiter=self._separator, strict=True), [])
+            row = next(csv.reader(io.StringIO(record, newline=""), delimiter=self._separator, strict=True), [])
         except csv.Error as error:
             self._back += below[::-1]
             return CsvLine(number, reason=f"It could not be split into columns: {error}.")
@@ -179,17 +179,17 @@ class _Rows:
 
 def _is_open(text: str, separator: str, *, quoted: bool = False) -> bool:
     """Return whether a quoted cell continues on the next line; quotes count only at its start or inside quotes."""
-    place = 0
+    start = 0
     if not quoted and text.startswith('"'):
-        quoted, place = True, 1
+        quoted, start = True, 1
     while True:
         if quoted:
-            at = text.find('"', place)
-            if at < 0:
+            quote = text.find('"', start)
+            if quote < 0:
                 return True
-            place, quoted = (at + 2, True) if text.startswith('""', at) else (at + 1, False)
+            start, quoted = (quote + 2, True) if text.startswith('""', quote) else (quote + 1, False)
         else:
-            at = text.find(f'{separator}"', place)
-            if at < 0:
+            quote = text.find(f'{separator}"', start)
+            if quote < 0:
                 return False
-            place, quoted = at + 2, True
+            start, quoted = quote + 2, True

@@ -127,19 +127,19 @@ def _found(
     if isinstance(data, config.Scenes):
         raise DataError("Scenes are drawn, not listed.")
     read = partial(_at_path, data, progress=progress, log=log)
-    found, problems = read(data.path)
+    sources, problems = read(data.path)
     if not data.heldout_path.strip():
         if isinstance(data, config.Table) and (alike := tables_alike(Path(data.path))):
             log.notes.append(
                 f"Not read: {', '.join(alike[:5])}, next to {Path(data.path).name} with the same columns. "
                 "data.heldout_path holds one out."
             )
-        return {"train": found}, problems
+        return {"train": sources}, problems
     heldout, more = read(data.heldout_path)
     log.split = f"data.heldout_path names what is held out: {Path(data.heldout_path).name}."
     if isinstance(data, config.Table):
         more += _of_other_parts(data, read, log)
-    return {"train": found, "heldout": heldout}, problems + more
+    return {"train": sources, "heldout": heldout}, problems + more
 
 
 def _of_other_parts(
@@ -162,7 +162,7 @@ def _of_other_parts(
                     continue
                 why = f"It is in {file.relative_to(above).as_posix()!r}, the part for {part}; {held!r} is held out."
                 problems += more
-                log.other_parts += [(one.relative, why) for one in rows]
+                log.other_parts += [(row.relative, why) for row in rows]
     return problems
 
 

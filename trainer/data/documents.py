@@ -28,21 +28,21 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     names: dict[str, Any] = {}
     lists: dict[str, bool] = {}
     stream = _elements(path, encoding)
-    for one in stream:
-        if one.key == "" and one.kind != "value":
+    for element in stream:
+        if element.key == "" and element.kind != "value":
             yield from _records(stream, "")
             return
-        if one.kind == "list":
-            lists[one.key] = False
-            if one.key == "annotations" and "images" in lists:
+        if element.kind == "list":
+            lists[element.key] = False
+            if element.key == "annotations" and "images" in lists:
                 # The usual order: the document need not be read twice.
                 yield from _coco(names, _of(stream, "annotations"))
                 return
-        elif one.kind == "element":
-            lists[one.key] |= isinstance(one.value, dict)
-            if one.key == "images" and isinstance(one.value, dict):
-                names[_key(one.value.get("id"))] = one.value.get("file_name")
-        elif one.key == "":
+        elif element.kind == "element":
+            lists[element.key] |= isinstance(element.value, dict)
+            if element.key == "images" and isinstance(element.value, dict):
+                names[_key(element.value.get("id"))] = element.value.get("file_name")
+        elif element.key == "":
             raise DataError(f"{path.name} holds no list of records. {_NEXT_STEP}")
     if {"images", "annotations"} <= lists.keys():
         yield from _coco(names, _of(_elements(path, encoding), "annotations"))
@@ -69,31 +69,31 @@ def _elements(path: Path, encoding: str) -> Iterator[Element]:
         raise DataError(f"{path.name} cannot be read as JSON: {error}. {_NEXT_STEP}") from error
 
 
-def _of(found: Iterator[Element], key: str) -> Iterator[Any]:
-    return (one.value for one in found if one.key == key and one.kind == "element")
+def _of(elements: Iterator[Element], key: str) -> Iterator[Any]:
+    return (element.value for element in elements if element.key == key and element.kind == "element")
 
 
-def _records(found: Iterator[Element], key: str) -> Iterator[Row]:
-    for number, record in enumerate(_of(found, key), 1):
+def _records(elements: Iterator[Element], key: str) -> Iterator[Row]:
+    for number, record in enumerate(_of(elements, key), 1):
         yield f"record {number}", flat(record) if isinstance(record, dict) else "It is not a JSON object."
 
 
 def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
     noted: set[str] = set()
-    for number, one in enumerate(captions, 1):
+    for number, annotation in enumerate(captions, 1):
         where = f"annotation {number}"
-        if not isinstance(one, dict):
+        if not isinstance(annotation, dict):
             yield where, "It is not a JSON object."
-        elif (image := _key(one.get("image_id"))) not in names:
+        elif (image := _key(annotation.get("image_id"))) not in names:
             yield (
                 where,
                 f"It belongs to the image {untrusted_files.spelled(image[:60])}, which is not in the document.",
             )
-        elif "caption" not in one:
+        elif "caption" not in annotation:
             yield where, "It has no caption; COCO's captions are in captions_*.json."
         else:
             noted.add(image)
-            yield where, {"file_name": names[image], "caption": one["caption"]}
+            yield where, {"file_name": names[image], "caption": annotation["caption"]}
     for image, name in names.items():
         if image not in noted:
             yield untrusted_files.spelled(str(name)[:200]), "It has no caption."

@@ -53,8 +53,8 @@ def groups_of(splits: DataSplits, *, bits: int = BITS) -> list[Group]:
     members: dict[int, list[str]] = {}
     for row, group in enumerate(first.tolist()):
         members.setdefault(group, []).append(paths[row])
-    found = (_group(each, at) for each in members.values() if len(each) > 1)
-    return sorted(found, key=lambda group: not group.leaks)
+    groups = (_group(each, at) for each in members.values() if len(each) > 1)
+    return sorted(groups, key=lambda group: not group.leaks)
 
 
 def _group(paths: Sequence[str], at: dict[str, tuple[int, int]]) -> Group:
@@ -62,9 +62,9 @@ def _group(paths: Sequence[str], at: dict[str, tuple[int, int]]) -> Group:
     return Group(train, tuple(path for path in paths if at[path][0]))
 
 
-def _pictures(sides: Sequence[Pairs], places: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+def _pictures(sides: Sequence[Pairs], rows_of_sides: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
     for side, pairs in enumerate(sides):
-        rows = np.array([row for of, row in places if of == side], dtype=np.int64)
+        rows = np.array([row for of, row in rows_of_sides if of == side], dtype=np.int64)
         for start in range(0, len(rows), _AT_ONCE):
             yield np.asarray(pairs.images[rows[start : start + _AT_ONCE]])
 
@@ -80,10 +80,10 @@ def cleaned(splits: DataSplits, groups: Sequence[Group]) -> tuple[list[tuple[str
         DataError: Pictures lie inside other files, or nothing would be left.
     """
     gone = {path for group in groups for path in group.dropped}
-    kept = [row for row in rows_of(splits.train) if row[0] not in gone]
-    if not kept:
+    remaining = [row for row in rows_of(splits.train) if row[0] not in gone]
+    if not remaining:
         raise DataError("No training pair would be left. Choose fewer --bits.")
-    return kept, heldout_rows(splits)
+    return remaining, heldout_rows(splits)
 
 
 def heldout_rows(splits: DataSplits) -> list[tuple[str, ...]]:

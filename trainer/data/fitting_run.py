@@ -38,12 +38,12 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
     Raises:
         DataError: There is nothing to train on.
     """
-    found = listing(run.data, workspace_folder, progress)
-    train = parts_of(run.data, found)["train"]
+    index = listing(run.data, workspace_folder, progress)
+    train = parts_of(run.data, index)["train"]
     pairs = len(train)
     if pairs < 2:
-        first = f" The first problem: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
-        raise DataError(f"{found.name} has too few pairs to train on: {pairs}. Add some; at least 2 are needed.{first}")
+        first = f" The first problem: {index.problems[0][0]}: {index.problems[0][1]}" if index.problems else ""
+        raise DataError(f"{index.name} has too few pairs to train on: {pairs}. Add some; at least 2 are needed.{first}")
     if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     batch = next(size for size in _SIZES if size <= min(pairs, run.optimizer.batch_size))
@@ -73,7 +73,7 @@ def _towers(model: config.Model, train: list[Source]) -> config.Model:
         return model
     if all(source.label and source.label in source.caption for source in train):
         return replace(model, text_width=64, text_layers=1, context_length=16)
-    words = [len(source.caption.split()) for source in train]
+    lengths = [len(source.caption.split()) for source in train]
     # Start and end take two; a word is at least a token.
-    long = sum(count > model.context_length - 2 for count in words)
-    return replace(model, context_length=_LONG_CONTEXT) if long > _MANY_LONG * len(words) else model
+    long = sum(count > model.context_length - 2 for count in lengths)
+    return replace(model, context_length=_LONG_CONTEXT) if long > _MANY_LONG * len(lengths) else model

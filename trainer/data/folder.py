@@ -60,7 +60,7 @@ def folder_sources(
     root = untrusted_files.expanded(path)
     if not root.is_dir():
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
-    found: list[Source] = []
+    sources: list[Source] = []
     problems: list[tuple[str, str]] = []
     images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress, problems=problems)
     read = _Captions(encoding, lines)
@@ -76,19 +76,19 @@ def folder_sources(
             continue
         try:
             if captions == "names":
-                found.append(Source(image, relative, named_in(image.stem)))
+                sources.append(Source(image, relative, named_in(image.stem)))
                 continue
             captions_of, odd = read.of(image)
-            found += [Source(image, relative, caption) for caption in captions_of]
+            sources += [Source(image, relative, caption) for caption in captions_of]
             if odd and log is not None:
                 log.remarks.append((relative, odd))
         except ValueError as reason:
             problems.append((relative, str(reason)))
     if log is not None:
         log.notes += read.notes()
-    if not found and not problems:
+    if not sources and not problems:
         raise DataError(f"There is no image in {root}. Files named {', '.join(sorted(SUFFIXES))} are looked for.")
-    return found, problems
+    return sources, problems
 
 
 def repeats_note(names: Sequence[str]) -> str:
@@ -111,8 +111,8 @@ def named_in(stem: str) -> str:
     Raises:
         ValueError: There is no word in it.
     """
-    words = _WORDNET.sub("", " ".join(re.split(r"[\s_\-]+", stem)).strip())
-    named = _NUMBER.sub("", words).strip() or words
+    text = _WORDNET.sub("", " ".join(re.split(r"[\s_\-]+", stem)).strip())
+    named = _NUMBER.sub("", text).strip() or text
     if not any(letter.isalpha() for letter in named):
         raise ValueError("Its name contains no word to use as a caption.")
     return named
@@ -133,14 +133,14 @@ def images_below(
         progress: Told how many there are.
         problems: Receives the folders that cannot be entered.
     """
-    found: list[Path] = []
+    images: list[Path] = []
     for folder, _, files in untrusted_files.walk(root, problems):
         for name in files:
             if not name.startswith(".") and os.path.splitext(name)[1].lower() in endings:
-                found.append(Path(folder, name))
-                if len(found) % TOLD_EVERY == 0:
-                    progress(0.0, f"Looking for images: {len(found):,} found")
-    return sorted(found, key=Path.as_posix)
+                images.append(Path(folder, name))
+                if len(images) % TOLD_EVERY == 0:
+                    progress(0.0, f"Looking for images: {len(images):,} found")
+    return sorted(images, key=Path.as_posix)
 
 
 class _Captions:
@@ -159,7 +159,7 @@ class _Captions:
         """
         beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
         either = ((path, path.with_suffix(path.suffix.upper())) for path in beside)
-        present = [found for pair in either if (found := next(filter(_is_there, pair), None))]
+        present = [caption_file for pair in either if (caption_file := next(filter(_is_there, pair), None))]
         if len(present) > 1:
             self._both.append(present[0].name)
         text, odd = _caption((present or beside)[0], self._encoding)

@@ -31,14 +31,14 @@ def hub_sources(
         DataError: The library is missing, or the data set, a split or a column.
     """
     splits = {"train": data.split} | ({"heldout": data.heldout_split} if data.heldout_split.strip() else {})
-    found: dict[str, list[Source]] = {}
+    sources: dict[str, list[Source]] = {}
     problems: Problems = []
     for split, name in splits.items():
         rows = _rows(data, name, progress)
         folder = workspace_folder / "data" / "kept" / f"{config.data_name(data)}-{name}-{rows._fingerprint}"
-        found[split], more = kept(folder, lambda rows=rows: _pictures(data, rows, progress))
+        sources[split], more = kept(folder, lambda rows=rows: _pictures(data, rows, progress))
         problems += more
-    return found, problems
+    return sources, problems
 
 
 def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
@@ -49,8 +49,8 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
             "Hugging Face data sets need the library `datasets`: install it with "
             "`uv sync --extra huggingface`, or `pip install datasets`."
         ) from None
-    if (words := refusal_of_downloads()) and not Path(data.name).expanduser().is_dir():
-        raise DataError(words)
+    if (refusal := refusal_of_downloads()) and not Path(data.name).expanduser().is_dir():
+        raise DataError(refusal)
     progress(0.0, f"Opening {data.name}")
     bars = _Bars(progress, data.name)
     try:

@@ -53,7 +53,7 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
     folder = derived.place(folder.parents[2], folder)
 
     def write(unfinished: Path) -> None:
-        words: list[tuple[str, str]] = []
+        captions: list[tuple[str, str]] = []
         problems: Problems = []
         with (
             io.BufferedWriter(confined.open_file(unfinished, "images.tar", "wb")) as file,  # type: ignore[type-var]
@@ -63,8 +63,8 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
                 if isinstance(row, Unusable):
                     problems.append((row.where, row.reason))
                 else:
-                    words.append(_add(archive, row))
-        facts = {"words": words, "problems": problems}
+                    captions.append(_add(archive, row))
+        facts = {"words": captions, "problems": problems}
         confined.write(unfinished, "pairs.json", json.dumps(facts).encode())
 
     written_once(folder, write, lambda: None)
@@ -78,12 +78,12 @@ def _read(folder: Path) -> tuple[list[Source], Problems]:
     facts = untrusted_files.read_json(folder / "pairs.json", untrusted_files.MOST_FACTS)
     with tarfile.open(folder / "images.tar", "r:") as archive:
         members = [Member(folder / "images.tar", info.offset_data, info.size, info.name) for info in archive]
-    words = facts["words"]
-    if not all(isinstance(word, str) for pair in (*words, *facts["problems"]) for word in pair):
+    captions = facts["words"]
+    if not all(isinstance(text, str) for pair in (*captions, *facts["problems"]) for text in pair):
         raise ValueError("pairs.json holds no texts")
     sources = [
         Source(member, f"{folder.name}/{member.name}", caption, label)
-        for member, (caption, label) in zip(members, words, strict=True)
+        for member, (caption, label) in zip(members, captions, strict=True)
     ]
     return sources, [(where, reason) for where, reason in facts["problems"]]
 

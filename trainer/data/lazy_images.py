@@ -35,14 +35,14 @@ class StreamedImages:
 
     def __init__(
         self,
-        places: Sequence[str],
+        locations: Sequence[str],
         size: int,
         why: str,
         *,
         digests: Sequence[bytes] = (),
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        self.places, self.size, self.why, self.digests = places, size, why, digests
+        self.locations, self.size, self.why, self.digests = locations, size, why, digests
         self.preprocessing = preprocessing
         self._decoders: list[Decoder] = []
         weakref.finalize(self, _close, self._decoders)
@@ -50,7 +50,7 @@ class StreamedImages:
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """The shape, like an array's."""
-        return len(self.places), self.size, self.size, 3
+        return len(self.locations), self.size, self.size, 3
 
     @property
     def ndim(self) -> int:
@@ -58,7 +58,7 @@ class StreamedImages:
         return 4
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.locations)
 
     def __getitem__(self, key: int | slice | Int[np.ndarray, " k"]) -> np.ndarray:
         """Return the images of these rows, decoded by as many helper processes as there are cores.
@@ -67,12 +67,12 @@ class StreamedImages:
             DataError: One of them can no longer be read.
         """
         rows = np.arange(len(self))[key]
-        pixels, answers = self.decoded([self.places[row] for row in np.atleast_1d(rows)])
-        for row, one in zip(np.atleast_1d(rows), answers, strict=True):
-            if one.reason:
+        pixels, answers = self.decoded([self.locations[row] for row in np.atleast_1d(rows)])
+        for row, answer in zip(np.atleast_1d(rows), answers, strict=True):
+            if answer.reason:
                 raise DataError(
-                    f"{self.places[row]} can no longer be read: {one.reason} Put it back; or start a new run, which "
-                    "leaves it out."
+                    f"{self.locations[row]} can no longer be read: {answer.reason} Put it back; or start a new run, "
+                    "which leaves it out."
                 )
         return pixels[0] if rows.ndim == 0 else pixels
 
@@ -85,18 +85,18 @@ class StreamedImages:
             raise ValueError("streamed images are decoded: there is no array to share")
         return self[:].astype(dtype or self.dtype, copy=False)
 
-    def decoded(self, places: Sequence[str]) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
+    def decoded(self, locations: Sequence[str]) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
         """Return pixels and outcome of each image; unreadable ones are black."""
         room = self.size * self.size * 3
-        count = max(1, min(processes(), len(places) // _WORTH_A_HELPER))
+        count = max(1, min(processes(), len(locations) // _WORTH_A_HELPER))
         self._decoders += [Decoder() for _ in range(count - len(self._decoders))]
-        bounds = np.linspace(0, len(places), count + 1).astype(int)
-        with scratch_file(len(places) * room) as file, ThreadPoolExecutor(count) as threads:
+        bounds = np.linspace(0, len(locations), count + 1).astype(int)
+        with scratch_file(len(locations) * room) as file, ThreadPoolExecutor(count) as threads:
 
             def decode(share: int) -> list[Decoded]:
                 first, last = int(bounds[share]), int(bounds[share + 1])
                 answers = self._decoders[share].decode(
-                    places[first:last],
+                    locations[first:last],
                     size=self.size,
                     file=file,
                     offset=first * room,
@@ -104,8 +104,8 @@ class StreamedImages:
                 )
                 return list(answers)
 
-            answers = [one for part in threads.map(decode, range(count)) for one in part]
-            pixels = np.fromfile(file, np.uint8).reshape(len(places), self.size, self.size, 3)
+            answers = [answer for part in threads.map(decode, range(count)) for answer in part]
+            pixels = np.fromfile(file, np.uint8).reshape(len(locations), self.size, self.size, 3)
         return pixels, answers
 
 

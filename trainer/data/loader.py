@@ -93,7 +93,7 @@ class BatchStream:
     def _places_from(self, step: int) -> Iterator[list[str]]:
         for rows in self._upcoming(step):
             self._asked.append(rows)
-            yield [self._images.places[row] for row in rows]
+            yield [self._images.locations[row] for row in rows]
 
     def _next(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"], list[str]]:
         for tried in range(1, _TRIES + 1):
@@ -115,19 +115,19 @@ class BatchStream:
 
     def _mended(self, rows: Rows, pixels: UInt8[np.ndarray, "batch size size 3"], reasons: list[str]) -> Rows:
         """Return the rows with unreadable ones replaced, and update their pixels."""
-        broken = [place for place, reason in enumerate(reasons) if reason]
+        broken = [position for position, reason in enumerate(reasons) if reason]
         if not broken:
             return rows
         if len(broken) > max(_FEW, len(rows) // 2):
             raise DataError(
                 f"{len(broken):,} of the {len(rows):,} images of a batch can no longer be read; the first: "
-                f"{self._images.places[rows[broken[0]]]}: {reasons[broken[0]]} Put them back and resume the run."
+                f"{self._images.locations[rows[broken[0]]]}: {reasons[broken[0]]} Put them back and resume the run."
             )
         rows = rows.copy()
-        for place in broken:
-            self._lose(int(rows[place]), reasons[place])
-        for place in broken:
-            rows[place], pixels[place] = self._instead_of(int(rows[place]), set(rows.tolist()))
+        for position in broken:
+            self._lose(int(rows[position]), reasons[position])
+        for position in broken:
+            rows[position], pixels[position] = self._instead_of(int(rows[position]), set(rows.tolist()))
         return rows
 
     def _instead_of(self, row: int, taken: set[int]) -> tuple[int, UInt8[np.ndarray, "size size 3"]]:
@@ -136,7 +136,7 @@ class BatchStream:
         for other in ((row + step) % n for step in range(1, n)):
             if other in taken or other in self._broken:
                 continue
-            pixels, (answer,) = self._images.decoded([self._images.places[other]])
+            pixels, (answer,) = self._images.decoded([self._images.locations[other]])
             if not answer.reason:
                 return other, pixels[0]
             self._lose(other, answer.reason)
@@ -145,14 +145,14 @@ class BatchStream:
     def _lose(self, row: int, reason: str) -> None:
         if row not in self._broken:
             self._broken[row] = reason
-            self.news.append(f"left out from now on: {self._images.places[row]}: {reason}")
+            self.news.append(f"left out from now on: {self._images.locations[row]}: {reason}")
 
 
 class _Ahead(Sampler):
     """The batches requested from the workers, slightly ahead of training."""
 
-    def __init__(self, places: Iterator[list[str]]) -> None:
-        self._places = places
+    def __init__(self, batches: Iterator[list[str]]) -> None:
+        self._places = batches
 
     def __iter__(self) -> Iterator[list[str]]:
         return self._places
@@ -165,18 +165,18 @@ class _Decoding(Dataset):
         self._size, self._preprocessing = size, preprocessing
         self._decoder: Decoder | None = None
 
-    def __getitem__(self, places: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
+    def __getitem__(self, locations: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
         """Return pixels and why some are black, or a message if nothing can be decoded."""
         self._decoder = self._decoder or Decoder()
         try:
-            with scratch_file(len(places) * self._size * self._size * 3) as file:
+            with scratch_file(len(locations) * self._size * self._size * 3) as file:
                 answers = list(
-                    self._decoder.decode(places, size=self._size, file=file, preprocessing=self._preprocessing)
+                    self._decoder.decode(locations, size=self._size, file=file, preprocessing=self._preprocessing)
                 )
-                pixels = np.fromfile(file, np.uint8).reshape(len(places), self._size, self._size, 3)
+                pixels = np.fromfile(file, np.uint8).reshape(len(locations), self._size, self._size, 3)
         except (UserError, OSError) as error:
             return None, f"Pictures cannot be decoded: {error}"
-        return pixels, [one.reason for one in answers]
+        return pixels, [answer.reason for answer in answers]
 
 
 def _as_it_is(decoded: Any) -> Any:

@@ -71,11 +71,11 @@ def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
 
     refusal = refusal_of_downloads()
     switch = {"train": training} if name in _ARRAYS else {"split": "train" if training else "test"}
-    known = getattr(torchvision.datasets, name)
+    dataset_class = getattr(torchvision.datasets, name)
     try:
         with downloads_shown(progress, name):
             # StanfordCars has no address any more, and says so when it is asked to download what is there.
-            return known(root=str(root), download=name != "StanfordCars" and not refusal, **switch)
+            return dataset_class(root=str(root), download=name != "StanfordCars" and not refusal, **switch)
     except _TROUBLE as error:
         if refusal:
             raise DataError(f"{name} is not in {root}. {refusal}") from error
@@ -152,10 +152,10 @@ def _class_names(name: str, opened: Any) -> list[str]:
     suite = published_suite(name)
     if suite is None:
         raise DataError(f"{name} has no names of classes here. Choose other data, or a folder per class with names.")
-    theirs = [str(one) for one in getattr(opened, "classes", [])]
+    theirs = [str(class_name) for class_name in getattr(opened, "classes", [])]
     named = class_names(theirs, suite.name)
     if theirs and {*named.values()} <= {*suite.classes}:
-        return [named[one] for one in theirs]
+        return [named[class_name] for class_name in theirs]
     if theirs and len(theirs) != len(suite.classes):
         raise DataError(
             f"{name} has {len(theirs):,} classes ({', '.join(theirs[:4])} …) and its names are of "

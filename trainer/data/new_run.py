@@ -39,8 +39,8 @@ def new_run(
     """
     run = before = config.read(file) if file else catalog.preset(preset or PRESET)
     if path:
-        found = answered(path, changes)
-        run = replace(run, data=found, name=named_after(found, run.objective.kind))
+        recognized = answered(path, changes)
+        run = replace(run, data=recognized, name=named_after(recognized, run.objective.kind))
     if data is not None:
         run = replace(run, data=data)
     if name:

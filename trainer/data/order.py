@@ -52,7 +52,7 @@ def class_batches(
     """
     generator = np.random.default_rng([seed, epoch, _PURPOSE, per_class])
     classes = np.unique(labels[labels >= 0])
-    rows = [np.flatnonzero(labels == one) for one in classes]
+    rows = [np.flatnonzero(labels == label) for label in classes]
     turns, waiting = np.zeros(0, np.int64), [np.zeros(0, np.int64) for _ in classes]
     made = []
     for _ in range(steps_per_epoch(len(labels), batch_size=batch_size)):
@@ -60,11 +60,11 @@ def class_batches(
         for _ in range(batch_size // per_class):
             if not len(turns):
                 turns = generator.permutation(len(classes))
-            one, turns = turns[0], turns[1:]
-            while len(waiting[one]) < per_class:
-                waiting[one] = np.concatenate([waiting[one], generator.permutation(rows[one])])
-            chosen.append(waiting[one][:per_class])
-            waiting[one] = waiting[one][per_class:]
+            label, turns = turns[0], turns[1:]
+            while len(waiting[label]) < per_class:
+                waiting[label] = np.concatenate([waiting[label], generator.permutation(rows[label])])
+            chosen.append(waiting[label][:per_class])
+            waiting[label] = waiting[label][per_class:]
         made.append(np.concatenate(chosen))
     return iter(made)
 
@@ -88,9 +88,9 @@ def word_batches(
     """
     generator = np.random.default_rng([seed, epoch, _PURPOSE, 0xBA6])
     rows = np.repeat(np.arange(len(bags)), [len(bag) for bag in bags])
-    words = np.concatenate([np.asarray(bag, np.int64) for bag in bags])
-    by_word = rows[np.argsort(words, kind="stable")]
-    _, count = np.unique(words, return_counts=True)
+    tokens = np.concatenate([np.asarray(bag, np.int64) for bag in bags])
+    by_word = rows[np.argsort(tokens, kind="stable")]
+    _, count = np.unique(tokens, return_counts=True)
     first = np.cumsum(count) - count
     shape = (steps_per_epoch(len(bags), batch_size=batch_size), batch_size)
     drawn = generator.integers(len(count), size=shape)

@@ -17,9 +17,9 @@ def plugin_sources(data: PluginDataset) -> tuple[dict[str, list[Source]], list[t
     splits: dict[str, list[Source]] = {"train": []}
     problems: list[tuple[str, str]] = []
     try:
-        for place, pair in enumerate(data.pairs()):
+        for number, pair in enumerate(data.pairs()):
             if not isinstance(pair, PluginPair) or not str(pair.caption).strip() or pair.split not in _SPLITS:
-                problems.append((f"pair {place}", "it is not a PluginPair with a caption and a split"))
+                problems.append((f"pair {number}", "it is not a PluginPair with a caption and a split"))
                 continue
             path = Path(pair.image)
             source = Source(path, path.as_posix().lstrip("/"), str(pair.caption), str(pair.label))

@@ -106,12 +106,12 @@ def prepare(
         os.utime(folder)
         _remove_unused(cache, folder)
     facts = _facts_of(folder, len(sources))
-    problems, remarks = ([(path, words) for path, words in facts[kind]] for kind in ("problems", "remarks"))
+    problems, remarks = ([(path, reason) for path, reason in facts[kind]] for kind in ("problems", "remarks"))
     images: np.ndarray | StreamedImages
     if why:
-        places = [str(sources[row].path) for row in facts["rows"]]
-        digests = _digests(folder / _DIGESTS, len(places))
-        images = StreamedImages(places, size, why, digests=digests, preprocessing=preprocessing)
+        locations = [str(sources[row].path) for row in facts["rows"]]
+        digests = _digests(folder / _DIGESTS, len(locations))
+        images = StreamedImages(locations, size, why, digests=digests, preprocessing=preprocessing)
     else:
         images = map_npy(folder / "images.npy", "u")
         if images.shape != (len(facts["rows"]), size, size, 3):
@@ -129,7 +129,7 @@ def _facts_of(folder: Path, n: int) -> dict[str, Any]:
         facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
         rows, remarks = facts["rows"], [*facts["problems"], *facts["remarks"]]
         sound = isinstance(rows, list) and all(type(row) is int and 0 <= row < n for row in rows)
-        sound = sound and all(isinstance(words, str) for path, words in remarks for words in (path, words))
+        sound = sound and all(isinstance(text, str) for path, text in remarks for text in (path, text))
         if sound and isinstance(facts["fingerprint"], str):
             return facts
     except (OSError, ValueError, KeyError, TypeError):
@@ -148,12 +148,12 @@ def digests_of(
 
     Nothing is decoded: a cache that is not there any more, or is of an older version, knows of none.
     """
-    folder = _folder(sources, size, cache, preprocessing)
-    for place in (folder, _streamed(folder)):
+    cached = _folder(sources, size, cache, preprocessing)
+    for folder in (cached, _streamed(cached)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            facts = untrusted_files.read_json(place / "prepared.json", untrusted_files.MOST_FACTS)
-            if found := _digests(place / _DIGESTS, len(facts["rows"])):
-                return found
+            facts = untrusted_files.read_json(folder / "prepared.json", untrusted_files.MOST_FACTS)
+            if digests := _digests(folder / _DIGESTS, len(facts["rows"])):
+                return digests
     return []
 
 
@@ -201,8 +201,8 @@ def _fingerprint(sources: Sequence[Source], workspace: Path | None) -> str:
         if file not in states:
             states[file] = _state(file)
         named = str(source.path) if workspace is None else relative_to(workspace, str(source.path))
-        words = f"{named}\0{source.relative}\0{states[file]}\0{source.caption}\0"
-        digest.update(words.encode("utf-8", "replace"))
+        line = f"{named}\0{source.relative}\0{states[file]}\0{source.caption}\0"
+        digest.update(line.encode("utf-8", "replace"))
     return digest.hexdigest()
 
 
@@ -333,8 +333,8 @@ def _decode_all(
             written.flush()
             done += part.count
             progress(done / len(sources), f"{doing}: {done:,} of {len(sources):,}")
-    reasons = {int(row): words for part in finished for row, words in part.reasons.items()}
-    remarks = {int(row): words for part in finished for row, words in part.remarks.items()}
+    reasons = {int(row): reason for part in finished for row, reason in part.reasons.items()}
+    remarks = {int(row): reason for part in finished for row, reason in part.remarks.items()}
     rows = [row for row in range(len(sources)) if row not in reasons]
     if reasons and file is not None:
         _keep(file, rows)
@@ -399,11 +399,11 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
     """Rewrite the file with `rows` only."""
     everything = map_npy(file, "u")
     shorter = file.with_suffix(".shorter.npy")
-    kept = np.lib.format.open_memmap(shorter, mode="w+", dtype=np.uint8, shape=(len(rows), *everything.shape[1:]))
+    remaining = np.lib.format.open_memmap(shorter, mode="w+", dtype=np.uint8, shape=(len(rows), *everything.shape[1:]))
     for part in _slices(len(rows)):
-        kept[part] = everything[rows[part]]
-    kept.flush()
-    del everything, kept
+        remaining[part] = everything[rows[part]]
+    remaining.flush()
+    del everything, remaining
     confined.replace(file.parent, shorter.name, file.name)
 
 
@@ -430,10 +430,10 @@ def _in_order(parts: Sequence[DonePart]) -> list[DonePart]:
 def _digests(file: Path, n: int) -> list[bytes]:
     """Return the hash of each image; empty for a cache made before hashes were stored."""
     try:
-        found = np.frombuffer(untrusted_files.read_bytes(file, 16 * n), "V16")
+        digests = np.frombuffer(untrusted_files.read_bytes(file, 16 * n), "V16")
     except OSError:
         return []
-    return [digest.tobytes() for digest in found] if len(found) == n else []
+    return [digest.tobytes() for digest in digests] if len(digests) == n else []
 
 
 def _slices(n: int) -> Iterator[slice]:

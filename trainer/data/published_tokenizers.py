@@ -57,8 +57,8 @@ class ClipTokenizer:
         """Return token -> id with the published names of start and end, and the merged pairs in their order."""
         ranks = self._pairs.bpe_ranks
         named = {self._pairs.sot_token_id: "<|startoftext|>", self.eot: "<|endoftext|>"}
-        found = {named.get(number, token): number for token, number in self._pairs.encoder.items()}
-        return found, sorted(ranks, key=ranks.__getitem__)
+        ids = {named.get(number, token): number for token, number in self._pairs.encoder.items()}
+        return ids, sorted(ranks, key=ranks.__getitem__)
 
     def to_json(self) -> str:
         """Return everything that `read_tokenizer` needs."""
@@ -84,9 +84,9 @@ class HubTokenizer:
         """Return one row per text, padded with the tokenizer's padding."""
         self._pairs.enable_truncation(context_length)
         rows = torch.full((len(texts), context_length), self._padding, dtype=torch.long)
-        for row, found in zip(rows, self._pairs.encode_batch([self._clean(text) for text in texts]), strict=True):
-            start = context_length - len(found.ids) if self._left else 0
-            row[start : start + len(found.ids)] = torch.tensor(found.ids, dtype=torch.long)
+        for row, encoding in zip(rows, self._pairs.encode_batch([self._clean(text) for text in texts]), strict=True):
+            start = context_length - len(encoding.ids) if self._left else 0
+            row[start : start + len(encoding.ids)] = torch.tensor(encoding.ids, dtype=torch.long)
         return rows
 
     def decode(self, row: Sequence[int]) -> str:

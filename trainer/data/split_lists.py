@@ -42,23 +42,23 @@ def shared_by_lists(
     Raises:
         DataError: A list cannot be read.
     """
-    known = _index(sources)
+    images = _index(sources)
     problems: Problems = []
     named = {
-        split: _named(Path(path), known, problems)
+        split: _named(Path(path), images, problems)
         for split, path in (("train", train_list), ("heldout", heldout_list))
         if path.strip()
     }
-    heldout = named.get("heldout", {one.relative for one in sources} - named.get("train", set()))
-    train = named.get("train", {one.relative for one in sources}) - heldout
+    heldout = named.get("heldout", {source.relative for source in sources} - named.get("train", set()))
+    train = named.get("train", {source.relative for source in sources}) - heldout
     splits = {
-        "train": [one for one in sources if one.relative in train],
-        "heldout": [one for one in sources if one.relative in heldout],
+        "train": [source for source in sources if source.relative in train],
+        "heldout": [source for source in sources if source.relative in heldout],
     }
     problems += [
-        (one.relative, "The lists of the split do not name it.")
-        for one in sources
-        if one.relative not in train and one.relative not in heldout
+        (source.relative, "The lists of the split do not name it.")
+        for source in sources
+        if source.relative not in train and source.relative not in heldout
     ]
     return splits, problems
 
@@ -70,7 +70,7 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
         sources: All pairs of a table, in order.
         log: Receives a sentence about the split, or about a column that is none.
     """
-    said = [_split_of(one) for one in sources]
+    said = [_split_of(source) for source in sources]
     parts = [part_of_value(value) for value in said]
     if not is_split(set(parts)) or 2 * sum(part is None for part in parts) > len(parts):
         if any(said):
@@ -82,10 +82,10 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
     log.split = f"The column {SPLIT!r} states the split: {values[held]!r} is held out."
     splits = _by_part(sources, parts, held)
     problems: Problems = []
-    for one, part, value in zip(sources, parts, said, strict=True):
+    for source, part, value in zip(sources, parts, said, strict=True):
         if part not in ("train", held):
             lines = log.other_parts if part else problems
-            lines.append((one.relative, f"Its split is {value!r}; {values[held]!r} is held out."))
+            lines.append((source.relative, f"Its split is {value!r}; {values[held]!r} is held out."))
     return splits, problems
 
 
@@ -96,7 +96,7 @@ def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str
         sources: All pairs, in order.
         log: Receives a sentence about the split, or about names that are none.
     """
-    names = [one.relative for one in sources]
+    names = [source.relative for source in sources]
     stated = stated_split(names)
     if stated is None:
         if remark := unused_keywords(names):
@@ -134,7 +134,7 @@ def not_in_use(stated: StatedSplit, names: Iterable[str], log: ImportLog, heldou
 
 def _by_part(sources: Sequence[Source], parts: Sequence[str | None], heldout: str) -> dict[str, list[Source]]:
     return {
-        split: [one for one, part in zip(sources, parts, strict=True) if part == chosen]
+        split: [source for source, part in zip(sources, parts, strict=True) if part == chosen]
         for split, chosen in (("train", "train"), ("heldout", heldout))
     }
 
@@ -145,29 +145,29 @@ def _split_of(source: Source) -> str:
 
 def _index(sources: Iterable[Source]) -> dict[str, str]:
     """Return list entry -> image; empty if ambiguous."""
-    known: dict[str, str] = {}
-    for relative in dict.fromkeys(one.relative for one in sources):
-        place = Path(relative)
-        for key in {relative, place.with_suffix("").as_posix() if place.name else relative, place.name, place.stem}:
-            known[key] = relative if known.get(key, relative) == relative else ""
-    return known
+    images: dict[str, str] = {}
+    for relative in dict.fromkeys(source.relative for source in sources):
+        path = Path(relative)
+        for key in {relative, path.with_suffix("").as_posix() if path.name else relative, path.name, path.stem}:
+            images[key] = relative if images.get(key, relative) == relative else ""
+    return images
 
 
-def _named(path: Path, known: dict[str, str], problems: Problems) -> set[str]:
-    found: set[str] = set()
+def _named(path: Path, images: dict[str, str], problems: Problems) -> set[str]:
+    listed: set[str] = set()
     try:
         with untrusted_files.open_ordinary(path) as file:
             for number, raw in numbered(file):
                 line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
                 if not line or line.startswith("#"):
                     continue
-                image = next((known[name] for name in names_in(line) if known.get(name)), "")
+                image = next((images[name] for name in names_in(line) if images.get(name)), "")
                 if image:
-                    found.add(image)
+                    listed.add(image)
                 else:
                     problems.append(
                         (f"{path.name}, line {number}", f"It names no image: {untrusted_files.spelled(line[:100])}")
                     )
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another list, or none.") from error
-    return found
+    return listed

@@ -53,9 +53,9 @@ def load(
     listed = listing(data, workspace_folder, between(progress, 0.0, start))
     parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
-    whole = len(parts["train"])
+    drawn = len(parts["train"])
     if most_training is not None:
-        parts = parts | {"train": [parts["train"][row] for row in at_most(whole, most_training)]}
+        parts = parts | {"train": [parts["train"][row] for row in at_most(drawn, most_training)]}
     total, done = sum(map(len, parts.values())), 0
     problems, remarks = list(listed.problems), list(listed.log.remarks)
     splits: dict[str, Pairs] = {}
@@ -76,8 +76,8 @@ def load(
         digests[split] = digests_of(sources, **prepared_as)
         problems += prepared.problems
         remarks += prepared.remarks
-        kept = [sources[row] for row in prepared.rows]
-        splits[split] = _pairs(listed.name, split, kept, prepared.images, prepared.fingerprint)
+        usable = [sources[row] for row in prepared.rows]
+        splits[split] = _pairs(listed.name, split, usable, prepared.images, prepared.fingerprint)
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
     report = ImportReport(
@@ -90,8 +90,8 @@ def load(
     )
     training = splits.pop("train")
     learned = set(digests.pop("train"))
-    copies = {split: sum(one in learned for one in digests[split]) for split in splits} if learned else {}
-    count = whole if whole > len(parts["train"]) else len(training)
+    copies = {split: sum(digest in learned for digest in digests[split]) for split in splits} if learned else {}
+    count = drawn if drawn > len(parts["train"]) else len(training)
     return DataSplits(training, splits, listed.suite, report, count, copies)
 
 
@@ -125,14 +125,14 @@ def load_untrained(
     training = _pairs("scenes", "train", planned, black, "")
     held = [split for split in scenes.SPLITS if split != "train"]
     splits: dict[str, Pairs] = {}
-    for place, split in enumerate(held):
-        low, drawn, high = ((place + share) / len(held) for share in (0, _DRAWING, 1))
+    for number, split in enumerate(held):
+        low, drawn, high = ((number + share) / len(held) for share in (0, _DRAWING, 1))
         scenes.write(data, folder, between(progress, low, drawn), splits=[split])
         sources = scenes.sources(folder, split)
         within = between(progress, drawn, high)
         prepared = prepare(sources, size=image_size, cache=workspace_folder / "cache", progress=within)
-        kept = [sources[row] for row in prepared.rows]
-        splits[split] = _pairs("scenes", split, kept, prepared.images, prepared.fingerprint)
+        usable = [sources[row] for row in prepared.rows]
+        splits[split] = _pairs("scenes", split, usable, prepared.images, prepared.fingerprint)
         _check_not_empty("scenes", splits, [])
         report = ImportReport(sum(map(len, splits.values())), [])
         yield DataSplits(training, dict(splits), prompt_suites().get("scenes"), report, len(training))
@@ -169,8 +169,8 @@ def load_planned(
     progress(0.0, "Planning Scenes")
     planned = _share_of(scenes.planned_sources(data, folder, "train"), data.train_share)
     images, rows = np.zeros((len(planned), image_size, image_size, 3), np.uint8), [*needed(len(planned))]
-    places = [int(Path(planned[row].relative).stem) for row in rows]
-    for done, (row, picture) in enumerate(zip(rows, scenes.pictures(data, "train", places), strict=True), start=1):
+    numbers = [int(Path(planned[row].relative).stem) for row in rows]
+    for done, (row, picture) in enumerate(zip(rows, scenes.pictures(data, "train", numbers), strict=True), start=1):
         images[row] = np.asarray(picture.resize((image_size, image_size)))
         if done % 16 == 0 or done == len(rows):
             progress(done / len(rows), f"Drawing the pictures of the first steps: {done:,} of {len(rows):,}")
@@ -202,8 +202,8 @@ def _share_of(sources: list[Source], share: float) -> list[Source]:
     pictures = sorted({source.relative for source in sources}, key=lambda name: _place(f"train share {name}"))
     if share >= 1 or not pictures:
         return sources
-    kept = set(pictures[: max(1, round(share * len(pictures)))])
-    return [source for source in sources if source.relative in kept]
+    chosen = set(pictures[: max(1, round(share * len(pictures)))])
+    return [source for source in sources if source.relative in chosen]
 
 
 def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progress) -> Path:
@@ -217,14 +217,14 @@ def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progres
 
 def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Source]]:
     """Split by a hash of each path, so that a pair stays in its split when others are added or removed."""
-    place = [_place(source.relative) for source in sources]
+    shares = [_place(source.relative) for source in sources]
     # In a small set the hash may leave a split empty; then the nearest picture changes sides, with all its captions.
-    limit = max(share, min(place, default=0.0))
-    if len(places := sorted(set(place))) > 1:
-        limit = min(limit, places[-2])
+    limit = max(share, min(shares, default=0.0))
+    if len(distinct := sorted(set(shares))) > 1:
+        limit = min(limit, distinct[-2])
     splits: dict[str, list[Source]] = {"train": [], "heldout": []}
-    for source, at in zip(sources, place, strict=True):
-        splits["heldout" if at <= limit else "train"].append(source)
+    for source, at_share in zip(sources, shares, strict=True):
+        splits["heldout" if at_share <= limit else "train"].append(source)
     return splits
 
 
@@ -255,21 +255,21 @@ def fingerprint(content: str, sources: Sequence[Source]) -> str:
     return _hash(content, ((source.caption, source.label) for source in sources))
 
 
-def are_those_of(known: str, pairs: Pairs) -> bool:
-    """Return whether a run with the recorded fingerprint `known` started with these pairs.
+def are_those_of(fingerprint: str, pairs: Pairs) -> bool:
+    """Return whether a run with the recorded fingerprint `fingerprint` started with these pairs.
 
     Before images were hashed one by one, their pixels were hashed in one go; then they are all read once.
     """
-    if known == pairs.fingerprint:
+    if fingerprint == pairs.fingerprint:
         return True
     if not isinstance(pairs.images, np.ndarray):  # streaming them is younger than that
         return False
-    return known == _hash(content_of_pixels(pairs.images), zip(pairs.captions, pairs.labels, strict=True))
+    return fingerprint == _hash(content_of_pixels(pairs.images), zip(pairs.captions, pairs.labels, strict=True))
 
 
-def _hash(content: str, words: Iterable[tuple[str, str]]) -> str:
+def _hash(content: str, texts: Iterable[tuple[str, str]]) -> str:
     digest = hashlib.blake2b(content.encode(), digest_size=16)
-    for caption, label in words:
+    for caption, label in texts:
         digest.update(f"{caption}\0{label}\0".encode("utf-8", "replace"))
     return digest.hexdigest()
 

@@ -134,24 +134,24 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
 
 
 def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
-    found = listing(data, workspace_folder, progress)
-    sources = [source for part in found.splits.values() for source in part]
+    index = listing(data, workspace_folder, progress)
+    sources = [source for part in index.splits.values() for source in part]
     if not sources:
-        first = f" The first: {found.problems[0][0]}: {found.problems[0][1]}" if found.problems else ""
-        raise DataError(f"{found.name} has no pair to train on.{first}", found.problems)
+        first = f" The first: {index.problems[0][0]}: {index.problems[0][1]}" if index.problems else ""
+        raise DataError(f"{index.name} has no pair to train on.{first}", index.problems)
     return {
-        "name": found.name,
-        "pairs": {split: len(part) for split, part in found.splits.items()} if len(found.splits) > 1 else {},
-        "examples": _examples(found.splits["train"]),
+        "name": index.name,
+        "pairs": {split: len(part) for split, part in index.splits.items()} if len(index.splits) > 1 else {},
+        "examples": _examples(index.splits["train"]),
         "used": len(sources),
-        "problems": found.problems,
-        "other_parts": found.log.other_parts,
-        "remarks": found.log.remarks,
-        "notes": [*found.log.notes, *_notes((str(one.path), one.caption) for one in sources)],
-        "split": split_sentence(data, found),
+        "problems": index.problems,
+        "other_parts": index.log.other_parts,
+        "remarks": index.log.remarks,
+        "notes": [*index.log.notes, *_notes((str(listed.path), listed.caption) for listed in sources)],
+        "split": split_sentence(data, index),
         "classes": len({source.label for source in sources} - {""}),
-        "captions_repeat": captions_repeat(source.caption for source in parts_of(data, found)["train"]),
-        "suite": found.suite.name if found.suite else None,
+        "captions_repeat": captions_repeat(source.caption for source in parts_of(data, index)["train"]),
+        "suite": index.suite.name if index.suite else None,
         "bytes_needed": bytes_needed(len(sources), image_size),
     }
 
@@ -186,13 +186,13 @@ def _notes(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 def as_json(survey: Survey) -> dict[str, Any]:
     """Return everything but images and report lines, as plain values."""
-    kept = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
+    plain = {f.name: getattr(survey, f.name) for f in dataclasses.fields(survey)}
     for name in ("data", "problems", "other_parts", "remarks", "examples", "pictures"):
-        del kept[name]
+        del plain[name]
     return {
         "recognized": _options(survey.data),
         "found": survey.found,
-        **kept,
+        **plain,
         "examples": [dataclasses.asdict(example) for example in survey.examples],
     }
 
@@ -214,14 +214,14 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     proposal = None if chosen else propose(question.path)
     data = proposal.data if proposal else config.from_dict({"data": chosen}, source="data").data
     about = {"image_size": question.image_size, "opened": question.opened}
-    found = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
+    surveyed = survey(data, workspace_folder=workspace_folder, progress=progress, **about)
     scratch = confined.make_folder(derived.root(workspace_folder), "scratch")
     report = scratch / f"import-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
-    lines = "".join(json.dumps(line) + "\n" for line in report_lines(found))
+    lines = "".join(json.dumps(line) + "\n" for line in report_lines(surveyed))
     confined.write(scratch, report.name, lines.encode("utf-8"))
-    counts = {"not_used": found.found - found.used, "odd": len(found.remarks)}
+    counts = {"not_used": surveyed.found - surveyed.used, "odd": len(surveyed.remarks)}
     ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
-    return as_json(found) | counts | ways | {"pictures": found.pictures, "report": str(report)}
+    return as_json(surveyed) | counts | ways | {"pictures": surveyed.pictures, "report": str(report)}
 
 
 def _options(data: config.Data) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _options(data: config.Data) -> dict[str, Any]:
 
 def _examples(sources: Sequence[Source]) -> list[Example]:
     chosen = [sources[row] for row in _spread(len(sources))]
-    return [Example(str(one.path), one.relative, one.caption, one.label, "train") for one in chosen]
+    return [Example(str(source.path), source.relative, source.caption, source.label, "train") for source in chosen]
 
 
 def _examples_of(pairs: Pairs, root: str) -> list[Example]:
@@ -241,11 +241,11 @@ def _examples_of(pairs: Pairs, root: str) -> list[Example]:
     return [example(row) for row in _spread(len(pairs))]
 
 
-def _item(place: Location, root: str) -> str:
+def _item(location: Location, root: str) -> str:
     """Return the report's name for an image below `root`, in a tar or in a table."""
-    if isinstance(place, Path):
-        return place.relative_to(root).as_posix() if root and place.is_relative_to(root) else place.name
-    return f"{place.file.name}/{place.name if isinstance(place, Member) else place.row}"
+    if isinstance(location, Path):
+        return location.relative_to(root).as_posix() if root and location.is_relative_to(root) else location.name
+    return f"{location.file.name}/{location.name if isinstance(location, Member) else location.row}"
 
 
 def _spread(n: int) -> list[int]:
@@ -286,5 +286,5 @@ def _walked(root: Path, progress: Progress) -> dict[str, Any]:
 
 def _free(folder: Path) -> int:
     """Return the free disk space where `folder` is or will be, in bytes."""
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    return shutil.disk_usage(there).free
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return shutil.disk_usage(existing).free

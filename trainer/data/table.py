@@ -33,22 +33,22 @@ def table_sources(
         lines = read_lines(path, _separator(_first_line(path, encoding), table), encoding)
         header = next(lines, CsvLine(1))
         _check_header(path, header, table)
-        found: list[Source] = []
+        sources: list[Source] = []
         problems: list[tuple[str, str]] = []
         for number, line in enumerate(lines):
             if number and number % TOLD_EVERY == 0:
                 progress(0.0, f"Reading rows: {number:,}")
             try:
-                found.append(_source(path, header.cells, line, table))
+                sources.append(_source(path, header.cells, line, table))
             except ValueError as reason:
                 problems.append((f"line {line.number}", str(reason)))
                 check_usable(path, problems)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose a CSV or TSV file.") from error
-    if not found:
+    if not sources:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable line below its header.{first}", problems)
-    return at_root(found, path, table), problems
+    return at_root(sources, path, table), problems
 
 
 def _first_line(path: Path, encoding: str) -> str:
@@ -78,8 +78,8 @@ def _check_header(path: Path, header: CsvLine, table: config.Table) -> None:
             f"{path.name} has {len(header.cells):,} columns; at most {MOST_COLUMNS:,} are read. Save it without those "
             "that are not needed."
         )
-    wanted = {"data.image_column": table.image_column, "data.caption_column": table.caption_column}
-    for name, column in wanted.items():
+    columns = {"data.image_column": table.image_column, "data.caption_column": table.caption_column}
+    for name, column in columns.items():
         if column not in header.cells:
             present = ", ".join(repr(cell[:60]) for cell in header.cells[:20])
             raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {name} to one of them.")

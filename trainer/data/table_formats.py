@@ -55,17 +55,17 @@ def record_sources(
     """
     path = untrusted_files.expanded(table.path)
     form = "parquet" if "*" in path.name else form_of(path)
-    found: list[Source] = []
+    sources: list[Source] = []
     problems: Problems = []
     for number, (where, row) in enumerate(_rows(path, form, table, log)):
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
-            found += pairs(path, row, table) if isinstance(row, dict) else _raise(row)
+            sources += pairs(path, row, table) if isinstance(row, dict) else _raise(row)
         except ValueError as reason:
             problems.append((where, str(reason)))
             check_usable(path, problems)
-    if not found:
+    if not sources:
         columns = columns_of(path)
         for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
             if columns and column not in columns:
@@ -73,7 +73,7 @@ def record_sources(
                 raise DataError(f"{path.name} has no {column!r}; it has {named}. Set {field} to one of them.", problems)
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
-    return at_root(found, path, table), problems
+    return at_root(sources, path, table), problems
 
 
 def check_usable(path: Path, problems: Problems) -> None:
@@ -90,25 +90,25 @@ def check_usable(path: Path, problems: Problems) -> None:
         )
 
 
-def at_root(found: list[Source], path: Path, table: config.Table) -> list[Source]:
+def at_root(sources: list[Source], path: Path, table: config.Table) -> list[Source]:
     """Return the pairs with relative image paths joined to the folder of the images."""
-    relatives = [source.relative for source in found if isinstance(source.path, Path)]
+    relatives = [source.relative for source in sources if isinstance(source.path, Path)]
     native = native_names(path, relatives, table.image_folder)
     if native != relatives:
-        found = [_renamed(path, one) for one in found]
+        sources = [_renamed(path, pair) for pair in sources]
     named = native[:1_000_000]
     root = image_root(path, named, table.image_folder) if named else path.parent
     if root == path.parent:
-        return found
-    return [replace(one, path=root / one.relative) if isinstance(one.path, Path) else one for one in found]
+        return sources
+    return [replace(pair, path=root / pair.relative) if isinstance(pair.path, Path) else pair for pair in sources]
 
 
-def _renamed(path: Path, one: Source) -> Source:
+def _renamed(path: Path, source: Source) -> Source:
     """Return the pair with forward slashes in the path of its image."""
-    if not isinstance(one.path, Path):
-        return one
-    relative = one.relative.replace("\\", "/")
-    return replace(one, path=path.parent / untrusted_files.expanded(relative), relative=relative)
+    if not isinstance(source.path, Path):
+        return source
+    relative = source.relative.replace("\\", "/")
+    return replace(source, path=path.parent / untrusted_files.expanded(relative), relative=relative)
 
 
 def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
@@ -123,14 +123,14 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     caption = row.get(table.caption_column)
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
-    if all(isinstance(one, dict) and "from" in one for one in caption):
-        answers = [one.get("value") for one in caption if one["from"] in _ANSWERS]
+    if all(isinstance(answer, dict) and "from" in answer for answer in caption):
+        answers = [answer.get("value") for answer in caption if answer["from"] in _ANSWERS]
         if len(answers) != 1:
             raise ValueError(f"Its conversation has {len(answers)} answers; only one answer is a caption.")
         caption = answers
     if len(caption) > MOST_CAPTIONS:
         raise ValueError(f"It has {len(caption):,} captions; at most {MOST_CAPTIONS:,} are read.")
-    return [pair(path, row | {table.caption_column: _words_of(one)}, table) for one in caption]
+    return [pair(path, row | {table.caption_column: _words_of(answer)}, table) for answer in caption]
 
 
 def _words_of(caption: Any) -> Any:
@@ -195,19 +195,19 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError("Its caption is empty." if table.caption_column in row else _missing(table.caption_column))
     if len(caption) > MOST_TEXT:
         raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
-    words = " ".join(caption.split())
-    for what, text in (("caption", words), ("image", image), *metadata.items()):
+    sentence = " ".join(caption.split())
+    for what, text in (("caption", sentence), ("image", image), *metadata.items()):
         if isinstance(text, str) and not untrusted_files.is_text(text):
             raise ValueError(f"Its {untrusted_files.spelled(what)} contains half a character (a lone surrogate).")
     if isinstance(image, Cell):
-        return Source(image, f"{image.file.name}/{image.row}", words, metadata.get(LABEL, ""), metadata)
+        return Source(image, f"{image.file.name}/{image.row}", sentence, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
         raise ValueError(f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read.")
     if "\0" in image:
         raise ValueError("The name of its image holds a NUL.")
-    return Source(path.parent / untrusted_files.expanded(image), image, words, metadata.get(LABEL, ""), metadata)
+    return Source(path.parent / untrusted_files.expanded(image), image, sentence, metadata.get(LABEL, ""), metadata)
 
 
 def _raise(reason: str) -> list[Source]:
@@ -260,11 +260,17 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
             _check_columns(file, part.facts["names"], table)
             before = f"{file.name}, " if len(files) > 1 else ""
-            names = {column: dict(enumerate(known)) for column, known in part.facts["classes"].items()}
+            names = {
+                column: dict(enumerate(names_of_numbers)) for column, names_of_numbers in part.facts["classes"].items()
+            }
             row = 0
             for batch in part.rows:
                 for values in batch.to_pylist():
-                    values |= {c: known[values[c]] for c, known in names.items() if values.get(c) in known}
+                    values |= {
+                        c: names_of_numbers[values[c]]
+                        for c, names_of_numbers in names.items()
+                        if values.get(c) in names_of_numbers
+                    }
                     if part.facts["inside"]:
                         values[table.image_column] = Cell(file, table.image_column, row)
                     row += 1

@@ -89,10 +89,10 @@ def _frame(program: str, film: Path) -> bytes | str:
     try:
         untrusted_files.check_ordinary(film)
         counted = _run(program, film, "-c", "copy", "-f", "null", "-")
-        found = _FRAMES.findall(counted.stderr)
-        if counted.returncode or not found or not int(found[-1]):
+        counts = _FRAMES.findall(counted.stderr)
+        if counted.returncode or not counts or not int(counts[-1]):
             return "It is not a readable video, or has no frames."
-        chosen = ["-vf", rf"select=eq(n\,{int(found[-1]) // 2})", "-frames:v", "1"]
+        chosen = ["-vf", rf"select=eq(n\,{int(counts[-1]) // 2})", "-frames:v", "1"]
         taken = _run(program, film, *chosen, "-f", "image2pipe", "-c:v", "png", "-")
     except subprocess.TimeoutExpired:
         return f"Reading it took more than {_LIMIT_S:.0f} seconds."

@@ -90,7 +90,9 @@ def augmented_view(
         low, high = _SIGMA
         sigma = torch.where(numbers[6] < look.blur, low + (high - low) * numbers[7], 1e-2)
         pixels = _blurred(pixels, sigma)
-    mean, deviation = (device.sent(torch.tensor(one), pixels.device)[:, None, None] for one in (MEAN, DEVIATION))
+    mean, deviation = (
+        device.sent(torch.tensor(statistic), pixels.device)[:, None, None] for statistic in (MEAN, DEVIATION)
+    )
     return (pixels - mean) / deviation
 
 

@@ -82,14 +82,14 @@ def shard_sources(
     Raises:
         DataError: No tar of a split can be read, or there is no pair in them.
     """
-    found: dict[str, list[Source]] = {}
+    sources: dict[str, list[Source]] = {}
     problems: Problems = []
     log = ImportLog() if log is None else log
     splits, left_out = _splits(data, log)
     for split, tars in splits.items():
-        found[split], more = _of_split(tars, data, workspace_folder, progress, log)
+        sources[split], more = _of_split(tars, data, workspace_folder, progress, log)
         problems += more
-    return found, problems + left_out
+    return sources, problems + left_out
 
 
 def expand(pattern: str) -> list[str]:
@@ -240,7 +240,7 @@ class _Sample:
 def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) -> Iterator[_Sample]:
     """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
-    whole, end, last = tar.stat().st_size, 0, "the beginning"
+    size, end, last = tar.stat().st_size, 0, "the beginning"
     with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
         try:
             for info in archive:
@@ -253,7 +253,7 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
                 if not info.isreg() or info.issparse():
                     skipped["links and devices"] += 1
                     continue
-                if end > whole:
+                if end > size:
                     raise tarfile.ReadError(f"it ends within {info.name}")
                 parts = None if _META.match(info.name) else _KEY.fullmatch(info.name)
                 if parts is None:
@@ -267,7 +267,7 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
                 if not _put(sample, ending, info, tar, archive):
                     skipped[f".{ending.rpartition('.')[2][:_MOST_ENDINGS]}"] += 1
             # Two empty blocks end a tar; tarfile does not miss them.
-            if whole - end < 2 * tarfile.BLOCKSIZE:
+            if size - end < 2 * tarfile.BLOCKSIZE:
                 raise tarfile.ReadError("its end is missing")
             # Nor does it tell of a damaged header: it takes it for the end, and what follows would be lost unseen.
             file.seek(-(-end // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
@@ -349,13 +349,19 @@ class _Taken:
 
     def end_tar(self, tar: str) -> None:
         """Decode the waiting texts in the detected encoding."""
-        odd = [raw for one in self._of_tar if isinstance(one, _Sample) for raw in one.texts.values() if _is_odd(raw)]
+        odd = [
+            raw
+            for sample in self._of_tar
+            if isinstance(sample, _Sample)
+            for raw in sample.texts.values()
+            if _is_odd(raw)
+        ]
         lines = [line for raw in odd for line in raw.splitlines() if not line.isascii()]
         guess = encoding_of_lines(lines[:_MOST_LINES]) if lines else "utf-8"
-        for one in self._of_tar:
-            self.found += self._pairs(one, tar, guess) if isinstance(one, _Sample) else [one]
-            if isinstance(one, _Sample) and guess != "utf-8":
-                self._guessed.setdefault(guess, []).append(_where(one, tar))
+        for sample in self._of_tar:
+            self.found += self._pairs(sample, tar, guess) if isinstance(sample, _Sample) else [sample]
+            if isinstance(sample, _Sample) and guess != "utf-8":
+                self._guessed.setdefault(guess, []).append(_where(sample, tar))
         self._of_tar = []
 
     def notes(self) -> list[str]:
@@ -363,9 +369,9 @@ class _Taken:
         named = ", ".join(f"{count:,} {untrusted_files.spelled(what)}" for what, count in self.skipped.most_common(5))
         skipped = [f"Skipped in the tars, neither image nor text: {named}."] if named else []
         return skipped + [
-            f"{_counted(found)} not UTF-8; {'it is' if len(found) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
+            f"{_counted(texts)} not UTF-8; {'it is' if len(texts) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
             "data.encoding if letters are wrong."
-            for encoding, found in self._guessed.items()
+            for encoding, texts in self._guessed.items()
         ]
 
     def _pairs(self, sample: _Sample, tar: str, encoding: str) -> list[Source]:
@@ -386,10 +392,10 @@ class _Taken:
         return pairs
 
 
-def _counted(found: list[str]) -> str:
-    if len(found) == 1:
-        return f"1 text in tars, that of {found[0]}, is"
-    return f"{len(found):,} texts in tars, first that of {found[0]}, are"
+def _counted(texts: list[str]) -> str:
+    if len(texts) == 1:
+        return f"1 text in tars, that of {texts[0]}, is"
+    return f"{len(texts):,} texts in tars, first that of {texts[0]}, are"
 
 
 def _where(sample: _Sample, tar: str) -> str:
@@ -466,10 +472,10 @@ def _label(text: str, names: list[str]) -> str:
 
 def _class_names(folder: Path, encoding: str, log: ImportLog) -> list[str]:
     """Read class i from line i of `classnames.txt`, which CLIP_benchmark puts next to the tars or one folder above."""
-    for place in (folder / "classnames.txt", folder.parent / "classnames.txt"):
+    for file in (folder / "classnames.txt", folder.parent / "classnames.txt"):
         try:
-            text = untrusted_files.read_bytes(place, untrusted_files.MOST_SETTINGS).decode(
-                encoding_for(place, encoding, log)
+            text = untrusted_files.read_bytes(file, untrusted_files.MOST_SETTINGS).decode(
+                encoding_for(file, encoding, log)
             )
             return [line.strip() for line in text.removeprefix("\ufeff").splitlines()]
         except (OSError, UnicodeDecodeError):

@@ -34,22 +34,22 @@ def version() -> str:
 
 def installed_packages() -> list[InstalledPackage]:
     """Return what this program needs, directly or through others, and is installed; this program first."""
-    found: dict[str, InstalledPackage] = {}
+    packages: dict[str, InstalledPackage] = {}
     waiting = [NAME]
     while waiting:
         name = normal_name(waiting.pop(0))
-        if name in found:
+        if name in packages:
             continue
         try:
             package = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue  # an extra, or of another system
-        found[name] = InstalledPackage(package.metadata["Name"], package.version, _license(package))
+        packages[name] = InstalledPackage(package.metadata["Name"], package.version, _license(package))
         # Extras of others are left out; of this program they are told where they are installed.
-        needs = [one for one in package.requires or () if name == NAME or "extra ==" not in one]
-        waiting += [re.split(r"[\s\[<>=!~;(]", one, maxsplit=1)[0] for one in needs]
-    first, *others = found.values()
-    return [first, *sorted(others, key=lambda one: one.name.casefold())]
+        needs = [requirement for requirement in package.requires or () if name == NAME or "extra ==" not in requirement]
+        waiting += [re.split(r"[\s\[<>=!~;(]", requirement, maxsplit=1)[0] for requirement in needs]
+    first, *others = packages.values()
+    return [first, *sorted(others, key=lambda requirement: requirement.name.casefold())]
 
 
 def normal_name(name: str) -> str:
@@ -61,8 +61,16 @@ def _license(package: importlib.metadata.Distribution) -> str:
     """Return the license: the expression, else classifiers, else the first line of the text."""
     license = ", ".join(package.metadata.get_all("License-Expression") or ())
     if not license:
-        classes = [one for one in package.metadata.get_all("Classifier") or () if one.startswith("License ::")]
-        license = ", ".join(one.rpartition(" :: ")[2] for one in classes if " :: " in one.removeprefix("License :: "))
+        classes = [
+            classifier
+            for classifier in package.metadata.get_all("Classifier") or ()
+            if classifier.startswith("License ::")
+        ]
+        license = ", ".join(
+            classifier.rpartition(" :: ")[2]
+            for classifier in classes
+            if " :: " in classifier.removeprefix("License :: ")
+        )
     if not license:
         license = next(iter(" ".join(package.metadata.get_all("License") or ()).strip().splitlines()), "")
     return " ".join(license.split())[:_MOST_WORDS] or _UNKNOWN

@@ -102,32 +102,32 @@ def install(report: Report, *, backend: Backend = "auto", wheels: Path | None = 
     Raises:
         InstallError: There is no uv, no room, no network, or no wheel that fits.
     """
-    wanted = plan(backend)
+    planned = plan(backend)
     if wheels is not None and not (wheels.is_dir() and next(wheels.glob("*.whl"), None)):
         raise InstallError(f"{wheels} holds no wheels (*.whl). Choose the folder that has them.")
-    if wheels is None and not wanted.fits:
+    if wheels is None and not planned.fits:
         raise InstallError(
-            f"About {wanted.disk_gb:.1f} GB are needed at {wanted.folder}, and {wanted.free_gb:.1f} GB are free. "
+            f"About {planned.disk_gb:.1f} GB are needed at {planned.folder}, and {planned.free_gb:.1f} GB are free. "
             "Free some space, then try again."
         )
-    source = _source(backend, wanted, wheels)
+    source = _source(backend, planned, wheels)
     report(0.0, "looking for the packages that fit")
     with tempfile.TemporaryDirectory(prefix="training-part-") as scratch:
         installed = _write(
             Path(scratch), "installed.txt", [f"{name}=={it}" for name, it in installed_versions().items()]
         )
         try:
-            if wanted.private:
-                _install_privately(wanted, source, installed, report)
+            if planned.private:
+                _install_privately(planned, source, installed, report)
             else:
-                words = ["install", *source, "--constraints", str(installed), *wanted.packages]
-                _run_uv([*words, "--python", sys.executable], report)
+                arguments = ["install", *source, "--constraints", str(installed), *planned.packages]
+                _run_uv([*arguments, "--python", sys.executable], report)
         except OSError as error:
-            raise InstallError(f"{wanted.folder} cannot be written: {error.strerror or error}.") from error
+            raise InstallError(f"{planned.folder} cannot be written: {error.strerror or error}.") from error
     if not training_part.is_there():
-        raise InstallError(f"uv ended without an error, but torch is not in {wanted.folder}. Report this.")
+        raise InstallError(f"uv ended without an error, but torch is not in {planned.folder}. Report this.")
     report(1.0, "installed")
-    return wanted
+    return planned
 
 
 def _chosen(backend: Backend) -> tuple[str, str]:
@@ -151,40 +151,44 @@ def has_nvidia() -> bool:
     return Path("/proc/driver/nvidia/version").is_file() or safe_subprocess.find("nvidia-smi") is not None
 
 
-def _source(backend: Backend, wanted: Plan, wheels: Path | None) -> list[str]:
+def _source(backend: Backend, planned: Plan, wheels: Path | None) -> list[str]:
     """Return where uv takes packages from: wheels only, because building a package runs its code."""
-    words = ["--only-binary", ":all:"]
+    options = ["--only-binary", ":all:"]
     if wheels is not None:
-        return [*words, "--offline", "--no-index", "--find-links", str(wheels.absolute())]
+        return [*options, "--offline", "--no-index", "--find-links", str(wheels.absolute())]
     if backend == "index" or sys.platform == "darwin":
-        return words
+        return options
     # `auto` asks the driver which CUDA it runs.
-    return [*words, "--torch-backend", "cpu" if wanted.backend == "cpu" else "auto"]
+    return [*options, "--torch-backend", "cpu" if planned.backend == "cpu" else "auto"]
 
 
 def installed_versions() -> dict[str, str]:
     """Return name -> version of what is installed here, but for this program."""
-    found = {one.metadata["Name"]: one.version for one in importlib.metadata.distributions() if one.metadata["Name"]}
-    return {name: version for name, version in found.items() if name and normal_name(name) != NAME}
+    versions = {
+        package.metadata["Name"]: package.version
+        for package in importlib.metadata.distributions()
+        if package.metadata["Name"]
+    }
+    return {name: version for name, version in versions.items() if name and normal_name(name) != NAME}
 
 
-def _install_privately(wanted: Plan, source: Sequence[str], installed: Path, report: Report) -> None:
+def _install_privately(planned: Plan, source: Sequence[str], installed: Path, report: Report) -> None:
     """Install only what the environment lacks: the rest would lie on the disk twice, and never be imported."""
     needed = ["compile", *source, "--constraints", str(installed), "--no-header", "--no-annotate", "--quiet"]
-    requirements = _write(installed.parent, "wanted.in", wanted.packages)
+    requirements = _write(installed.parent, "wanted.in", planned.packages)
     pinned = installed.with_name("pinned.txt")
-    words = [*needed, "--python", sys.executable, str(requirements), "--output-file", str(pinned)]
-    _run_uv(words, report)
-    here = {normal_name(name) for name in installed_versions()}
+    arguments = [*needed, "--python", sys.executable, str(requirements), "--output-file", str(pinned)]
+    _run_uv(arguments, report)
+    installed_names = {normal_name(name) for name in installed_versions()}
     lines = [line for line in read_text(pinned).splitlines() if line and line[0].isalnum()]
-    missing = [line for line in lines if normal_name(re.split(r"[=\[ ;@]", line, maxsplit=1)[0]) not in here]
+    missing = [line for line in lines if normal_name(re.split(r"[=\[ ;@]", line, maxsplit=1)[0]) not in installed_names]
     _write(installed.parent, "missing.txt", missing)
-    folder = Path(wanted.folder)
+    folder = Path(planned.folder)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = f".{folder.name}-draft"
     confined.remove_tree(folder.parent, draft)
-    words = ["install", *source, "--no-deps", "--python", sys.executable, "--target", str(folder.parent / draft)]
-    _run_uv([*words, "--requirements", str(installed.with_name("missing.txt"))], report)
+    arguments = ["install", *source, "--no-deps", "--python", sys.executable, "--target", str(folder.parent / draft)]
+    _run_uv([*arguments, "--requirements", str(installed.with_name("missing.txt"))], report)
     confined.remove_tree(folder.parent, folder.name)
     confined.replace(folder.parent, draft, folder.name)  # whole or not at all
 
@@ -194,13 +198,13 @@ def _write(folder: Path, name: str, lines: Sequence[str]) -> Path:
     return folder / name
 
 
-def _run_uv(words: Sequence[str], report: Report) -> None:
+def _run_uv(arguments: Sequence[str], report: Report) -> None:
     """Run `uv pip ...` and follow what it says.
 
     Raises:
         InstallError: It is not there, or ended with an error.
     """
-    command = [_uv(), "pip", *words]
+    command = [_uv(), "pip", *arguments]
     more = {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "PYTHONUTF8": "1"}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
@@ -232,11 +236,11 @@ class _Downloads:
 
     def take(self, line: str) -> bool:
         """Return whether the line is about a download."""
-        if found := _BEGUN.match(line):
-            self.announced[found[1]] = float(found[2]) * _UNITS[found[3]]
-        elif found := _ENDED.match(line):
-            self.arrived.add(found[1])
-        return found is not None
+        if match := _BEGUN.match(line):
+            self.announced[match[1]] = float(match[2]) * _UNITS[match[3]]
+        elif match := _ENDED.match(line):
+            self.arrived.add(match[1])
+        return match is not None
 
     @property
     def words(self) -> str:
@@ -282,7 +286,7 @@ def _uv() -> str:
 
         return os.fspath(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        found = safe_subprocess.find("uv")
-    if found is None:
+        program = safe_subprocess.find("uv")
+    if program is None:
         raise InstallError("uv, which installs packages, is not there. Install it: pip install uv")
-    return found
+    return program

@@ -103,10 +103,14 @@ def requirements() -> list[str]:
 
     from trainer.distribution.installed import NAME
 
-    wanted = []
+    lines = []
     for line in importlib.metadata.requires(NAME) or ():
-        one = Requirement(line)
-        if one.marker and one.marker.evaluate({"extra": EXTRA}) and not one.marker.evaluate({"extra": ""}):
-            one.marker = None
-            wanted.append(str(one))
-    return wanted
+        requirement = Requirement(line)
+        if (
+            requirement.marker
+            and requirement.marker.evaluate({"extra": EXTRA})
+            and not requirement.marker.evaluate({"extra": ""})
+        ):
+            requirement.marker = None
+            lines.append(str(requirement))
+    return lines

@@ -99,13 +99,13 @@ def propose(path: str | Path) -> Proposal:
     Raises:
         ConfigError: It is not there, or of no known kind.
     """
-    place = untrusted_files.expanded(str(path)).absolute()
+    absolute = untrusted_files.expanded(str(path)).absolute()
     try:
-        found = _at(place, str(path))
-        return replace(found, data=_with_lists(place, found.data))
+        proposal = _at(absolute, str(path))
+        return replace(proposal, data=_with_lists(absolute, proposal.data))
     except OSError as error:
         raise ConfigError(
-            f"{place} could not be examined: {error.strerror or error}. Check its permissions, or choose another."
+            f"{absolute} could not be examined: {error.strerror or error}. Check its permissions, or choose another."
         ) from error
 
 
@@ -124,33 +124,33 @@ def answered(path: str | Path, changes: Sequence[str]) -> Data:
     Raises:
         ConfigError: As `propose`, or a question is open.
     """
-    found = propose(path)
-    if question := open_question(found, changes):
+    proposal = propose(path)
+    if question := open_question(proposal, changes):
         raise ConfigError(question)
-    return found.data
+    return proposal.data
 
 
-def open_question(found: Proposal, changes: Sequence[str]) -> str:
+def open_question(proposal: Proposal, changes: Sequence[str]) -> str:
     """Return the question for the user and its command-line answers; empty if `--set data=KIND` answers it."""
-    if not found.question or any(change.partition("=")[0].strip() == "data" for change in changes):
+    if not proposal.question or any(change.partition("=")[0].strip() == "data" for change in changes):
         return ""
-    ways = [*_ways(found), ("these folders as classes", found.data)]
-    return f"{found.question} Choose {_by_command(found, ways)}."
+    ways = [*_ways(proposal), ("these folders as classes", proposal.data)]
+    return f"{proposal.question} Choose {_by_command(proposal, ways)}."
 
 
-def other_ways(found: Proposal) -> str:
+def other_ways(proposal: Proposal) -> str:
     """Return a sentence with other ways to read it; empty if there are none."""
-    ways = list(_ways(found))
-    return f"Or choose {_by_command(found, ways)}." if ways else ""
+    ways = list(_ways(proposal))
+    return f"Or choose {_by_command(proposal, ways)}." if ways else ""
 
 
-def _by_command(found: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
-    return ", or ".join(f"{words} by {_command(found.data, other)}" for words, other in ways)
+def _by_command(proposal: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
+    return ", or ".join(f"{label} by {_command(proposal.data, other)}" for label, other in ways)
 
 
-def _ways(found: Proposal) -> Iterator[tuple[str, Data]]:
+def _ways(proposal: Proposal) -> Iterator[tuple[str, Data]]:
     """Yield the choices of the user, with descriptions."""
-    for other in found.others:
+    for other in proposal.others:
         if isinstance(other, Folder):
             yield "file names as captions", other
         elif isinstance(other, ClassFolder):
@@ -164,34 +164,34 @@ def _command(first: Data, other: Data) -> str:
     if isinstance(other, Table):
         return f"--data {other.path}"
     fields = {name: value for name, value in vars(other).items() if value != getattr(type(other)(), name)}
-    words = [f"--set data.{name}={value}" for name, value in fields.items() if value != getattr(first, name, None)]
-    return " ".join([f"--set data={other.kind}", *words])
+    options = [f"--set data.{name}={value}" for name, value in fields.items() if value != getattr(first, name, None)]
+    return " ".join([f"--set data={other.kind}", *options])
 
 
-def _at(place: Path, path: str) -> Proposal:
-    if place.is_dir():
-        return _folder(place)
-    if place.name.lower().endswith(TARS):
-        return Proposal(Shards(path=str(place)))
-    if "*" in place.name and place.suffix.lower() == ".parquet":
-        return Proposal(_table(place))
-    if "{" in place.name or "::" in path:
-        return Proposal(Shards(path=path))
-    if not os.path.exists(place):
-        raise ConfigError(f"{place} does not exist. Choose a folder, a table or a tar.")
-    if place.suffix.lower() in TABLES or _is_table(place):
-        return Proposal(_table(place))
+def _at(path: Path, spec: str) -> Proposal:
+    if path.is_dir():
+        return _folder(path)
+    if path.name.lower().endswith(TARS):
+        return Proposal(Shards(path=str(path)))
+    if "*" in path.name and path.suffix.lower() == ".parquet":
+        return Proposal(_table(path))
+    if "{" in path.name or "::" in spec:
+        return Proposal(Shards(path=spec))
+    if not os.path.exists(path):
+        raise ConfigError(f"{path} does not exist. Choose a folder, a table or a tar.")
+    if path.suffix.lower() in TABLES or _is_table(path):
+        return Proposal(_table(path))
     raise ConfigError(
-        f"{place.name} is not a recognized data set: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
+        f"{path.name} is not a recognized data set: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
         "table, or a tar in the WebDataset layout."
     )
 
 
-def _is_table(place: Path) -> bool:
+def _is_table(file: Path) -> bool:
     """Return whether a file with another suffix is a table by its first line."""
-    if place.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
+    if file.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
         return False
-    return form_of(place) == "tokens" or set(_chosen(columns_of(place))) != {""}
+    return form_of(file) == "tokens" or set(_chosen(columns_of(file))) != {""}
 
 
 # -- folders -------------------------------------------------------------------------------------------------------
@@ -224,18 +224,18 @@ class _Look:
         return self.beside <= self.inside / 10 and 2 * self.texts < self.inside
 
 
-def _folder(place: Path, depth: int = 0) -> Proposal:
-    entries = {entry.name: entry for entry in place.iterdir()}
+def _folder(root: Path, depth: int = 0) -> Proposal:
+    entries = {entry.name: entry for entry in root.iterdir()}
     if {"dataset_info.json", "dataset_dict.json"} & entries.keys():
-        return Proposal(_saved(place))
-    if _has_tars(place, entries):
-        return Proposal(Shards(path=str(place)))
-    if shards := _parquet_folder(place, entries):
+        return Proposal(_saved(root))
+    if _has_tars(root, entries):
+        return Proposal(Shards(path=str(root)))
+    if shards := _parquet_folder(root, entries):
         return Proposal(shards)
-    look = _look(place, entries)
+    look = _look(root, entries)
     if not look.captioned:
-        pictures = _without_captions(place, entries, look)
-        if (table := _table_beside(place, entries)) and not (look.per_class and table.caption_column == "label"):
+        pictures = _without_captions(root, entries, look)
+        if (table := _table_beside(root, entries)) and not (look.per_class and table.caption_column == "label"):
             return Proposal(table, others=(pictures.data,))
         if look.beside == 0 and len(look.folders) == 1 and depth < _DEEPEST:
             inner = _folder(entries[look.folders[0]], depth + 1)
@@ -243,8 +243,8 @@ def _folder(place: Path, depth: int = 0) -> Proposal:
                 return inner
         if "labels.json" in entries and _FIFTYONE in look.folders:
             return replace(pictures, question=_OF_FIFTYONE)
-        return _with_unclear_table(pictures, place, entries)
-    return Proposal(ClassFolder(path=str(place)) if look.per_class else Folder(path=str(place)))
+        return _with_unclear_table(pictures, root, entries)
+    return Proposal(ClassFolder(path=str(root)) if look.per_class else Folder(path=str(root)))
 
 
 def _saved(folder: Path) -> HubDataset:
@@ -260,32 +260,32 @@ def _saved(folder: Path) -> HubDataset:
     return HubDataset(name=str(folder), split=parts["train"], heldout_split=parts[heldout_of(parts)])
 
 
-def _is_flat(found: Proposal) -> bool:
+def _is_flat(proposal: Proposal) -> bool:
     """Return whether it is a flat folder of images without captions, not worth descending into."""
-    return isinstance(found.data, Folder) and bool(found.others)
+    return isinstance(proposal.data, Folder) and bool(proposal.others)
 
 
-def _has_tars(place: Path, entries: Mapping[str, Path]) -> bool:
+def _has_tars(root: Path, entries: Mapping[str, Path]) -> bool:
     """Return whether the folder or its splits contain tars, other than archives already unpacked there."""
     parts = [entry for name, entry in entries.items() if part_of(name) and entry.is_dir()]
     names = [*entries, *(file.name for folder in parts for file in folder.iterdir())]
     tars = [name for name in names if name.lower().endswith(TARS)]
-    return any(not (place / re.sub(r"\.(tar(\.gz)?|tgz)$", "", name, flags=re.IGNORECASE)).is_dir() for name in tars)
+    return any(not (root / re.sub(r"\.(tar(\.gz)?|tgz)$", "", name, flags=re.IGNORECASE)).is_dir() for name in tars)
 
 
-def _look(place: Path, entries: Mapping[str, Path]) -> _Look:
+def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
     beside = inside = texts = 0
-    for count, (folder, _, files) in enumerate(untrusted_files.walk(place)):
+    for number, (folder, _, files) in enumerate(untrusted_files.walk(root)):
         names = [name for name in files if not name.startswith(".")]
         stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
-        shown, known = len(stems), set(stems)
+        count, distinct = len(stems), set(stems)
         captions = (stem for stem, ending in map(os.path.splitext, names) if ending.lower() in CAPTION_SUFFIXES)
-        texts += len(known.intersection(captions))
-        if Path(folder) == place:
-            beside += shown
+        texts += len(distinct.intersection(captions))
+        if Path(folder) == root:
+            beside += count
         else:
-            inside += shown
-        if texts + inside + beside > _LOOKED_AT or count > _LOOKED_AT:
+            inside += count
+        if texts + inside + beside > _LOOKED_AT or number > _LOOKED_AT:
             break
     names = sorted(name for name, entry in entries.items() if not name.startswith(".") and entry.is_dir())
     return _Look(beside, inside, texts, tuple(name for name in names if _has_shown(entries[name])))
@@ -301,25 +301,25 @@ def _has_shown(folder: Path) -> bool:
     return any(_is_shown(name) for files in walked for name in files if not name.startswith("."))
 
 
-def _without_captions(place: Path, entries: Mapping[str, Path], look: _Look) -> Proposal:
+def _without_captions(root: Path, entries: Mapping[str, Path], look: _Look) -> Proposal:
     """Suggest how to read images without captions: by classes, by names, or with a question."""
-    if pets := _pets(place, entries):
+    if pets := _pets(root, entries):
         return Proposal(pets)
     if not look.per_class:
-        by_names = _by_names(place, [name for name in entries if _is_shown(name)])
-        return Proposal(Folder(path=str(place)), others=by_names)
-    classes, where = look.folders, place
+        by_names = _by_names(root, [name for name in entries if _is_shown(name)])
+        return Proposal(Folder(path=str(root)), others=by_names)
+    classes, where = look.folders, root
     if is_split({part_of(name) for name in look.folders}):
-        where = place / next(name for name in look.folders if part_of(name) == "train")
+        where = root / next(name for name in look.folders if part_of(name) == "train")
         classes = tuple(sorted(e.name for e in where.iterdir() if e.is_dir() and not e.name.startswith(".")))
         if not classes:
-            return Proposal(Folder(path=str(place)), others=(Folder(path=str(place), captions="names"),))
-    question = _about(place.name, classes)
-    data = ClassFolder(path=str(place))
+            return Proposal(Folder(path=str(root)), others=(Folder(path=str(root), captions="names"),))
+    question = _about(root.name, classes)
+    data = ClassFolder(path=str(root))
     if not question:
         return Proposal(data)
     few = (name for folder in classes[:3] for name in sorted(os.listdir(where / folder))[:_LOOKED_AT])
-    return Proposal(data, question, _by_names(place, list(few)))
+    return Proposal(data, question, _by_names(root, list(few)))
 
 
 def _about(name: str, classes: Sequence[str]) -> str:
@@ -331,27 +331,27 @@ def _about(name: str, classes: Sequence[str]) -> str:
             f"All images of {untrusted_files.spelled(name)} lie in one folder, "
             f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
         )
-    odd = [one for one in classes if one.lower() in _NO_CLASS]
+    odd = [folder for folder in classes if folder.lower() in _NO_CLASS]
     if 2 * len(odd) < len(classes):
         return ""
-    named = ", ".join(repr(untrusted_files.spelled(one)) for one in odd[:4])
+    named = ", ".join(repr(untrusted_files.spelled(folder)) for folder in odd[:4])
     return (
         f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} describe how images are "
         "stored, not what they show."
     )
 
 
-def _by_names(place: Path, files: Sequence[str]) -> tuple[Data, ...]:
+def _by_names(root: Path, files: Sequence[str]) -> tuple[Data, ...]:
     """Return data with captions from image names, or classes if they are a name and a number."""
     stems = [stem for stem, ending in map(os.path.splitext, files) if ending.lower() in SUFFIXES]
-    named = [found["name"].lower() for stem in stems if (found := NAMED.fullmatch(stem))]
-    names = Folder(path=str(place), captions="names")
+    named = [match["name"].lower() for stem in stems if (match := NAMED.fullmatch(stem))]
+    names = Folder(path=str(root), captions="names")
     if len(named) == len(stems) and 2 <= len(set(named)) <= len(named) / 2:
-        return ClassFolder(path=str(place), class_from="names"), names
+        return ClassFolder(path=str(root), class_from="names"), names
     return (names,)
 
 
-def _pets(place: Path, entries: Mapping[str, Path]) -> ClassFolder | None:
+def _pets(root: Path, entries: Mapping[str, Path]) -> ClassFolder | None:
     """Return the Oxford pets layout: `images/Breed_name_12.jpg`, with lists in `annotations/`."""
     images, lists = entries.get("images"), entries.get("annotations")
     if images is None or lists is None or not images.is_dir() or not (lists / "trainval.txt").is_file():
@@ -375,26 +375,26 @@ def _chosen(columns: Sequence[str]) -> tuple[str, str]:
     return image, caption
 
 
-def _table(place: Path) -> Table:
-    image, caption = _columns_for(place)
+def _table(file: Path) -> Table:
+    image, caption = _columns_for(file)
     return Table(
-        path=str(place), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
+        path=str(file), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
     )
 
 
-def _columns_for(place: Path) -> tuple[str, str]:
+def _columns_for(file: Path) -> tuple[str, str]:
     """Return the image and the caption column by name, else by their values; empty if there is none."""
-    image, caption = _chosen(columns_of(place))
-    names = first_images(place, image) if image else []
+    image, caption = _chosen(columns_of(file))
+    names = first_images(file, image) if image else []
     if not image or (names and not any(os.path.splitext(name)[1] for name in names)):
         # Of Karpathy's lists, `filepath` is a folder and `filename` the picture.
-        image = column_of_pictures(place, SUFFIXES) or image
-    return image, caption or (caption_beside(place, image) if image else "")
+        image = column_of_pictures(file, SUFFIXES) or image
+    return image, caption or (caption_beside(file, image) if image else "")
 
 
-def _parquet_folder(place: Path, entries: Mapping[str, Path]) -> Table | None:
+def _parquet_folder(root: Path, entries: Mapping[str, Path]) -> Table | None:
     """Return Parquet files in the folder, its `data` folder or its only one, with splits by name or folder."""
-    for folder in _nested(place):
+    for folder in _nested(root):
         names = sorted(n for n in os.listdir(folder) if n.lower().endswith(".parquet") and not n.startswith("."))
         if names and not any(_is_shown(name) for name in os.listdir(folder) if (folder / name).is_file()):
             table = _in_parts(folder / names[0], folder if len(names) > 1 else folder / names[0])
@@ -498,31 +498,31 @@ def _pattern(folder: Path, names: Sequence[str]) -> str:
     return names[0]
 
 
-def _tables_near(place: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
+def _tables_near(root: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
     """Yield possible caption tables in the folder, its train folder or a text folder, the likeliest first."""
     texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta|split", name, re.IGNORECASE)]
     train = [name for name in sorted(entries) if part_of(name) == "train"]
     inner = [entries[name] for name in dict.fromkeys((*train, *texts)) if entries[name].is_dir()]
-    files = [(file.name, file) for folder in (place, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
+    files = [(file.name, file) for folder in (root, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
     ranked = sorted((_rank(name), number, file) for number, (name, file) in enumerate(files) if _rank(name) is not None)
     yield from (file for _, _, file in ranked[:_MOST_TABLES])
 
 
-def _table_beside(place: Path, entries: Mapping[str, Path]) -> Table | None:
+def _table_beside(root: Path, entries: Mapping[str, Path]) -> Table | None:
     """Return a caption table near the folder's pictures if its images exist."""
-    for file in _tables_near(place, entries):
+    for file in _tables_near(root, entries):
         table = _table_with_pictures(file)
         if table is not None:
             return _with_counterpart(table)
     return None
 
 
-def _with_unclear_table(found: Proposal, place: Path, entries: Mapping[str, Path]) -> Proposal:
+def _with_unclear_table(proposal: Proposal, root: Path, entries: Mapping[str, Path]) -> Proposal:
     """Return the proposal with a table of unclear columns, which may hold captions, as the first other way."""
-    if not found.question and not _is_flat(found):
-        return found
-    tables = (_table(file) for file in _tables_near(place, entries) if _might_be_pairs(file))
-    return replace(found, others=(*itertools.islice(tables, 1), *found.others))
+    if not proposal.question and not _is_flat(proposal):
+        return proposal
+    tables = (_table(file) for file in _tables_near(root, entries) if _might_be_pairs(file))
+    return replace(proposal, others=(*itertools.islice(tables, 1), *proposal.others))
 
 
 def _might_be_pairs(file: Path) -> bool:
@@ -565,19 +565,19 @@ _HELDOUT_LISTS: Final = (
 
 def names_in(line: str) -> Iterator[str]:
     """Yield possible image names in a list line: the line or its first column, also without leading folders."""
-    for whole in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
-        parts = whole.replace("\\", "/").removeprefix("./").split("/")
+    for text in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
+        parts = text.replace("\\", "/").removeprefix("./").split("/")
         yield from ("/".join(parts[first:]) for first in range(len(parts)))
 
 
-def _with_lists(place: Path, data: Data) -> Data:
+def _with_lists(chosen: Path, data: Data) -> Data:
     """Return the data with split lists found next to them whose first lines name images."""
     if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
         return data
     at = Path(data.path)
     if not isinstance(data, Table) and any(part_of(child.name) == "train" and child.is_dir() for child in at.iterdir()):
         return data
-    top = place if place.is_dir() else place.parent
+    top = chosen if chosen.is_dir() else chosen.parent
     # From what was pointed at down to the pictures or the table.
     near = [top, *(folder for folder in (at.parent, at) if folder.is_dir() and folder.is_relative_to(top))]
     texts = [below for folder in dict.fromkeys(near) for below in _text_folders(folder)]

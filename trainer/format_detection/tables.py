@@ -85,8 +85,8 @@ def form_of(path: Path) -> Form:
 
 def token_parts(line: str) -> tuple[str, str] | None:
     """Return image and caption of a line such as `1000268201.jpg#0<TAB>A child`; None for other lines."""
-    found = _TOKEN.fullmatch(line)
-    return (found[1].strip(), found[2].strip()) if found else None
+    match = _TOKEN.fullmatch(line)
+    return (match[1].strip(), match[2].strip()) if match else None
 
 
 def columns_of(path: Path, separator: str = "auto") -> list[str]:
@@ -102,12 +102,12 @@ def columns_of(path: Path, separator: str = "auto") -> list[str]:
         return []
 
 
-def separator_of(header: str, wanted: Sequence[str] = ()) -> str:
+def separator_of(header: str, columns: Sequence[str] = ()) -> str:
     """Return the separator between the wanted columns of a header, else the most frequent one."""
 
     def fitness(separator: str) -> tuple[int, int]:
         cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
-        return sum(name in cells for name in wanted), len(cells)
+        return sum(name in cells for name in columns), len(cells)
 
     return max(SEPARATORS, key=fitness)
 
@@ -146,11 +146,13 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
     if folder.strip():
         return base / untrusted_files.expanded(folder)
     step = max(1, len(names) // _ASKED)
-    asked = [name for name in names[::step][:_ASKED] if not os.path.isabs(name) and "\0" not in name]
-    if not asked or _present(base, asked):
+    sample = [name for name in names[::step][:_ASKED] if not os.path.isabs(name) and "\0" not in name]
+    if not sample or _present(base, sample):
         return base
-    fits = {place: _present(place, asked) for place in itertools.islice(_folders_near(base), _MOST_FOLDERS)}
-    best = max(fits, key=lambda place: fits[place], default=base)
+    fits = {
+        candidate: _present(candidate, sample) for candidate in itertools.islice(_folders_near(base), _MOST_FOLDERS)
+    }
+    best = max(fits, key=lambda candidate: fits[candidate], default=base)
     return best if fits.get(best) else base
 
 
@@ -215,13 +217,13 @@ def _is_worded(value: Any) -> bool:
 
 def _present(folder: Path, names: Sequence[str]) -> int:
     """Return how many of the files exist."""
-    found = 0
+    count = 0
     for name in names:
         try:
-            found += os.path.isfile(folder / name)
+            count += os.path.isfile(folder / name)
         except (OSError, ValueError):
             continue
-    return found
+    return count
 
 
 def _folders_near(base: Path) -> Iterator[Path]:
@@ -352,9 +354,9 @@ def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ..
 def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
     """Return the cached head, which detection of columns, images and captions shares."""
     options = {"rows": _ASKED, "most": _MOST_WORDS}
-    found = bounded.read("trainer.untrusted.bounded.parquet:head", [file], options)
-    with contextlib.suppress(bounded.Unreadable), contextlib.closing(found):
-        part = next(found)
+    parts = bounded.read("trainer.untrusted.bounded.parquet:head", [file], options)
+    with contextlib.suppress(bounded.Unreadable), contextlib.closing(parts):
+        part = next(parts)
         return tuple(part.facts["names"]), tuple(row for batch in part.rows for row in batch.to_pylist())
     return (), ()
 
@@ -363,18 +365,18 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
     """Yield the first objects of a list, or of the first list of objects in a document."""
     start = text.lstrip()
     if start.startswith("["):
-        place = len(text) - len(start) + 1
+        position = len(text) - len(start) + 1
     else:
         listed = _RECORDS.search(text)
-        place = listed.end() if listed else len(text)
+        position = listed.end() if listed else len(text)
     decoder = json.JSONDecoder()
     while True:
-        while place < len(text) and text[place] in " \t\r\n,":
-            place += 1
-        if not text.startswith("{", place):
+        while position < len(text) and text[position] in " \t\r\n,":
+            position += 1
+        if not text.startswith("{", position):
             return
         try:
-            record, place = decoder.raw_decode(text, place)
+            record, position = decoder.raw_decode(text, position)
         except ValueError:  # the beginning of the file ends in it
             return
         yield record
@@ -382,10 +384,10 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
     """Flatten one level of nesting to dotted names: `name.english`."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, dict):
-            found |= {f"{name}.{inner}": deep for inner, deep in value.items()}
+            values |= {f"{name}.{inner}": deep for inner, deep in value.items()}
         else:
-            found[name] = value
-    return found
+            values[name] = value
+    return values

@@ -35,20 +35,20 @@ def occlusion(
     has the mean fall of all patches that cover it (Zeiler and Fergus, 2014, https://arxiv.org/abs/1311.2901).
     """
     at = edges(len(image), grid)
-    places = [(row, column) for row in range(1 - COVER, grid) for column in range(1 - COVER, grid)]
-    whole = float(score(image[None])[0])
+    corners = [(row, column) for row in range(1 - COVER, grid) for column in range(1 - COVER, grid)]
+    uncovered = float(score(image[None])[0])
     total, times = np.zeros((grid, grid)), np.zeros((grid, grid))
     mean = np.rint(image.reshape(-1, 3).mean(axis=0)).astype(np.uint8)
-    for start in range(0, len(places), AT_ONCE):
-        spans = [tuple(_span(place, grid) for place in pair) for pair in places[start : start + AT_ONCE]]
+    for start in range(0, len(corners), AT_ONCE):
+        spans = [tuple(_span(cell, grid) for cell in pair) for pair in corners[start : start + AT_ONCE]]
         covered = np.repeat(image[None], len(spans), axis=0)
         for picture, (down, across) in zip(covered, spans):
             picture[at[down.start] : at[down.stop], at[across.start] : at[across.stop]] = mean
         for (down, across), fitting in zip(spans, score(covered).tolist()):
-            total[down, across] += whole - fitting
+            total[down, across] += uncovered - fitting
             times[down, across] += 1
         if progress:
-            progress(min(1.0, (start + AT_ONCE) / len(places)), "covering parts of the image")
+            progress(min(1.0, (start + AT_ONCE) / len(corners)), "covering parts of the image")
     return total / times
 
 
@@ -89,5 +89,5 @@ def _cells(pixels: Tensor, grid: int) -> Iterator[slice]:
     return (slice(*pair) for pair in itertools.pairwise(at))
 
 
-def _span(place: int, grid: int) -> slice:
-    return slice(max(place, 0), min(place + COVER, grid))
+def _span(cell: int, grid: int) -> slice:
+    return slice(max(cell, 0), min(cell + COVER, grid))

@@ -50,8 +50,8 @@ def embed_features(
     with autocast(where):
         for part in _keeping_alive(_parts(images, where), alive):
             pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
-            found = tower(pixels if towers.colors is None else towers.colors(pixels))
-            rows.append(found[0] if isinstance(found, tuple) else found)
+            features = tower(pixels if towers.colors is None else towers.colors(pixels))
+            rows.append(features[0] if isinstance(features, tuple) else features)
     return _joined(rows)
 
 

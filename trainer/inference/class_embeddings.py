@@ -21,7 +21,7 @@ from trainer.untrusted import files as untrusted_files
 def class_texts(
     models: OpenModels,
     *,
-    run: int | str,
+    run_id: int | str,
     labels: Sequence[str],
     templates: Sequence[str],
     step: int | None = None,
@@ -33,27 +33,27 @@ def class_texts(
         AnswerError: As `OpenModels.get`; no label or template; a template without `{}`; a run without texts.
     """
     _check(labels, templates)
-    kept = models.get(run, step)
-    row = models.workspace.runs.get(run)
-    inv_tau = kept.inv_tau
-    asked = json.dumps([kept.opened.step, inv_tau, kept.logit_bias, list(labels), list(templates)])
-    manifest = row.folder / "checkpoints" / f"step_{kept.opened.step:06d}" / "manifest.json"
+    model = models.get(run_id, step)
+    run_row = models.workspace.runs.get(run_id)
+    inv_tau = model.inv_tau
+    key = json.dumps([model.opened.step, inv_tau, model.logit_bias, list(labels), list(templates)])
+    manifest = run_row.folder / "checkpoints" / f"step_{model.opened.step:06d}" / "manifest.json"
     manifest_bytes = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
-    seed = asked.encode() + manifest_bytes
-    folder = derived.root(models.workspace.folder) / "runs" / row.folder.name
+    seed = key.encode() + manifest_bytes
+    folder = derived.root(models.workspace.folder) / "runs" / run_row.folder.name
     file = folder / "scratch" / f"class-texts-{hashlib.sha256(seed).hexdigest()[:24]}.npy"
     if _usable(file):
         return file
     sentences = [captioned(template, label) for template in templates for label in labels]
-    vectors = embed_sentences(kept.opened, sentences, progress)
+    vectors = embed_sentences(model.opened, sentences, progress)
     texts = ClassTexts(
-        row.id,
-        kept.opened.step,
+        run_row.id,
+        model.opened.step,
         inv_tau,
         tuple(labels),
         tuple(templates),
         vectors.reshape(len(templates), len(labels), -1),
-        kept.logit_bias,
+        model.logit_bias,
     )
     confined.make_in_run(folder, "scratch")
     write_class_texts(file, texts)

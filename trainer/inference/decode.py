@@ -107,9 +107,13 @@ class OpenDecoder:
     def schedule(self) -> dict[str, Any]:
         """What must be equal in two decoders that are compared."""
         fields = config.flatten(self.run)
-        own = {name: value for name, value in fields.items() if name.startswith(("objective.", "optimizer.", "data."))}
-        own = {name: value for name, value in own.items() if name not in ("objective.of", "objective.of_step")}
-        return own | {"data": fields["data"], "seed": self.run.seed, "step": self.opened.step}
+        settings = {
+            name: value for name, value in fields.items() if name.startswith(("objective.", "optimizer.", "data."))
+        }
+        settings = {
+            name: value for name, value in settings.items() if name not in ("objective.of", "objective.of_step")
+        }
+        return settings | {"data": fields["data"], "seed": self.run.seed, "step": self.opened.step}
 
 
 class OpenDecoders:
@@ -121,30 +125,30 @@ class OpenDecoders:
         self._kept: OrderedDict[tuple[int, int], OpenDecoder] = OrderedDict()
         self._references: OrderedDict[tuple[int, int], Reference] = OrderedDict()
 
-    def get(self, run: int | str, step: int | None = None) -> OpenDecoder:
+    def get(self, run_id: int | str, step: int | None = None) -> OpenDecoder:
         """Return a decoder at a checkpoint, the newest if `step` is None.
 
         Raises:
             AnswerError: There is no such run, it is no decoder, or it has no such checkpoint.
         """
         try:
-            row = self.workspace.runs.get(run)
+            run_row = self.workspace.runs.get(run_id)
         except StoreError as error:
             raise AnswerError("unknown_run", str(error)) from error
-        wanted = self.workspace.runs.config_of(row.id)
-        if not isinstance(wanted.objective, config.EmbeddingDecoder):
+        run_config = self.workspace.runs.config_of(run_row.id)
+        if not isinstance(run_config.objective, config.EmbeddingDecoder):
             raise AnswerError(
                 "bad_question",
-                f"Run {row.name!r} ({wanted.objective.label}) is not a decoder.",
-                f"Train one: trainer fit --preset decoder-scenes --of {row.id}.",
+                f"Run {run_row.name!r} ({run_config.objective.label}) is not a decoder.",
+                f"Train one: trainer fit --preset decoder-scenes --of {run_row.id}.",
             )
         try:
-            opened = open_run(self.workspace, row.id, step)
+            opened = open_run(self.workspace, run_row.id, step)
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        key = (row.id, opened.step)
+        key = (run_row.id, opened.step)
         if key not in self._kept:
-            self._kept[key] = _opened(row, wanted, opened)
+            self._kept[key] = _opened(run_row, run_config, opened)
             while len(self._kept) > self._keep:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -238,9 +242,9 @@ def decode(
     opened = [decoders.get(run, step) for run, step in runs]
     for other in opened[1:]:
         check_comparable(opened[0], other)
-    original, found = None, []
-    for place, decoder in enumerate(opened):
-        report = within(progress, place / len(opened), (place + 1) / len(opened))
+    original, decoded = None, []
+    for index, decoder in enumerate(opened):
+        report = within(progress, index / len(opened), (index + 1) / len(opened))
         reference = decoders.reference(decoder, within(report, 0.0, 1 / 3))
         row, seen = embedding_of(decoder, request, reference)
         original = seen if original is None else original
@@ -255,7 +259,7 @@ def decode(
         cosines = reference.image @ row
         best = np.argsort(-cosines, kind="stable")[:NEAREST]
         nearest = tuple((int(at), float(cosines[at])) for at in best)
-        found.append(
+        decoded.append(
             DecodedEmbedding(
                 decoder,
                 row,
@@ -266,7 +270,7 @@ def decode(
                 reference,
             )
         )
-    return original, found
+    return original, decoded
 
 
 def within(progress: Progress, low: float, high: float) -> Progress:
@@ -278,29 +282,29 @@ def chart_of(
     request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[DecodedEmbedding]
 ) -> DecodedChart:
     """Return the answer for the window and for figures."""
-    measured = [measured_of(one.decoder.row.facts, one.decoder.opened.step) for one in decoded]
+    measured = [measured_of(embedding.decoder.row.facts, embedding.decoder.opened.step) for embedding in decoded]
     runs = [
         DecodedRun(
             index=index,
-            run=one.decoder.row.id,
-            name=one.decoder.row.name,
-            of_name=one.decoder.of_name,
-            of_step=one.decoder.of_step,
-            step=one.decoder.opened.step,
-            mean=one.mean,
-            samples=one.samples,
-            spread=one.spread,
+            run=embedding.decoder.row.id,
+            name=embedding.decoder.row.name,
+            of_name=embedding.decoder.of_name,
+            of_step=embedding.decoder.of_step,
+            step=embedding.decoder.opened.step,
+            mean=embedding.mean,
+            samples=embedding.samples,
+            spread=embedding.spread,
             nearest=tuple(
-                NearPicture(one.reference.pairs.paths[row], one.reference.pairs.captions[row], cosine)
-                for row, cosine in one.nearest
+                NearPicture(embedding.reference.pairs.paths[row], embedding.reference.pairs.captions[row], cosine)
+                for row, cosine in embedding.nearest
             ),
-            nearest_of=len(one.reference.pairs),
-            recovered=_last_headline(one.decoder),
-            recovered_of=min(MEASURED, next(iter(one.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
+            nearest_of=len(embedding.reference.pairs),
+            recovered=_last_headline(embedding.decoder),
+            recovered_of=min(MEASURED, next(iter(embedding.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
             measured=measured[index][0],
             measured_of=measured[index][1],
         )
-        for index, one in enumerate(decoded)
+        for index, embedding in enumerate(decoded)
     ]
     title = request.text or Path(request.image).name
     held = _held(request.direction, decoded) if request.direction else ""
@@ -309,7 +313,9 @@ def chart_of(
 
 def _held(direction: int, decoded: Sequence[DecodedEmbedding]) -> str:
     """Say how much of the training images' variance a principal direction holds in each run."""
-    shares = {one.decoder.of_name: moves.direction_share(one.reference.image, direction) for one in decoded}
+    shares = {
+        embedding.decoder.of_name: moves.direction_share(embedding.reference.image, direction) for embedding in decoded
+    }
     read_off = " and ".join(f"{100 * share:.1f} % ({name})" for name, share in shares.items())
     return f" It holds {read_off} of the training images' variance."
 
@@ -324,19 +330,19 @@ def _last_headline(decoder: OpenDecoder) -> float:
 
 def how(request: DecodeRequest) -> str:
     """Return in words how a request is decoded."""
-    words = [
+    parts = [
         f"{request.steps} DDIM steps, guidance {request.guidance:g}, noises {request.noises[0]} to {request.noises[-1]}"
     ]
     if request.text:
-        words.append(PRIOR_WORDS["gap" if request.close_gap else request.prior])
+        parts.append(PRIOR_WORDS["gap" if request.close_gap else request.prior])
     if request.other and request.share:
-        words.append(f"{100 * request.share:.0f} % of the way to {Path(request.other).name}")
+        parts.append(f"{100 * request.share:.0f} % of the way to {Path(request.other).name}")
     if request.before and request.after and request.strength:
-        words.append(f"{request.strength:g} times from “{request.before}” to “{request.after}”")
+        parts.append(f"{request.strength:g} times from “{request.before}” to “{request.after}”")
     if request.direction:
         moved = "dropped" if request.distance is None else f"moved by {request.distance:g}"
-        words.append(f"principal direction {request.direction} {moved}")
-    return f"{'; '.join(words)}."
+        parts.append(f"principal direction {request.direction} {moved}")
+    return f"{'; '.join(parts)}."
 
 
 def check_comparable(a: OpenDecoder, b: OpenDecoder) -> None:
@@ -345,13 +351,14 @@ def check_comparable(a: OpenDecoder, b: OpenDecoder) -> None:
     Raises:
         AnswerError: They do not; names what differs.
     """
-    one, other = a.schedule, b.schedule
-    different = [name for name in one | other if one.get(name) != other.get(name)]
+    schedule, other_schedule = a.schedule, b.schedule
+    different = [name for name in schedule | other_schedule if schedule.get(name) != other_schedule.get(name)]
     if different:
         first = different[0]
         raise AnswerError(
             "bad_question",
-            f"{a.row.name} and {b.row.name} do not compare: {first} is {one.get(first)} and {other.get(first)}"
+            f"{a.row.name} and {b.row.name} do not compare: {first} is {schedule.get(first)} and "
+            f"{other_schedule.get(first)}"
             f"{f', and {len(different) - 1} more differ' if len(different) > 1 else ''}.",
             "Decode one alone, or train both with equal size, seed, pairs, order and steps.",
         )
@@ -436,8 +443,8 @@ def sample(
     conditions = torch.from_numpy(np.array(rows, np.float32)).to(where)
     now = _noise(noises, (3, method.size, method.size)).to(where)
     levels = noise_schedule.sampling_levels(noise_schedule.STEPS, steps)
-    for place, (t, s) in enumerate(itertools.pairwise(levels)):
-        progress(place / steps, f"step {place + 1} of {steps}")
+    for index, (t, s) in enumerate(itertools.pairwise(levels)):
+        progress(index / steps, f"step {index + 1} of {steps}")
         velocity = _guided(method, now, t / noise_schedule.STEPS, conditions, guidance)
         at, earlier = (method.alpha_bar[level].expand(len(now)) for level in (t, s))
         picture = noise_schedule.picture_from_velocity(now, velocity, at).clamp(-1, 1)
@@ -482,8 +489,8 @@ def _noise(seeds: Sequence[int], shape: tuple[int, ...]) -> torch.Tensor:
 
 def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
     if not 1 <= len(runs) <= MOST_DECODERS:
-        words = f"{len(runs)} decoders were named; 1 to {MOST_DECODERS} decode at a time."
-        raise AnswerError("bad_question", words, "Name fewer.")
+        reason = f"{len(runs)} decoders were named; 1 to {MOST_DECODERS} decode at a time."
+        raise AnswerError("bad_question", reason, "Name fewer.")
     if bool(request.image) == bool(request.text.strip()):
         raise AnswerError("bad_question", "Either a picture or a sentence is decoded.", "Give one of them.")
     if request.prior not in PRIORS:
@@ -494,29 +501,29 @@ def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
         raise AnswerError("bad_question", "There are 1 to 64 noises, and directions count from 1.", "Choose others.")
 
 
-def _opened(row: RunRow, wanted: config.Run, opened: OpenModel) -> OpenDecoder:
-    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-    objective, width = wanted.objective, read_architecture(wanted.model, row.folder).embed_dim
+def _opened(run_row: RunRow, run_config: config.Run, opened: OpenModel) -> OpenDecoder:
+    loaded = checkpoint.load(run_row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+    objective, width = run_config.objective, read_architecture(run_config.model, run_row.folder).embed_dim
     assert isinstance(objective, config.EmbeddingDecoder)
-    start = found.weights.get("method.mean_picture.start.weight")
+    start = loaded.weights.get("method.mean_picture.start.weight")
     if start is None or start.ndim < 2 or start.shape[1] != width:  # a stranger's may be of any width
         raise AnswerError(
             "no_checkpoint",
-            f"The checkpoint of {row.name!r} decodes no embeddings of {width} numbers, as its towers make them.",
+            f"The checkpoint of {run_row.name!r} decodes no embeddings of {width} numbers, as its towers make them.",
             "Train the decoder again.",
         )
     method = parts_without_material(objective, width)
     try:
-        checkpoint.load_weights(found, {"method": method})
+        checkpoint.load_weights(loaded, {"method": method})
     except checkpoint.CheckpointError as error:
         raise AnswerError("no_checkpoint", str(error)) from error
-    source = row.facts.get("decodes")
+    source = run_row.facts.get("decodes")
     facts = source if isinstance(source, dict) else {}
     name, step = str(facts.get("name", objective.of)), facts.get("step", objective.of_step)
     step = step if isinstance(step, int) else objective.of_step
     layout = device.memory_format(opened.device)
     method = method.eval().to(opened.device, memory_format=layout)  # type: ignore[call-overload]
-    return OpenDecoder(row, wanted, opened, method, name, step)
+    return OpenDecoder(run_row, run_config, opened, method, name, step)
 
 
 def _reference(workspace: Workspace, decoder: OpenDecoder, progress: Progress) -> Reference:

@@ -41,8 +41,8 @@ def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | Non
     for start in range(0, len(paths), IMAGES_AT_ONCE):
         part = paths[start : start + IMAGES_AT_ONCE]
         pixels, answers = read_pictures(part, model.image_size, model.file_preprocessing)
-        unreadable |= {path: one.reason for path, one in zip(part, answers, strict=True) if one.reason}
-        read = [not one.reason for one in answers]
+        unreadable |= {path: answer.reason for path, answer in zip(part, answers, strict=True) if answer.reason}
+        read = [not answer.reason for answer in answers]
         images += [path for path, good in zip(part, read, strict=True) if good]
         if any(read):
             rows.append(model.embed_images(pixels[read]))

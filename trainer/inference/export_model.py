@@ -54,13 +54,13 @@ class ExportedModel:
 
 
 def export_model(
-    workspace: Workspace, run: int, folder: Path, form: Format, *, step: int | None = None
+    workspace: Workspace, run_id: int, folder: Path, form: Format, *, step: int | None = None
 ) -> ExportedModel:
     """Write the model of a run to a new folder.
 
     Args:
         workspace: Where the run is.
-        run: Its number.
+        run_id: Its number.
         folder: Must not exist yet.
         form: `open_clip`: `open_clip.create_model_from_pretrained("local-dir:FOLDER")` opens it, and its tokenizer by
             `get_tokenizer`. `hf`: `transformers.CLIPModel.from_pretrained(FOLDER)` opens vision transformers with a
@@ -76,8 +76,8 @@ def export_model(
     """
     if os.path.lexists(folder):  # a link, too, whether it leads anywhere or not
         raise ModelExportError(f"{folder} exists already. Name a new folder: --out FOLDER.")
-    opened = open_run(workspace, run, step, on="cpu")
-    row = workspace.runs.get(run)
+    opened = open_run(workspace, run_id, step, on="cpu")
+    row = workspace.runs.get(run_id)
     chosen = workspace.runs.config_of(row.id)
     sizes = read_architecture(chosen.model, row.folder)
     if isinstance(sizes, PluginTowers):
@@ -118,8 +118,8 @@ def _scale_and_bias(folder: Path, run: config.Run, step: int) -> tuple[float, fl
     if run.objective.towers != "both":
         return 1.0, None
     method = methods.build(run.objective)
-    found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}", training=False)
-    checkpoint.load_weights(found, {"method": method})
+    loaded = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}", training=False)
+    checkpoint.load_weights(loaded, {"method": method})
     return float(method.inv_tau or 1.0), method.logit_bias
 
 
@@ -265,9 +265,9 @@ class _UnitRows(nn.Module):
         super().__init__()
         self.tower = tower
 
-    def forward(self, given: Float[Tensor, "n 3 s s"] | Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
-        found = self.tower(given)
-        return F.normalize(found[0] if isinstance(found, tuple) else found, dim=1)
+    def forward(self, inputs: Float[Tensor, "n 3 s s"] | Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
+        rows = self.tower(inputs)
+        return F.normalize(rows[0] if isinstance(rows, tuple) else rows, dim=1)
 
 
 def _write_onnx(draft: Path, source: _Source) -> None:

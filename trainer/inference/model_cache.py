@@ -88,17 +88,17 @@ class KeptModel:
             AnswerError: The run compares no images with texts.
         """
         self._check_both()
-        known = self._classes.setdefault(tuple(templates), {})
-        if len(known) > LABELS_KEPT:
-            known.clear()
-        new = [label for label in dict.fromkeys(labels) if label not in known]
+        cached = self._classes.setdefault(tuple(templates), {})
+        if len(cached) > LABELS_KEPT:
+            cached.clear()
+        new = [label for label in dict.fromkeys(labels) if label not in cached]
         if new:
             sentences = [captioned(template, label) for label in new for template in templates]
             vectors = embed_sentences(self.opened, sentences, progress)
             means = vectors.reshape(len(new), len(templates), -1).mean(axis=1)
             means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-            known.update(zip(new, means, strict=True))
-        return np.stack([known[label] for label in labels])
+            cached.update(zip(new, means, strict=True))
+        return np.stack([cached[label] for label in labels])
 
 
 class OpenModels:
@@ -109,7 +109,7 @@ class OpenModels:
         self._keep = keep
         self._kept: OrderedDict[tuple[int, str], KeptModel] = OrderedDict()
 
-    def get(self, run: int | str, step: int | None = None) -> KeptModel:
+    def get(self, run_id: int | str, step: int | None = None) -> KeptModel:
         """Return the model of a run at a checkpoint, the newest if `step` is None.
 
         A run that is still training is opened anew once it has written a newer checkpoint.
@@ -118,7 +118,7 @@ class OpenModels:
             AnswerError: No such run, no checkpoint yet, or none at that step.
         """
         try:
-            row = self.workspace.runs.get(run)
+            row = self.workspace.runs.get(run_id)
         except StoreError as error:
             raise AnswerError("unknown_run", str(error)) from error
         checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.results.checkpoints(row.id)}
@@ -148,19 +148,19 @@ class OpenModels:
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def _open(self, run: int, step: int | None) -> KeptModel:
+    def _open(self, run_id: int, step: int | None) -> KeptModel:
         from trainer import methods
         from trainer.checkpoints import checkpoint
         from trainer.inference.open_model import open_run
 
         try:
-            opened = open_run(self.workspace, run, step=step)
-            row = self.workspace.runs.get(run)
-            found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
-            objective = self.workspace.runs.config_of(run).objective
+            opened = open_run(self.workspace, run_id, step=step)
+            run_row = self.workspace.runs.get(run_id)
+            loaded = checkpoint.load(run_row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+            objective = self.workspace.runs.config_of(run_id).objective
             # A decoder's towers are those of the run it decodes; it compares no images with texts itself.
             method = methods.build(objective) if objective.towers == "both" else None
-            checkpoint.load_weights(found, {} if method is None else {"method": method})
+            checkpoint.load_weights(loaded, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return KeptModel(opened, method, name=row.name, objective=objective.label)
+        return KeptModel(opened, method, name=run_row.name, objective=objective.label)

@@ -55,12 +55,12 @@ class OpenModel:
         return embed_tokens(self.model, self.tokenizer.encode(texts, self.context_length), self.device)
 
 
-def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str = "auto") -> OpenModel:
+def open_run(workspace: Workspace, run_id: int, step: int | None = None, *, on: str = "auto") -> OpenModel:
     """Return the model of a run at its newest valid checkpoint, or at `step`.
 
     Args:
         workspace: Where the run lives.
-        run: Its number.
+        run_id: Its number.
         step: Which checkpoint; None: the newest that is not damaged.
         on: Name of the device to compute on.
 
@@ -69,7 +69,7 @@ def open_run(workspace: Workspace, run: int, step: int | None = None, *, on: str
         ModelError: The run does not tell what its towers are built from.
         StoreError: There is no such run.
     """
-    row = workspace.runs.get(run)
+    row = workspace.runs.get(run_id)
     if isinstance(workspace.runs.config_of(row.id).model, config.NoModel):
         raise checkpoint.CheckpointError(
             f"{row.name} was made elsewhere and only its embeddings are here: there is no model to open. Choose a run "
@@ -92,13 +92,13 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
         CheckpointError: There is no such checkpoint, or it is damaged.
         ModelError: The folder does not tell what the towers are built from.
     """
-    found = _checkpoint(folder / "checkpoints", name=name, step=step).averaged()
+    loaded = _checkpoint(folder / "checkpoints", name=name, step=step).averaged()
     sizes = read_architecture(run.model, folder)
-    tokenizer = read_tokenizer(found.tokenizer)
+    tokenizer = read_tokenizer(loaded.tokenizer)
     towers = run.objective.towers
-    check_run(sizes, found.weights, vocabulary=tokenizer.size, towers=towers, source=name)
+    check_run(sizes, loaded.weights, vocabulary=tokenizer.size, towers=towers, source=name)
     model = build(sizes, vocabulary=tokenizer.size, towers=towers)
-    checkpoint.load_weights(found, {"towers": model})
+    checkpoint.load_weights(loaded, {"towers": model})
     where = device.choose(on)
     model = model.eval().to(where, memory_format=device.memory_format(where))
     return OpenModel(
@@ -106,7 +106,7 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
         tokenizer,
         sizes.image_size,
         sizes.context_length,
-        found.step,
+        loaded.step,
         where,
         file_preprocessing_of(sizes),
         preprocessing_of(sizes),
@@ -116,10 +116,10 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
 def _checkpoint(folder: Path, *, name: str, step: int | None) -> checkpoint.Checkpoint:
     if step is not None:
         return checkpoint.load(folder / f"step_{step:06d}", training=False)
-    found, complaints = checkpoint.newest(folder, training=False)
-    if found is None:
+    loaded, complaints = checkpoint.newest(folder, training=False)
+    if loaded is None:
         why = f" {complaints[0]}" if complaints else ""
         raise checkpoint.CheckpointError(
             f"The run {name!r} has no checkpoint to open yet.{why} Wait until it has written one, or train it again."
         )
-    return found
+    return loaded

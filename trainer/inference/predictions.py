@@ -40,24 +40,24 @@ def predict(
     answers: dict[str, dict[str, Any]] = {}
     read: tuple[str, ...] = ()
     unreadable: dict[str, str] = {}
-    for place, run in enumerate(runs):
+    for index, run_id in enumerate(runs):
 
-        def report(share: float, note: str, place: int = place) -> None:
+        def report(share: float, note: str, index: int = index) -> None:
             if progress:
-                progress((place + share) / len(runs), note)
+                progress((index + share) / len(runs), note)
 
-        kept = models.get(run, step)
+        model = models.get(run_id, step)
         report(0.0, "reading")
         started = time.perf_counter()
-        weights = kept.class_weights(labels, templates, report)
-        embedded = embed_files(kept.opened, images, report)
+        weights = model.class_weights(labels, templates, report)
+        embedded = embed_files(model.opened, images, report)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
-        kind, shares = _shares(cosines, kept.inv_tau, kept.logit_bias)
-        answers[str(run)] = {
-            "step": kept.opened.step,
+        kind, shares = _shares(cosines, model.inv_tau, model.logit_bias)
+        answers[str(run_id)] = {
+            "step": model.opened.step,
             "milliseconds": round(1000 * (time.perf_counter() - started), 2),
-            "inv_tau": kept.inv_tau,
-            "bias": kept.logit_bias,
+            "inv_tau": model.inv_tau,
+            "bias": model.logit_bias,
             "shares": kind,
             "probabilities": None if kind == "none" else shares.tolist(),
             "cosines": cosines.tolist(),

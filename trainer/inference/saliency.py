@@ -62,35 +62,35 @@ def saliency_of(
     if not caption.strip() or not runs:
         raise AnswerError("bad_question", "A caption or a run is missing.", "Write a caption and choose a run.")
     maps, cosines, seen_at, seen = [], [], [], None
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
 
-        def report(share: float, note: str, place: int = place) -> None:
+        def report(share: float, note: str, index: int = index) -> None:
             if progress:
-                progress((place + share) / len(runs), note)
+                progress((index + share) / len(runs), note)
 
         report(0.0, "opening the model")
-        kept = models.get(run, steps[place] if steps else step)
-        (pixels,), (read,) = read_pictures([image], kept.opened.image_size, kept.opened.file_preprocessing)
+        model = models.get(run, steps[index] if steps else step)
+        (pixels,), (read,) = read_pictures([image], model.opened.image_size, model.opened.file_preprocessing)
         if read.reason:
             raise AnswerError("unreadable", read.reason)
-        cells, cosine = _map(kept, pixels, caption, method, grid, report)
+        cells, cosine = _map(model, pixels, caption, method, grid, report)
         maps.append(cells)
         cosines.append(cosine)
-        seen_at.append(kept.opened.step)
+        seen_at.append(model.opened.step)
         seen = pixels if seen is None else seen
     return SaliencyMaps(np.stack(maps).astype(np.float32), seen, tuple(cosines), tuple(seen_at))
 
 
 def _map(
-    kept: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, report: Progress
+    model: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, report: Progress
 ) -> tuple[np.ndarray, float]:
     import torch
 
     from trainer.data.augment import normalized
     from trainer.inference.attribution import gradient, occlusion
 
-    _ = kept.inv_tau  # raises for a run that compares no images with texts
-    opened = kept.opened
+    _ = model.inv_tau  # raises for a run that compares no images with texts
+    opened = model.opened
     text = opened.embed_texts([caption])[0].astype(np.float64)
 
     def score(images: np.ndarray) -> np.ndarray:

@@ -104,8 +104,8 @@ def cut(splits: dict[str, Sequence[Source]], rows: int) -> list[Shard]:
         for source in sources:
             met[source.relative] += 1
             number = f"#{met[source.relative]}" if several[source.relative] > 1 else ""
-            name, place = _printable(source.relative), str(source.path)
-            listed.append(Row(f"{name}{number}", name, place, source.caption, source.label, split))
+            name, path = _printable(source.relative), str(source.path)
+            listed.append(Row(f"{name}{number}", name, path, source.caption, source.label, split))
     return [Shard(n, tuple(listed[at : at + rows])) for n, at in enumerate(range(0, len(listed), rows))]
 
 
@@ -122,8 +122,8 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         ShardError: The folder cannot be written.
     """
     key = _key(shard, digest)
-    if (known := written(folder, shard.number, key)) is not None:
-        return known
+    if (existing := written(folder, shard.number, key)) is not None:
+        return existing
     arrays, columns, unreadable = _embedded(model, shard)
     names = {_PATTERNS[kind].format(shard.number): rows for kind, rows in arrays.items()}
     try:
@@ -143,10 +143,12 @@ def written(folder: Path, number: int, key: str) -> WrittenShard | None:
     """Return a shard that is whole and was made of the same rows by the same model; else None."""
     try:
         manifest = json.loads(confined.read(folder, manifest_of(number), untrusted_files.MOST_FACTS))
-        whole = manifest["key"] == key and all(
-            sha256_in(folder, name) == known for name, known in manifest["files"].items()
+        complete = manifest["key"] == key and all(
+            sha256_in(folder, name) == digest for name, digest in manifest["files"].items()
         )
-        return WrittenShard(number, int(manifest["rows"]), dict(manifest["unreadable"]), kept=True) if whole else None
+        return (
+            WrittenShard(number, int(manifest["rows"]), dict(manifest["unreadable"]), kept=True) if complete else None
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -167,10 +169,10 @@ def _key(shard: Shard, digest: str) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _stamp(place: str) -> tuple[int, int]:
+def _stamp(path: str) -> tuple[int, int]:
     try:
-        found = file_of(location(place)).stat()
-        return found.st_size, found.st_mtime_ns
+        status = file_of(location(path)).stat()
+        return status.st_size, status.st_mtime_ns
     except OSError:
         return 0, 0
 
@@ -182,13 +184,13 @@ def _embedded(model: OpenModel, shard: Shard) -> tuple[dict[str, np.ndarray], di
         good = []
         for start in range(0, len(rows), IMAGES_AT_ONCE):
             part = range(start, min(start + IMAGES_AT_ONCE, len(rows)))
-            found, reasons = _read([rows[row].place for row in part], model.image_size, model.preprocessing)
-            read = [place for place, reason in enumerate(reasons) if not reason]
+            pictures, reasons = _read([rows[row].place for row in part], model.image_size, model.preprocessing)
+            read = [index for index, reason in enumerate(reasons) if not reason]
             unreadable |= {rows[row].id: reason for row, reason in zip(part, reasons, strict=True) if reason}
-            good += [part[place] for place in read]
+            good += [part[index] for index in read]
             if read:
-                images.append(model.embed_images(found[read]))
-                for row, digest in zip((part[place] for place in read), pixel_digests(found[read]), strict=True):
+                images.append(model.embed_images(pictures[read]))
+                for row, digest in zip((part[index] for index in read), pixel_digests(pictures[read]), strict=True):
                     pixels[row] = digest
         rows, pixels = tuple(rows[row] for row in good), [pixels[row] for row in good]
     arrays = {}
@@ -202,9 +204,9 @@ def _embedded(model: OpenModel, shard: Shard) -> tuple[dict[str, np.ndarray], di
     return arrays, columns | {"place": [_printable(row.place) for row in rows], "pixels": pixels}, unreadable
 
 
-def _read(places: list[str], size: int, preprocessing: Preprocessing | None) -> tuple[np.ndarray, list[str]]:
-    pixels, answers = read_pictures(places, size, preprocessing)
-    return pixels, [one.reason for one in answers]
+def _read(paths: list[str], size: int, preprocessing: Preprocessing | None) -> tuple[np.ndarray, list[str]]:
+    pixels, answers = read_pictures(paths, size, preprocessing)
+    return pixels, [answer.reason for answer in answers]
 
 
 def _write(path: Path, write: Any) -> None:

@@ -46,7 +46,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -
         "num_channels": 3,
         "projection_dim": int(_projection(visual.proj).shape[0]),
     }
-    words = _sizes(text.transformer) | {
+    text_config = _sizes(text.transformer) | {
         "model_type": "clip_text_model",
         "vocab_size": int(text.token_embedding.weight.shape[0]),  # a tokenizer may have fewer
         "max_position_embeddings": int(text.positional_embedding.shape[0]),
@@ -61,7 +61,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -
         "projection_dim": vision["projection_dim"],
         "logit_scale_init_value": scale,
         "vision_config": vision,
-        "text_config": words,
+        "text_config": text_config,
         "dtype": "float32",
     }
 
@@ -98,7 +98,7 @@ def clip_tensors(visual: nn.Module, text: nn.Module, scale: float) -> dict[str, 
     """Return the weights of both towers by the names of `CLIPModel`, and the logarithm of the inverse temperature."""
     assert isinstance(visual, VisionTransformer)
     assert isinstance(text, TextTransformer)
-    found = {
+    tensors = {
         "logit_scale": torch.tensor(scale),
         "vision_model.embeddings.class_embedding": visual.class_embedding,
         "vision_model.embeddings.patch_embedding.weight": visual.conv1.weight,
@@ -113,18 +113,18 @@ def clip_tensors(visual: nn.Module, text: nn.Module, scale: float) -> dict[str, 
         ("vision_model.post_layernorm", visual.ln_post),
         ("text_model.final_layer_norm", text.ln_final),
     ):
-        found |= {f"{name}.{part}": value for part, value in norm.named_parameters()}
+        tensors |= {f"{name}.{part}": value for part, value in norm.named_parameters()}
     for side, tower in (("vision", visual), ("text", text)):
-        for place, block in enumerate(tower.transformer.resblocks):
-            found |= {f"{side}_model.encoder.layers.{place}.{name}": value for name, value in _block(block)}
-    return {name: value.detach().float().contiguous().clone() for name, value in found.items()}
+        for layer, block in enumerate(tower.transformer.resblocks):
+            tensors |= {f"{side}_model.encoder.layers.{layer}.{name}": value for name, value in _block(block)}
+    return {name: value.detach().float().contiguous().clone() for name, value in tensors.items()}
 
 
 def siglip_tensors(visual: nn.Module, text: nn.Module, scale: float, bias: float) -> dict[str, Tensor]:
     """Return the weights of towers of transformers by the names of `SiglipModel`, with the logits' scale and bias."""
-    found = {**visual.state_dict(), **text.state_dict()}
-    found |= {"logit_scale": torch.tensor([scale]), "logit_bias": torch.tensor([bias])}
-    return {name: value.detach().contiguous().clone() for name, value in found.items()}
+    tensors = {**visual.state_dict(), **text.state_dict()}
+    tensors |= {"logit_scale": torch.tensor([scale]), "logit_bias": torch.tensor([bias])}
+    return {name: value.detach().contiguous().clone() for name, value in tensors.items()}
 
 
 def _block(block: ResidualAttentionBlock) -> Iterator[tuple[str, Tensor]]:
@@ -154,9 +154,9 @@ def _sizes(transformer: Any) -> dict[str, Any]:
     }
 
 
-def _projection(given: Any) -> Tensor:
+def _projection(projection: Any) -> Tensor:
     """Return a projection as the weight of a linear layer, d x width."""
-    weight: Tensor = given.weight if isinstance(given, nn.Linear) else given.T
+    weight: Tensor = projection.weight if isinstance(projection, nn.Linear) else projection.T
     return weight
 
 

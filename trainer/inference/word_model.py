@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def word_model(
-    workspace: Workspace, row: RunRow, opened: OpenModel, progress: Progress
+    workspace: Workspace, run_row: RunRow, opened: OpenModel, progress: Progress
 ) -> methods.BagOfWords | methods.CaptionPrediction | None:
     """Return what a run that predicts words or captions learned of words, with the vocabulary of its data; else None.
 
     Raises:
         AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
     """
-    run = workspace.runs.config_of(row.id)
+    run = workspace.runs.config_of(run_row.id)
     if not isinstance(run.objective, config.OneVsAll | config.Multiclass | config.CaptionPrediction):
         return None
     splits = data.load(
@@ -37,13 +37,13 @@ def word_model(
         progress=progress,
     )
     method = methods.build(run.objective, methods.Material(run, splits.train, opened.tokenizer, opened.model))
-    found = checkpoint.load(row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
+    loaded = checkpoint.load(run_row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
     try:
-        checkpoint.load_weights(found, {"method": method})
+        checkpoint.load_weights(loaded, {"method": method})
     except checkpoint.CheckpointError as error:
         raise AnswerError(
             "unreadable",
-            f"The words that {row.name} learned are unknown: the captions of {splits.train.name} have changed.",
+            f"The words that {run_row.name} learned are unknown: the captions of {splits.train.name} have changed.",
             "Evaluate it on other tasks, or train it again.",
         ) from error
     assert isinstance(method, methods.BagOfWords | methods.CaptionPrediction)
@@ -51,7 +51,7 @@ def word_model(
 
 
 def word_vectors(
-    workspace: Workspace, row: RunRow, opened: OpenModel, words: Sequence[str], progress: Progress
+    workspace: Workspace, run_row: RunRow, opened: OpenModel, vocabulary: Sequence[str], progress: Progress
 ) -> Float[np.ndarray, "w d"] | None:
     """Return each word's column of the output matrix of a bag of words, of length 1; None for other runs.
 
@@ -60,10 +60,12 @@ def word_vectors(
     Raises:
         AnswerError: As `word_model`.
     """
-    method = word_model(workspace, row, opened, progress)
+    method = word_model(workspace, run_row, opened, progress)
     if not isinstance(method, methods.BagOfWords):
         return None
     columns = method.scores.weight.detach().cpu().double().numpy()
-    place = {word: number for number, word in enumerate(method.words)}
-    found = np.stack([columns[place[word]] if word in place else np.zeros(columns.shape[1]) for word in words])
-    return (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    indices = {word: number for number, word in enumerate(method.words)}
+    vectors = np.stack(
+        [columns[indices[word]] if word in indices else np.zeros(columns.shape[1]) for word in vocabulary]
+    )
+    return (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)).astype(np.float32)

@@ -24,8 +24,8 @@ def caption_prediction(
         tokens: What stands there.
         said: Whether it belongs to the caption, whose end counts; what follows does not.
     """
-    found = token_log_probabilities(logits, tokens)
-    return -torch.where(said, found, 0).sum() / said.sum().clamp(min=1)
+    log_probabilities = token_log_probabilities(logits, tokens)
+    return -torch.where(said, log_probabilities, 0).sum() / said.sum().clamp(min=1)
 
 
 def token_log_probabilities(

@@ -130,7 +130,7 @@ class _Table:
         """Return the log-sum-exp of every row of the table times a factor."""
         from trainer.losses import fused_kernels
 
-        blocks, found = self.blocks, self.scale.new_empty(len(self.rows))
+        blocks, sums = self.blocks, self.scale.new_empty(len(self.rows))
         grid = (_blocks(len(self.rows), blocks.rows),)
         scale = self.scale if factor == 1 else self.scale * factor
         fused_kernels.row_logsumexp[grid](
@@ -138,12 +138,12 @@ class _Table:
             self.columns,
             scale,
             *self._keys(),
-            found,
+            sums,
             len(self.rows),
             len(self.columns),
             **self._constants(),
         )
-        return found
+        return sums
 
     def weighted(
         self,
@@ -151,7 +151,7 @@ class _Table:
         *,
         by_row: _Weights | None = None,
         by_column: _Weights | None = None,
-        asked: _Asked | None = None,
+        softmax: _Softmax | None = None,
     ) -> Float[Tensor, "n d"]:
         """Return the sum over columns of `w_ij values_j`; see `fused_kernels.weighted_sum`."""
         from trainer.losses import fused_kernels
@@ -159,13 +159,13 @@ class _Table:
         n, m, d = len(self.rows), len(self.columns), self.rows.shape[1]
         out = self.scale.new_empty(n, d)
         row, column = by_row or _Weights(out, out), by_column or _Weights(out, out)
-        of = asked or _Asked(self.rows, self.columns, out, "row")
+        of = softmax or _Softmax(self.rows, self.columns, out, "row")
         width = min(self.blocks.width, _power(d))
         fused_kernels.weighted_sum[(_blocks(n, self.blocks.rows), _blocks(d, width))](
             self.rows, self.columns, self.scale, *self._keys(), values, out,
-            row.found, row.weight, column.found, column.weight, row.factor, column.factor,
+            row.sums, row.weight, column.sums, column.weight, row.factor, column.factor,
             of.rows, of.columns, of.together, n, m,
-            BY_ROW=by_row is not None, BY_COLUMN=by_column is not None, ASKED=asked.along if asked else "",
+            BY_ROW=by_row is not None, BY_COLUMN=by_column is not None, SOFTMAX=softmax.along if softmax else "",
             WIDTH=width, **self._constants(),
         )  # fmt: skip
         return out
@@ -189,15 +189,15 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Of each row or column: its log-sum-exp and its weight; `weight exp(factor l - found)`."""
+    """Of each row or column: its log-sum-exp and its weight; `weight exp(factor l - sums)`."""
 
-    found: Tensor
+    sums: Tensor
     weight: Tensor
     factor: float = 1.0
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Softmax:
     """What the gradient of a softmax multiplies by: `rows_i . columns_j` less `together` of the row or column."""
 
     rows: Tensor
@@ -213,18 +213,18 @@ class _LogSumExp(Function):
     ) -> Float[Tensor, " n"]:
         rounded = rounds_operands()
         table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
-        found = table.logsumexp()
-        ctx.save_for_backward(rows, columns, scale, found)
+        sums = table.logsumexp()
+        ctx.save_for_backward(rows, columns, scale, sums)
         ctx.rest = leave_out, answers, blocks, rounded
-        return found
+        return sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
-        rows, columns, scale, found = ctx.saved_tensors
+        rows, columns, scale, sums = ctx.saved_tensors
         leave_out, answers, blocks, rounded = ctx.rest
         table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
-        weights = _Weights(found, towards.contiguous())
+        weights = _Weights(sums, towards.contiguous())
         d_rows = table.weighted(table.columns, by_row=weights)
         d_columns = table.transposed.weighted(table.rows, by_column=weights)
         return d_rows * scale, d_columns * scale, (rows * d_rows).sum(), None, None, None
@@ -255,10 +255,10 @@ class _BothLogSumExps(Function):
         rows, columns, scale, across, down = ctx.saved_tensors
         factors, leave_out, answers, blocks, rounded = ctx.rest
         table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
-        one = _Weights(across, factors[0] * towards_across.contiguous(), factors[0])
-        other = _Weights(down, factors[1] * towards_down.contiguous(), factors[1])
-        d_rows = table.weighted(table.columns, by_row=one, by_column=other)
-        d_columns = table.transposed.weighted(table.rows, by_row=other, by_column=one)
+        row_weights = _Weights(across, factors[0] * towards_across.contiguous(), factors[0])
+        column_weights = _Weights(down, factors[1] * towards_down.contiguous(), factors[1])
+        d_rows = table.weighted(table.columns, by_row=row_weights, by_column=column_weights)
+        d_columns = table.transposed.weighted(table.rows, by_row=column_weights, by_column=row_weights)
         return d_rows * scale, d_columns * scale, (rows * d_rows).sum(), None, None, None, None
 
 
@@ -267,26 +267,26 @@ class _Retrieval(Function):
     def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, blocks: Blocks) -> Float[Tensor, "n d"]:
         rounded = rounds_operands()
         table = _table(state, stored, beta, False, None, blocks, rounded)
-        found = table.logsumexp()
-        retrieved = table.weighted(table.columns, by_row=_Weights(found, torch.ones_like(found)))
-        ctx.save_for_backward(state, stored, beta, retrieved, found)
+        sums = table.logsumexp()
+        retrieved = table.weighted(table.columns, by_row=_Weights(sums, torch.ones_like(sums)))
+        ctx.save_for_backward(state, stored, beta, retrieved, sums)
         ctx.rest = blocks, rounded
         return retrieved
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
-        state, stored, beta, retrieved, found = ctx.saved_tensors
+        state, stored, beta, retrieved, sums = ctx.saved_tensors
         blocks, rounded = ctx.rest
         table = _table(state, stored, beta, False, None, blocks, rounded)
-        asked, share = operand(towards, rounded).contiguous(), _Weights(found, torch.ones_like(found))
+        gradient, share = operand(towards, rounded).contiguous(), _Weights(sums, torch.ones_like(sums))
         # A softmax's gradient: what a pattern gives, less what all of them give together.
         together = (towards * retrieved).sum(dim=1)
-        by_row = _Asked(asked, table.columns, together, "row")
-        d_state = table.weighted(table.columns, by_row=share, asked=by_row)
-        as_value = table.transposed.weighted(asked, by_column=share)
-        by_column = _Asked(table.columns, asked, together, "column")
-        as_key = table.transposed.weighted(table.rows, by_column=share, asked=by_column)
+        by_row = _Softmax(gradient, table.columns, together, "row")
+        d_state = table.weighted(table.columns, by_row=share, softmax=by_row)
+        as_value = table.transposed.weighted(gradient, by_column=share)
+        by_column = _Softmax(table.columns, gradient, together, "column")
+        as_key = table.transposed.weighted(table.rows, by_column=share, softmax=by_column)
         return d_state * beta, as_key * beta + as_value, (state * d_state).sum(), None
 
 

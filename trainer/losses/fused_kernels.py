@@ -12,11 +12,11 @@ import triton.language as tl
 
 @triton.jit
 def row_logsumexp(
-    rows, columns, scale, row_keys, column_keys, keys, found, n, m,
+    rows, columns, scale, row_keys, column_keys, keys, sums, n, m,
     D: tl.constexpr, LEAVE_OUT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
-    """Write to `found` the logsumexp over j of `scale rows_i . columns_j`, computed online over blocks of columns."""
+    """Write to `sums` the logsumexp over j of `scale rows_i . columns_j`, computed online over blocks of columns."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     factor = tl.load(scale)
     peak = tl.full((ROWS,), -float("inf"), tl.float32)
@@ -30,22 +30,22 @@ def row_logsumexp(
         level = tl.where(higher == -float("inf"), 0.0, higher)
         total = total * tl.exp(peak - level) + tl.sum(tl.exp(table - level[:, None]), 1)
         peak = higher
-    tl.store(found + i, peak + tl.log(total), mask=i < n)
+    tl.store(sums + i, peak + tl.log(total), mask=i < n)
 
 
 @triton.jit
 def weighted_sum(
     rows, columns, scale, row_keys, column_keys, keys, values, out,
-    row_found, row_weight, column_found, column_weight, row_factor, column_factor,
-    asked_rows, asked_columns, together, n, m,
+    row_sums, row_weight, column_sums, column_weight, row_factor, column_factor,
+    query_rows, query_columns, together, n, m,
     D: tl.constexpr, LEAVE_OUT: tl.constexpr,
-    BY_ROW: tl.constexpr, BY_COLUMN: tl.constexpr, ASKED: tl.constexpr,
+    BY_ROW: tl.constexpr, BY_COLUMN: tl.constexpr, SOFTMAX: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr, WIDTH: tl.constexpr, WIDEN: tl.constexpr,
 ):  # fmt: skip
     """Write `sum_j w_ij values_j` to `out`, for one block of rows and `WIDTH` of the D numbers.
 
     With l the table, `w_ij` is `row_weight_i exp(row_factor l_ij - row_found_i)` if `BY_ROW`, plus
-    `column_weight_j exp(column_factor l_ij - column_found_j)` if `BY_COLUMN`. `ASKED` "row" and "column" multiply it
+    `column_weight_j exp(column_factor l_ij - column_found_j)` if `BY_COLUMN`. `SOFTMAX` "row" and "column" multiply it
     by `asked_rows_i . asked_columns_j` less `together` of that row or column: the gradient of a softmax.
     """
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -57,25 +57,25 @@ def weighted_sum(
         table = factor * _cosines(rows, columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
         weight = tl.zeros((ROWS, COLUMNS), tl.float32)
         if BY_ROW:
-            mine = tl.load(row_found + i, mask=i < n, other=0.0)[:, None]
+            mine = tl.load(row_sums + i, mask=i < n, other=0.0)[:, None]
             weight += tl.load(row_weight + i, mask=i < n, other=0.0)[:, None] * tl.exp(row_factor * table - mine)
         if BY_COLUMN:
-            theirs = tl.load(column_found + j, mask=j < m, other=0.0)[None, :]
-            given = tl.load(column_weight + j, mask=j < m, other=0.0)[None, :]
-            weight += given * tl.exp(column_factor * table - theirs)
-        if ASKED == "row":
-            asked = _cosines(asked_rows, asked_columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
-            weight *= asked - tl.load(together + i, mask=i < n, other=0.0)[:, None]
-        if ASKED == "column":
-            asked = _cosines(asked_rows, asked_columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
-            weight *= asked - tl.load(together + j, mask=j < m, other=0.0)[None, :]
+            theirs = tl.load(column_sums + j, mask=j < m, other=0.0)[None, :]
+            column_weights = tl.load(column_weight + j, mask=j < m, other=0.0)[None, :]
+            weight += column_weights * tl.exp(column_factor * table - theirs)
+        if SOFTMAX == "row":
+            products = _cosines(query_rows, query_columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
+            weight *= products - tl.load(together + i, mask=i < n, other=0.0)[:, None]
+        if SOFTMAX == "column":
+            products = _cosines(query_rows, query_columns, i, j, n, m, D, ROWS, COLUMNS, CHUNK, WIDEN)
+            weight *= products - tl.load(together + j, mask=j < m, other=0.0)[None, :]
         weight = tl.where(_kept(row_keys, column_keys, keys, i, j, n, m, LEAVE_OUT), weight, 0.0)
         inside = (j[:, None] < m) & (e[None, :] < D)
         given_values = tl.load(values + j[:, None].to(tl.int64) * D + e[None, :], mask=inside, other=0.0)
         weight = _operand(weight.to(given_values.dtype), WIDEN)
         total = tl.dot(weight, _operand(given_values, WIDEN), total, input_precision="ieee")
-    place = out + i[:, None].to(tl.int64) * D + e[None, :]
-    tl.store(place, total, mask=(i[:, None] < n) & (e[None, :] < D))
+    target = out + i[:, None].to(tl.int64) * D + e[None, :]
+    tl.store(target, total, mask=(i[:, None] < n) & (e[None, :] < D))
 
 
 @triton.jit
@@ -111,11 +111,11 @@ def _operand(block, WIDEN: tl.constexpr):
 @triton.jit
 def _kept(row_keys, column_keys, keys, i, j, n, m, LEAVE_OUT: tl.constexpr):
     """Return which cells count: those in the table, without other right answers, and without i if `LEAVE_OUT`."""
-    kept = (i[:, None] < n) & (j[None, :] < m)
+    counted = (i[:, None] < n) & (j[None, :] < m)
     for k in range(0, keys):
         mine = tl.load(row_keys + i.to(tl.int64) * keys + k, mask=i < n, other=-1)
         theirs = tl.load(column_keys + j.to(tl.int64) * keys + k, mask=j < m, other=-1)
-        kept = kept & ((mine[:, None] != theirs[None, :]) | (i[:, None] == j[None, :]))
+        counted = counted & ((mine[:, None] != theirs[None, :]) | (i[:, None] == j[None, :]))
     if LEAVE_OUT:
-        kept = kept & (i[:, None] != j[None, :])
-    return kept
+        counted = counted & (i[:, None] != j[None, :])
+    return counted

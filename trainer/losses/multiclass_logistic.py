@@ -23,7 +23,7 @@ def multiclass_logistic(
         logits: Score of every word for every image.
         bag_of_words: 1 where the caption has the word, else 0.
     """
-    words = bag_of_words.sum(dim=1)
-    target = bag_of_words / words.clamp(min=1)[:, None]
+    counts = bag_of_words.sum(dim=1)
+    target = bag_of_words / counts.clamp(min=1)[:, None]
     rows = -(target * torch.log_softmax(logits, dim=1)).sum(dim=1)
-    return rows.sum() / (words > 0).sum().clamp(min=1)
+    return rows.sum() / (counts > 0).sum().clamp(min=1)

@@ -31,9 +31,9 @@ def cosine_alpha_bar(steps: int) -> Float[Tensor, " levels"]:
     https://arxiv.org/abs/2102.09672
     """
     level = torch.arange(steps + 1, dtype=torch.float64) / steps
-    wanted = torch.cos((level + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
-    kept = (wanted[1:] / wanted[:-1]).clamp(min=1 - _MOST_BETA)
-    return torch.cat((torch.ones(1, dtype=torch.float64), kept.cumprod(0)))
+    continuous = torch.cos((level + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
+    ratios = (continuous[1:] / continuous[:-1]).clamp(min=1 - _MOST_BETA)
+    return torch.cat((torch.ones(1, dtype=torch.float64), ratios.cumprod(0)))
 
 
 def log_snr(alpha_bar: Levels) -> Levels:
@@ -48,10 +48,10 @@ def level_of(alpha_bar: Levels, schedule: Float[Tensor, " levels"]) -> Levels:
         alpha_bar: Shares within those of the levels 1 to T - 1.
         schedule: As `cosine_alpha_bar` gives it.
     """
-    known = log_snr(schedule[1:-1].double())
-    wanted = log_snr(alpha_bar.double())
-    right = torch.searchsorted(-known, -wanted).clamp(1, len(known) - 1)
-    share = (known[right - 1] - wanted) / (known[right - 1] - known[right])
+    table = log_snr(schedule[1:-1].double())
+    target = log_snr(alpha_bar.double())
+    right = torch.searchsorted(-table, -target).clamp(1, len(table) - 1)
+    share = (table[right - 1] - target) / (table[right - 1] - table[right])
     return (right + share).to(alpha_bar)
 
 
@@ -117,7 +117,7 @@ def ddim_step(noisy: Rows, picture: Rows, alpha_bar: Levels, earlier: Levels) ->
 def sampling_levels(steps: int, taken: int) -> list[int]:
     """Return the levels that `taken` DDIM steps visit: from the last before `steps` down to 0, evenly spaced."""
     # Level `steps` itself has no picture left, so that its velocity says nothing about one.
-    return [round((steps - 1) * (taken - place) / taken) for place in range(taken + 1)]
+    return [round((steps - 1) * (taken - step) / taken) for step in range(taken + 1)]
 
 
 def _of(levels: Levels, like: Rows) -> Float[Tensor, "n ..."]:

@@ -32,28 +32,28 @@ class LogSumExp(Function):
     ) -> Float[Tensor, " n"]:
         """Return the sum of every row."""
         rounded = rounds_operands()
-        found, stored = rows.new_empty(len(rows)), operand(columns, rounded)
+        sums, stored = rows.new_empty(len(rows)), operand(columns, rounded)
         for part in _parts(rows, tile):
             logits = product(operand(rows[part] * scale, rounded), stored.T)
             mask(logits, part.start, leave_out, answers)
-            found[part] = torch.logsumexp(logits, dim=1)
-        ctx.save_for_backward(rows, columns, scale, found)
+            sums[part] = torch.logsumexp(logits, dim=1)
+        ctx.save_for_backward(rows, columns, scale, sums)
         ctx.rest = leave_out, answers, tile, rounded
-        return found
+        return sums
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
         """Return the gradients by rows, columns and scale."""
-        rows, columns, scale, found = ctx.saved_tensors
+        rows, columns, scale, sums = ctx.saved_tensors
         leave_out, answers, tile, rounded = ctx.rest
-        found = _finite(found)
+        sums = _finite(sums)
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
         for part in _parts(rows, tile):
             scaled = operand(rows[part] * scale, rounded)
             share = product(scaled, stored.T)
             mask(share, part.start, leave_out, answers)
-            share = operand(share.sub_(found[part, None]).exp_().mul_(towards[part, None]), rounded)
+            share = operand(share.sub_(sums[part, None]).exp_().mul_(towards[part, None]), rounded)
             d_rows[part] = product(share, stored)
             add_product(d_columns, share.T, scaled)
         return d_rows * scale, d_columns, (rows * d_rows).sum(), None, None, None
@@ -79,9 +79,9 @@ class BothLogSumExps(Function):
         stored = operand(columns, rounded)
         for part in _parts(rows, tile):
             logits = product(operand(rows[part] * scale, rounded), stored.T)
-            one, other = both_ways(logits, factors, part.start, leave_out, answers)
-            across[part] = torch.logsumexp(one, dim=1)
-            down = torch.logaddexp(down, torch.logsumexp(other, dim=0))
+            by_row, by_column = both_ways(logits, factors, part.start, leave_out, answers)
+            across[part] = torch.logsumexp(by_row, dim=1)
+            down = torch.logaddexp(down, torch.logsumexp(by_column, dim=0))
         ctx.save_for_backward(rows, columns, scale, across, down)
         ctx.rest = factors, leave_out, answers, tile, rounded
         return across, down
@@ -96,9 +96,9 @@ class BothLogSumExps(Function):
         stored, d_rows, d_columns = operand(columns, rounded), torch.empty_like(rows), torch.zeros_like(columns)
         for part in _parts(rows, tile):
             scaled = operand(rows[part] * scale, rounded)
-            one, other = both_ways(product(scaled, stored.T), factors, part.start, leave_out, answers)
-            share = (one - across[part, None]).exp_().mul_(factors[0] * towards_across[part, None])
-            share = operand(share.add_(other.sub_(down).exp_().mul_(factors[1] * towards_down)), rounded)
+            by_row, by_column = both_ways(product(scaled, stored.T), factors, part.start, leave_out, answers)
+            share = (by_row - across[part, None]).exp_().mul_(factors[0] * towards_across[part, None])
+            share = operand(share.add_(by_column.sub_(down).exp_().mul_(factors[1] * towards_down)), rounded)
             d_rows[part] = product(share, stored)
             add_product(d_columns, share.T, scaled)
         return d_rows * scale, d_columns, (rows * d_rows).sum(), None, None, None, None
@@ -111,12 +111,12 @@ class StreamedRetrieval(Function):
     def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, tile: int) -> Float[Tensor, "n d"]:
         """Return what every state retrieves, not yet normalized."""
         rounded = rounds_operands()
-        retrieved, found, patterns = torch.empty_like(state), state.new_empty(len(state)), operand(stored, rounded)
+        retrieved, sums, patterns = torch.empty_like(state), state.new_empty(len(state)), operand(stored, rounded)
         for part in _parts(state, tile):
             share = product(operand(state[part] * beta, rounded), patterns.T)
-            found[part] = torch.logsumexp(share, dim=1)
-            retrieved[part] = product(operand(share.sub_(found[part, None]).exp_(), rounded), patterns)
-        ctx.save_for_backward(state, stored, beta, retrieved, found)
+            sums[part] = torch.logsumexp(share, dim=1)
+            retrieved[part] = product(operand(share.sub_(sums[part, None]).exp_(), rounded), patterns)
+        ctx.save_for_backward(state, stored, beta, retrieved, sums)
         ctx.rest = tile, rounded
         return retrieved
 
@@ -124,16 +124,16 @@ class StreamedRetrieval(Function):
     @once_differentiable
     def backward(ctx: Any, towards: Tensor) -> Gradients:
         """Return the gradients by states, stored patterns (as keys and as values) and beta."""
-        state, stored, beta, retrieved, found = ctx.saved_tensors
+        state, stored, beta, retrieved, sums = ctx.saved_tensors
         tile, rounded = ctx.rest
         patterns, d_state, d_stored = operand(stored, rounded), torch.empty_like(state), torch.zeros_like(stored)
         # A softmax's gradient: what a pattern gives, less what all of them give together.
         together = (towards * retrieved).sum(dim=1, keepdim=True)
         for part in _parts(state, tile):
-            asked, scaled = operand(towards[part], rounded), operand(state[part] * beta, rounded)
-            share = product(scaled, patterns.T).sub_(found[part, None]).exp_()
-            add_product(d_stored, operand(share, rounded).T, asked)
-            share = operand(share.mul_(product(asked, patterns.T).sub_(together[part])), rounded)
+            gradient, scaled = operand(towards[part], rounded), operand(state[part] * beta, rounded)
+            share = product(scaled, patterns.T).sub_(sums[part, None]).exp_()
+            add_product(d_stored, operand(share, rounded).T, gradient)
+            share = operand(share.mul_(product(gradient, patterns.T).sub_(together[part])), rounded)
             d_state[part] = product(share, patterns)
             add_product(d_stored, share.T, scaled)
         return d_state * beta, d_stored, (state * d_state).sum(), None
@@ -181,13 +181,13 @@ def both_ways(
     logits: Float[Tensor, "rows n"], factors: tuple[float, float], start: int, leave_out: bool, answers: Answers
 ) -> tuple[Float[Tensor, "rows n"], Float[Tensor, "rows n"]]:
     """Return the table times each factor, masked, overwriting the logits; one tensor twice if the factors are equal."""
-    others = None if factors[0] == factors[1] else logits * factors[1]
-    one = logits if factors[0] == 1 else logits.mul_(factors[0])
-    mask(one, start, leave_out, answers)
-    if others is None:
-        return one, one
-    mask(others, start, leave_out, answers)
-    return one, others
+    second = None if factors[0] == factors[1] else logits * factors[1]
+    first = logits if factors[0] == 1 else logits.mul_(factors[0])
+    mask(first, start, leave_out, answers)
+    if second is None:
+        return first, first
+    mask(second, start, leave_out, answers)
+    return first, second
 
 
 def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, answers: Answers) -> None:

@@ -36,10 +36,10 @@ def swav(
         rounds: Of Sinkhorn and Knopp's iteration.
     """
     scores = view_a @ prototypes.T, view_b @ prototypes.T
-    wanted = [codes(part.detach(), epsilon=epsilon, rounds=rounds) for part in scores]
+    targets = [codes(part.detach(), epsilon=epsilon, rounds=rounds) for part in scores]
     log_probabilities = [torch.log_softmax(inv_tau * part, dim=1) for part in scores]
     return (
-        -((wanted[1] * log_probabilities[0]).sum(dim=1).mean() + (wanted[0] * log_probabilities[1]).sum(dim=1).mean())
+        -((targets[1] * log_probabilities[0]).sum(dim=1).mean() + (targets[0] * log_probabilities[1]).sum(dim=1).mean())
         / 2
     )
 

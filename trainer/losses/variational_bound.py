@@ -51,30 +51,32 @@ def variational_bound(
     for draw in range(draws):
         part = (draw + torch.rand(n, generator=generator, dtype=torch.float64)) / draws
         snr = low + (high - low) * part
-        kept = snr.sigmoid().to(pictures)
-        noisy = noise_schedule.noised(pictures, _noise(pictures, generator), kept)
-        error = (pictures - foresee(noisy, kept)).square().flatten(1).sum(dim=1)
+        alpha_bar_drawn = snr.sigmoid().to(pictures)
+        noisy = noise_schedule.noised(pictures, _noise(pictures, generator), alpha_bar_drawn)
+        error = (pictures - foresee(noisy, alpha_bar_drawn)).square().flatten(1).sum(dim=1)
         nats = nats + error * (snr.exp() * (high - low) / 2 / draws).to(error)
     return nats / numbers / math.log(2)
 
 
-def _of_last(pictures: Pictures, kept: Float[Tensor, ""]) -> Float[Tensor, " n"]:
+def _of_last(pictures: Pictures, alpha_bar: Float[Tensor, ""]) -> Float[Tensor, " n"]:
     """Return the divergence in nats of the noisiest level from unit Gaussian noise."""
-    each = kept * pictures.square() - kept - torch.log1p(-kept)
+    each = alpha_bar * pictures.square() - alpha_bar - torch.log1p(-alpha_bar)
     return each.flatten(1).sum(dim=1) / 2
 
 
-def _of_values(pictures: Pictures, kept: Float[Tensor, ""], generator: torch.Generator | None) -> Float[Tensor, " n"]:
+def _of_values(
+    pictures: Pictures, alpha_bar: Float[Tensor, ""], generator: torch.Generator | None
+) -> Float[Tensor, " n"]:
     """Return the nats that values of 8 bits need once the least noisy level is known, each number by itself."""
     noise = _noise(pictures, generator)
-    levels = kept.expand(len(pictures))
+    levels = alpha_bar.expand(len(pictures))
     noisy = noise_schedule.noised(pictures, noise, levels)
     grid = torch.linspace(-1, 1, VALUES, dtype=pictures.dtype, device=pictures.device)
     nats = torch.zeros(len(pictures), dtype=pictures.dtype, device=pictures.device)
-    for place, (seen, true) in enumerate(zip(noisy.flatten(1), pictures.flatten(1), strict=True)):
-        apart = -(seen[:, None] - kept.sqrt() * grid).square() / (2 * (1 - kept))
-        wanted = ((true + 1) * (VALUES - 1) / 2).round().long()
-        nats[place] = (torch.logsumexp(apart, dim=1) - apart.gather(1, wanted[:, None])[:, 0]).sum()
+    for row, (seen, true) in enumerate(zip(noisy.flatten(1), pictures.flatten(1), strict=True)):
+        apart = -(seen[:, None] - alpha_bar.sqrt() * grid).square() / (2 * (1 - alpha_bar))
+        target = ((true + 1) * (VALUES - 1) / 2).round().long()
+        nats[row] = (torch.logsumexp(apart, dim=1) - apart.gather(1, target[:, None])[:, 0]).sum()
     return nats
 
 

@@ -45,7 +45,7 @@ class Batch:
         """Yield the batch in parts of `size` pairs; the last one may be smaller."""
         members = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_ALL}
         present = {name: tensor.split(size) for name, tensor in members.items() if tensor is not None}
-        for place in range(len(next(iter(present.values())))):
-            cut = {name: pieces[place] for name, pieces in present.items()}
-            start = self.start + place * size
+        for number in range(len(next(iter(present.values())))):
+            cut = {name: pieces[number] for name, pieces in present.items()}
+            start = self.start + number * size
             yield Batch(**dict.fromkeys(members) | cut, step=self.step, whole=self.all, start=start)

@@ -45,5 +45,5 @@ def k_means(
 def _assigned(
     points: Float[Tensor, "n d"], centers: Float[Tensor, "k d"]
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
-    found = [torch.cdist(part, centers).min(dim=1) for part in points.split(_POINTS_AT_ONCE)]
-    return torch.cat([part.indices for part in found]), torch.cat([part.values for part in found])
+    nearest = [torch.cdist(part, centers).min(dim=1) for part in points.split(_POINTS_AT_ONCE)]
+    return torch.cat([part.indices for part in nearest]), torch.cat([part.values for part in nearest])

@@ -84,10 +84,10 @@ class DecoderPictures(Method):
         """Move the average towards the weights, faster in the first updates, when they are far away."""
         self.updates += 1
         made = int(self.updates)
-        kept = min(self._choice.average, (1 + made) / (10 + made))
+        decay = min(self._choice.average, (1 + made) / (10 + made))
         with torch.no_grad():
             for slow, fast in zip(self.averaged.parameters(), self.denoiser.parameters(), strict=True):
-                slow.lerp_(fast, 1 - kept)
+                slow.lerp_(fast, 1 - decay)
 
     def _denoising(
         self, pictures: Float[Tensor, "n 3 s s"], image: Float[Tensor, "n d"], chance: torch.Generator
@@ -97,21 +97,21 @@ class DecoderPictures(Method):
         level = torch.randint(1, noise_schedule.STEPS, (n,), generator=chance, device=where)
         noise = torch.randn(pictures.shape, generator=chance, device=where)
         dropped = torch.rand(n, generator=chance, device=where) < self._choice.dropped
-        kept = self.alpha_bar[level]
-        noisy = noise_schedule.noised(pictures, noise, kept)
+        alpha_bar = self.alpha_bar[level]
+        noisy = noise_schedule.noised(pictures, noise, alpha_bar)
         guess = self.denoiser(noisy, level / noise_schedule.STEPS, image, dropped)
-        velocity = noise_schedule.velocity_of(pictures, noise, kept)
-        return denoising(guess, velocity, kept, most_snr=self._choice.most_snr)
+        velocity = noise_schedule.velocity_of(pictures, noise, alpha_bar)
+        return denoising(guess, velocity, alpha_bar, most_snr=self._choice.most_snr)
 
     def _priors(
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], chance: torch.Generator
     ) -> Float[Tensor, ""]:
-        wanted = scaled(image)
+        target = scaled(image)
         level = torch.randint(1, noise_schedule.STEPS, (len(image),), generator=chance, device=image.device)
         noise = torch.randn(image.shape, generator=chance, device=image.device)
-        noisy = noise_schedule.noised(wanted, noise, self.alpha_bar[level])
+        noisy = noise_schedule.noised(target, noise, self.alpha_bar[level])
         foreseen = self.diffusion_prior(noisy, level / noise_schedule.STEPS, text)
-        return F.mse_loss(self.prior(scaled(text)).float(), wanted) + F.mse_loss(foreseen.float(), wanted)
+        return F.mse_loss(self.prior(scaled(text)).float(), target) + F.mse_loss(foreseen.float(), target)
 
 
 def parts_without_material(choice: config.EmbeddingDecoder, embed_dim: int, *, seed: int = 0) -> DecoderPictures:

@@ -99,5 +99,5 @@ def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:
             f"{pairs.name} has {what}, and this objective learns from classes. Choose Scenes or a table with a "
             "column of labels, or an objective of image-text pairs or of two views."
         )
-    place = {label: number for number, label in enumerate(classes)}
-    return classes, np.array([place.get(label, -1) for label in pairs.labels], dtype=np.int64)
+    indices = {label: number for number, label in enumerate(classes)}
+    return classes, np.array([indices.get(label, -1) for label in pairs.labels], dtype=np.int64)

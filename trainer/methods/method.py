@@ -121,5 +121,5 @@ class Method(nn.Module):
 
 def generator_of(seed: int, step: int, where: torch.device) -> torch.Generator:
     """Return a generator for one update, the same after a resume."""
-    words = np.random.SeedSequence([seed, step, 0x5EED]).generate_state(1, np.uint64)
-    return torch.Generator(where).manual_seed(int(words[0] >> np.uint64(1)))
+    entropy = np.random.SeedSequence([seed, step, 0x5EED]).generate_state(1, np.uint64)
+    return torch.Generator(where).manual_seed(int(entropy[0] >> np.uint64(1)))

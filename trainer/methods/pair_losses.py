@@ -65,9 +65,9 @@ def _of_texts(answers: Answers) -> Answers:
 def _retrieved(image: Tensor, text: Tensor, beta: float, *, residual: bool = False) -> list[tuple[Tensor, Tensor]]:
     """Return anchors and samples among the images, and among the texts."""
     pairs = []
-    for own, other in ((image, text), (text, image)):
-        rows = [(state, hopfield_retrieval(state, own, beta)) for state in (own, other)]
-        anchor, sample = (F.normalize(state + found, dim=1) if residual else found for state, found in rows)
+    for stored, other in ((image, text), (text, image)):
+        rows = [(state, hopfield_retrieval(state, stored, beta)) for state in (stored, other)]
+        anchor, sample = (F.normalize(state + retrieved, dim=1) if residual else retrieved for state, retrieved in rows)
         pairs.append((anchor, sample))
     return pairs
 
@@ -90,5 +90,5 @@ def _dhn_nce(choice: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows
     )
     counts = negatives(answers, len(image)).to(image).clamp(min=1).log()
     matched = choice.inv_tau * (image * text).sum(dim=1)
-    ways = (torch.where(low.isneginf(), low, high - low) for high, low in zip(sharp, flat, strict=True))
-    return torch.stack([above_match(way, matched) for way in ways]).sum(0) + counts.sum(0)
+    directions = (torch.where(low.isneginf(), low, high - low) for high, low in zip(sharp, flat, strict=True))
+    return torch.stack([above_match(direction, matched) for direction in directions]).sum(0) + counts.sum(0)

@@ -52,10 +52,10 @@ class PclViews(MomentumQueue):
         inv_tau = self._choice.inv_tau
         if not self.clustered:
             return proto_nce(query, self._keys, self.queue, (), (), (), inv_tau=inv_tau)
-        found = [self._level(level) for level in range(self._choice.clusterings)]
-        prototypes, concentrations, assignments = zip(*found, strict=True)
-        own = [assigned[batch.rows] for assigned in assignments]
-        return proto_nce(query, self._keys, self.queue, prototypes, own, concentrations, inv_tau=inv_tau)
+        levels = [self._level(level) for level in range(self._choice.clusterings)]
+        prototypes, concentrations, assignments = zip(*levels, strict=True)
+        clusters = [assigned[batch.rows] for assigned in assignments]
+        return proto_nce(query, self._keys, self.queue, prototypes, clusters, concentrations, inv_tau=inv_tau)
 
     def begin_epoch(self, epoch: int) -> None:
         """Perform the E-step after the warm-up: cluster all training images by the momentum encoder."""

@@ -46,17 +46,17 @@ def backward_over_ranks(
         states.append(random_state(part))
         with torch.set_grad_enabled(len(parts) == 1), autocast():
             rows.append(method.embed(towers, part))
-    own = [torch.cat(pieces).detach() for pieces in zip(*rows, strict=True)]
+    embedded = [torch.cat(pieces).detach() for pieces in zip(*rows, strict=True)]
     parameters = _learned(towers, method)
     of_compare: list[Tensor | None] = [None] * len(parameters)
     if isinstance(method, ImageText) and shards_rows(method, len(batch.all)):
-        leaves, starts = as_leaves(own), (0,) * len(own)
+        leaves, starts = as_leaves(embedded), (0,) * len(embedded)
         # What the method learns gets a part from each rank, which are added like those of the towers.
         loss, gradients = row_sharded(method, leaves, batch, ranks)
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient.to(leaf.dtype)
     else:
-        gathered, starts = ranks.gather(own)
+        gathered, starts = ranks.gather(embedded)
         leaves = as_leaves(gathered)
         with autocast():
             loss = method.compare(leaves, batch.all)
@@ -92,21 +92,21 @@ def _add_up(
 ) -> None:
     """Add the gradients of all ranks to those that are whole already; one that no rank has stays None."""
     has = [parameter.grad is not None for parameter in parameters]
-    flags = loss.new_tensor([float(one) for one in has], dtype=torch.float32)
+    flags = loss.new_tensor([float(flag) for flag in has], dtype=torch.float32)
     gathered = ranks.stacked(torch.cat([loss.float().view(1), flags]))
     ranks.check_alike(gathered[:, 0])
     some = (gathered[:, 1:].sum(0) > 0).tolist()
-    chosen = [parameter for parameter, one in zip(parameters, some, strict=True) if one]
+    chosen = [parameter for parameter, flag in zip(parameters, some, strict=True) if flag]
     # In the order of rows, whatever the layout of a kernel in memory.
     flat = [
         (parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)).detach().reshape(-1)
         for parameter in chosen
     ]
     total = ranks.summed(torch.cat(flat)) if flat else loss.new_zeros(0)
-    sums = dict(zip(map(id, chosen), total.split([len(one) for one in flat]), strict=True)) if flat else {}
-    for parameter, whole in zip(parameters, of_compare, strict=True):
-        parameter.grad = whole
+    sums = dict(zip(map(id, chosen), total.split([len(flag) for flag in flat]), strict=True)) if flat else {}
+    for parameter, compared in zip(parameters, of_compare, strict=True):
+        parameter.grad = compared
         if id(parameter) in sums:
             # The layout of the parameter, as autograd has it: a norm adds up in the order of the memory.
             added = torch.empty_like(parameter).copy_(sums[id(parameter)].view_as(parameter))
-            parameter.grad = added if whole is None else whole + added
+            parameter.grad = added if compared is None else compared + added

@@ -36,7 +36,7 @@ def shards_rows(method: Method, pairs: int) -> bool:
 
 
 def row_sharded(
-    method: ImageText, own: tuple[Tensor, ...], batch: Batch, ranks: Ranks
+    method: ImageText, local: tuple[Tensor, ...], batch: Batch, ranks: Ranks
 ) -> tuple[Float[Tensor, ""], tuple[Tensor, Tensor]]:
     """Return the whole loss, and its gradient by this rank's unit rows.
 
@@ -45,14 +45,14 @@ def row_sharded(
 
     Args:
         method: CLIP, InfoLOOB or CLOOB.
-        own: Images and texts of this rank, as many as each other rank has.
+        local: Images and texts of this rank, as many as each other rank has.
         batch: This rank's part of the batch.
         ranks: Those that share it.
 
     Raises:
         ValueError: A single pair.
     """
-    wide = [rows.detach() if rows.dtype == torch.float64 else rows.detach().float() for rows in own]
+    wide = [rows.detach() if rows.dtype == torch.float64 else rows.detach().float() for rows in local]
     image, text = (rows.requires_grad_() for rows in wide)
     (images, texts), (start, _) = ranks.gather([image, text])
     images.requires_grad_()
@@ -69,11 +69,11 @@ def row_sharded(
             loss = _pair_loss(method, image, text, near) / n
             loss.backward()
             loss = loss.detach()
-    found = []
+    gradients = []
     for rows, stored in ((image, images), (text, texts)):
         as_key = ranks.scattered(stored.grad if stored.grad is not None else torch.zeros_like(stored))
-        found.append(as_key if rows.grad is None else rows.grad + as_key)
-    return ranks.stacked(loss).sum(0), (found[0], found[1])
+        gradients.append(as_key if rows.grad is None else rows.grad + as_key)
+    return ranks.stacked(loss).sum(0), (gradients[0], gradients[1])
 
 
 class Columns:
@@ -134,8 +134,8 @@ def _cloob(
     needs_two(n, "info_loob")
 
     def retrieved(state: Row, patterns: Tensor) -> Row:
-        found = hopfield_retrieval(state, patterns, choice.scale_hopfield)
-        return F.normalize(state + found, dim=1) if choice.residual else found
+        retrieval = hopfield_retrieval(state, patterns, choice.scale_hopfield)
+        return F.normalize(state + retrieval, dim=1) if choice.residual else retrieval
 
     anchors = (retrieved(image, images), retrieved(text, texts))
     samples = (retrieved(text, images), retrieved(image, texts))
@@ -143,8 +143,8 @@ def _cloob(
     inv_tau = torch.as_tensor(choice.inv_tau, dtype=image.dtype, device=image.device)
     share, total = choice.retrieval_share, image.new_zeros(())
     from_anchors, from_samples = [], []
-    for own, everybody, answers in zip(anchors, gathered, (near.of_images, near.of_texts), strict=True):
-        leaf, columns = own.detach().requires_grad_(), everybody.requires_grad_()
+    for anchor, everybody, answers in zip(anchors, gathered, (near.of_images, near.of_texts), strict=True):
+        leaf, columns = anchor.detach().requires_grad_(), everybody.requires_grad_()
         part = _one_way(leaf, columns.roll(-start, 0), inv_tau, answers, True) * share / (n * inv_tau)
         part.backward()
         assert columns.grad is not None

@@ -173,8 +173,8 @@ def slow_copy(module: nn.Module) -> nn.Module:
 @torch.no_grad()
 def move(slow: nn.Module, fast: nn.Module, keep: float) -> None:
     """Update `slow` as a moving average with weight `keep`; its batch statistics are not averaged."""
-    for own, other in zip(slow.parameters(), fast.parameters(), strict=True):
-        own.lerp_(other.detach(), 1 - keep)
+    for average, other in zip(slow.parameters(), fast.parameters(), strict=True):
+        average.lerp_(other.detach(), 1 - keep)
 
 
 def _projector(choice: Any, width: int) -> nn.Module:

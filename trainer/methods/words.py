@@ -37,8 +37,8 @@ class BagOfWords(Method):
                 "frequent are gone. Leave out fewer."
             )
         self.scores = nn.Linear(material.sizes.embed_dim, len(self.words))
-        place = {word: number for number, word in enumerate(self.words)}
-        self._bags = [[place[word] for word in set(caption) if word in place] for caption in captions]
+        indices = {word: number for number, word in enumerate(self.words)}
+        self._bags = [[indices[word] for word in set(caption) if word in indices] for caption in captions]
         self._loss = one_vs_all_logistic if isinstance(choice, config.OneVsAll) else multiclass_logistic
         self._by_word = choice.class_uniform
 
@@ -107,8 +107,8 @@ class Word2VecTokens(Method):
         drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
         drawn = drawn.view(len(centers), self._choice.negatives)
         if batch.whole is not None:
-            own = (captions >= batch.start) & (captions < batch.start + len(batch))
-            centers, contexts, drawn = centers[own], contexts[own], drawn[own]
+            local = (captions >= batch.start) & (captions < batch.start + len(batch))
+            centers, contexts, drawn = centers[local], contexts[local], drawn[local]
         where = batch.tokens.device
         skipped = (drawn == contexts[:, None]).to(where)
         return (
@@ -123,8 +123,8 @@ class Word2VecTokens(Method):
     ) -> tuple[Tensor, ...]:
         """Return logits of all words and the contexts; hierarchical: scores on the path, its signs and what is used."""
         if batch.whole is not None:
-            own = (captions >= batch.start) & (captions < batch.start + len(batch))
-            centers, contexts = centers[own], contexts[own]
+            local = (captions >= batch.start) & (captions < batch.start + len(batch))
+            centers, contexts = centers[local], contexts[local]
         center = towers.text.vectors(centers.to(self.context.weight.device))  # type: ignore[operator, union-attr]
         where = center.device
         if self._choice.softmax == "full":
@@ -157,11 +157,11 @@ def kept_shares(counts: Float[Tensor, " k"], threshold: float) -> Float[Tensor, 
 
 
 def closed_up(
-    tokens: Int[Tensor, "n length"], kept: Bool[Tensor, "n length"]
+    tokens: Int[Tensor, "n length"], remaining: Bool[Tensor, "n length"]
 ) -> tuple[Int[Tensor, "n length"], Bool[Tensor, "n length"]]:
     """Return every row with kept tokens moved to the front in order, so that they become neighbors."""
-    order = (~kept).to(torch.int8).argsort(dim=1, stable=True)
-    return tokens.gather(1, order), kept.gather(1, order)
+    order = (~remaining).to(torch.int8).argsort(dim=1, stable=True)
+    return tokens.gather(1, order), remaining.gather(1, order)
 
 
 def beside(

@@ -112,8 +112,8 @@ class Blueprint:
     def with_vocabulary(self, size: int) -> Blueprint:
         """Return the same model for another tokenizer."""
         key = _PARTS[self.layout][1]
-        own = self.text.get("hf_config")
-        more = {"vocab_size": size} if own is None else {"hf_config": own | {"vocab_size": size}}
+        hub_sizes = self.text.get("hf_config")
+        more = {"vocab_size": size} if hub_sizes is None else {"hf_config": hub_sizes | {"vocab_size": size}}
         return replace(self, config=self.config | {key: self.text | more})
 
     def to_json(self) -> str:
@@ -129,7 +129,7 @@ class Blueprint:
         """
         try:
             values = json.loads(text)
-            found = cls(
+            blueprint = cls(
                 values["layout"],
                 values["config"],
                 tuple(values["mean"]),
@@ -140,12 +140,12 @@ class Blueprint:
                 values.get("resize_size"),
             )
             if (
-                found.layout not in _PARTS
-                or found.resize_mode not in (None, *RESIZE_MODES)
-                or found.interpolation not in INTERPOLATIONS
+                blueprint.layout not in _PARTS
+                or blueprint.resize_mode not in (None, *RESIZE_MODES)
+                or blueprint.interpolation not in INTERPOLATIONS
             ):
-                raise ValueError(f"{found.resize_mode} {found.interpolation}")
-            _ = found.embed_dim, found.image_size, found.context_length
+                raise ValueError(f"{blueprint.resize_mode} {blueprint.interpolation}")
+            _ = blueprint.embed_dim, blueprint.image_size, blueprint.context_length
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ModelError(f"The sizes of the model cannot be read ({error!r}). Open the model again.") from error
-        return found
+        return blueprint

@@ -42,7 +42,7 @@ class MeanPicture(nn.Module):
         """
         super().__init__()
         doublings = round(math.log2(size / BLOCK / _SMALLEST))
-        widths = [width * min(4, doublings + 1 - place) for place in range(doublings + 1)]
+        widths = [width * min(4, doublings + 1 - level) for level in range(doublings + 1)]
         self._widest = widths[0]
         self.start = nn.Linear(embed_dim, widths[0] * _SMALLEST**2)
         self.layers = nn.ModuleList(
@@ -112,10 +112,10 @@ class Denoiser(nn.Module):
         """
         condition = torch.where(dropped[:, None], self.nothing, self.condition(_scaled(embedding)))
         conditions = F.silu(self.time(_waves(level)) + condition)
-        now, kept = self._middle(noisy, conditions)
+        now, skipped = self._middle(noisy, conditions)
         for block in self.up:
             now = F.interpolate(now, scale_factor=2.0, mode="nearest")
-            now = block(torch.cat((now, kept.pop()), dim=1), conditions)
+            now = block(torch.cat((now, skipped.pop()), dim=1), conditions)
         return F.pixel_shuffle(self.end(F.silu(self.norm(now))), BLOCK)
 
     def features(self, noisy: Float[Tensor, "n 3 s s"], level: Float[Tensor, " n"]) -> Float[Tensor, "n d"]:
@@ -132,12 +132,12 @@ class Denoiser(nn.Module):
     ) -> tuple[Float[Tensor, "n c h w"], list[Float[Tensor, "n _ _ _"]]]:
         """Return the coarsest map, and what the finer ones keep for the way up."""
         now = self.start(F.pixel_unshuffle(noisy, BLOCK))
-        kept = []
+        skipped = []
         for block, shrink in zip(self.down, self.shrink, strict=True):
             now = block(now, conditions)
-            kept.append(now)
+            skipped.append(now)
             now = shrink(now)
-        return self.middle[1](self.attention(self.middle[0](now, conditions)), conditions), kept
+        return self.middle[1](self.attention(self.middle[0](now, conditions)), conditions), skipped
 
 
 class ResidualPrior(nn.Module):

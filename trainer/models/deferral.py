@@ -17,18 +17,18 @@ def defer_what_towers_do_not_need() -> None:
     for name in ("torchvision", "torchvision.ops", "open_clip"):
         defer(name)
     # What trains without the compiler asks it only for these two, which then do nothing.
-    defer("torch._dynamo", whole=True, graph_break=_nothing, disable=_as_it_is)
+    defer("torch._dynamo", with_init=True, graph_break=_nothing, disable=_as_it_is)
 
 
-def defer(name: str, *, whole: bool = False, **known: Any) -> None:
+def defer(name: str, *, with_init: bool = False, **constants: Any) -> None:
     """Let `import name` succeed at once and run the package's `__init__` at the first use of one of its names.
 
     A package that has been imported already, or is not installed, is left as it is.
 
     Args:
         name: The package; those that contain it are imported or deferred already.
-        whole: Whether its modules need its `__init__`, too; otherwise they are imported without.
-        known: Names that are answered without running anything, until something else is used.
+        with_init: Whether its modules need its `__init__`, too; otherwise they are imported without.
+        constants: Names that are answered without running anything, until something else is used.
     """
     try:
         spec = None if name in sys.modules else importlib.util.find_spec(name)
@@ -52,8 +52,8 @@ def defer(name: str, *, whole: bool = False, **known: Any) -> None:
             return values[attribute]
         raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
 
-    values.update(known, __getattr__=run)
-    if whole:
+    values.update(constants, __getattr__=run)
+    if with_init:
         del values["__path__"]  # the import of a module looks for it first
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")

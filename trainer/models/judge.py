@@ -26,8 +26,8 @@ class Judge(nn.Module):
         super().__init__()
         widths = (3, width, 2 * width, 3 * width, 4 * width)
         self.layers = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=1 if place == 0 else 2, padding=1)
-            for place, (before, after) in enumerate(itertools.pairwise(widths))
+            nn.Conv2d(before, after, 3, stride=1 if layer == 0 else 2, padding=1)
+            for layer, (before, after) in enumerate(itertools.pairwise(widths))
         )
         self.norms = nn.ModuleList(nn.GroupNorm(_GROUPS, after) for after in widths[1:])
         # Where a thing is decides its relation, so cells are kept apart and not averaged.

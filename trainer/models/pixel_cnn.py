@@ -51,10 +51,10 @@ class PixelCnn(nn.Module):
         return [F.silu(hidden).mean(dim=(2, 3)) for hidden in self._hidden(values)[1:]]
 
     def _hidden(self, values: Int[Tensor, "n 3 h w"]) -> list[Float[Tensor, "n c h w"]]:
-        found = [self.start(values.float() * (2 / (self._levels - 1)) - 1)]
+        maps = [self.start(values.float() * (2 / (self._levels - 1)) - 1)]
         for block in self.blocks:
-            found.append(found[-1] + block(found[-1]))
-        return found
+            maps.append(maps[-1] + block(maps[-1]))
+        return maps
 
 
 class _Masked(nn.Conv2d):

@@ -36,8 +36,8 @@ class OneQueryPool(AttentionPool2d):
         bias = (query * self.k_proj.bias.view(heads, -1)).sum(2, keepdim=True)
         weights = (back @ cells.transpose(1, 2) + bias).softmax(-1)
         means = (weights.to(cells.dtype) @ cells).transpose(0, 1)
-        found = torch.bmm(means, values.transpose(1, 2)).transpose(0, 1).reshape(n, width) + self.v_proj.bias
-        return self.c_proj(found)
+        pooled = torch.bmm(means, values.transpose(1, 2)).transpose(0, 1).reshape(n, width) + self.v_proj.bias
+        return self.c_proj(pooled)
 
 
 def pool_by_one_query(tower: nn.Module) -> None:

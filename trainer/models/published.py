@@ -89,8 +89,8 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
 
 def colors(blueprint: Blueprint) -> OtherColors | None:
     """Return the conversion of pixels to the model's normalization; None if that is CLIP's."""
-    own = (*blueprint.mean, *blueprint.deviation)
-    return None if own == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColors(blueprint)
+    normalization = (*blueprint.mean, *blueprint.deviation)
+    return None if normalization == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColors(blueprint)
 
 
 def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> list[nn.Module]:
@@ -123,9 +123,9 @@ def _made(make: Callable[..., nn.Module], part: str, blueprint: Blueprint) -> nn
     # The weights come from a file or from the seed, never from another place that open_clip knows.
     sizes["vision_cfg"]["timm_model_pretrained"] = False
     sizes["text_cfg"]["hf_model_pretrained"] = False
-    own = sizes["text_cfg"].pop(HF_SIZES, None)
+    hub_sizes = sizes["text_cfg"].pop(HF_SIZES, None)
     try:
-        with warnings.catch_warnings(), _folder_of(own if part == "text_cfg" else None) as folder:
+        with warnings.catch_warnings(), _folder_of(hub_sizes if part == "text_cfg" else None) as folder:
             warnings.simplefilter("ignore")
             if folder is not None:
                 sizes["text_cfg"]["hf_model_name"] = folder
@@ -153,5 +153,5 @@ def plain_settings(settings: Any) -> Any:
         return [plain_settings(value) for value in settings]
     if not isinstance(settings, dict):
         return settings
-    kept = {name: value for name, value in settings.items() if name not in _NAMING_CODE and not name.startswith("_")}
-    return {name: plain_settings(value) for name, value in kept.items()}
+    allowed = {name: value for name, value in settings.items() if name not in _NAMING_CODE and not name.startswith("_")}
+    return {name: plain_settings(value) for name, value in allowed.items()}

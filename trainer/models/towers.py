@@ -93,8 +93,8 @@ class TwoTowers(nn.Module):
                 "This model has no image tower: its objective learns from captions alone. "
                 "Choose a run that was trained on images."
             )
-        found = _pooled(self.visual(images if self.colors is None else self.colors(images)))
-        return found if self.image_head is None else self.image_head(found)
+        pooled = _pooled(self.visual(images if self.colors is None else self.colors(images)))
+        return pooled if self.image_head is None else self.image_head(pooled)
 
     def encode_text(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
         """Return unit embeddings, in float32 regardless of the towers' precision unless that is float64.
@@ -107,8 +107,8 @@ class TwoTowers(nn.Module):
                 "This model has no text tower: its objective learns from images alone. "
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
-        found = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
-        return _unit(found if self.text_head is None else self.text_head(found))
+        pooled = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
+        return _unit(pooled if self.text_head is None else self.text_head(pooled))
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:
@@ -170,9 +170,9 @@ def file_preprocessing_of(model: Architecture) -> Preprocessing:
 def open_clip_sizes(sizes: Architecture, vocabulary: int) -> dict[str, Any]:
     """Return the `model_cfg` from which open_clip builds the same towers."""
     if isinstance(sizes, Blueprint):
-        found = copy.deepcopy(sizes.config) | {"custom_text": True}
-        found["text_cfg"].pop(published.HF_SIZES, None)
-        return found
+        config = copy.deepcopy(sizes.config) | {"custom_text": True}
+        config["text_cfg"].pop(published.HF_SIZES, None)
+        return config
     width, heads = (
         (sizes.image_width, _heads(sizes.image_width, channels=32))
         if sizes.image_tower == "vit"

@@ -80,10 +80,10 @@ def failures() -> list[str]:
 
 def name_files(files: Sequence[str | Path]) -> None:
     """Add files to the environment, so that they are loaded here and in the processes started from here."""
-    known = [part for part in os.environ.get(FILES, "").split(os.pathsep) if part]
+    named = [part for part in os.environ.get(FILES, "").split(os.pathsep) if part]
     added = [str(Path(file).expanduser().absolute()) for file in files]
     if added:
-        os.environ[FILES] = os.pathsep.join(dict.fromkeys([*known, *added]))
+        os.environ[FILES] = os.pathsep.join(dict.fromkeys([*named, *added]))
 
 
 def load_all() -> LoadedPlugins:
@@ -204,10 +204,10 @@ def _add_section(section: str, kind: Any, name: str) -> None:
         raise PluginError(f"its {NAMES[section]} is not a dataclass that derives from {base.__name__}")
     if not (kind.kind and kind.label):
         raise PluginError(f"{kind.__name__} needs a kind and a label")
-    if any(one.kind == kind.kind for one in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ()))):
+    if any(entry.kind == kind.kind for entry in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ()))):
         raise PluginError(f"there is another {section} of the kind {kind.kind!r}: choose another name")
     # A field without a label, or a default out of its own bounds, would fail later and elsewhere.
-    missing = [one.name for one in dataclasses.fields(kind) if "label" not in one.metadata]
+    missing = [entry.name for entry in dataclasses.fields(kind) if "label" not in entry.metadata]
     if missing:
         raise PluginError(f"its field {missing[0]!r} is not made by option(default, label, help)")
     config.check_fields(kind(), section)

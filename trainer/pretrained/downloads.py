@@ -48,8 +48,8 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository) or ".." in repository:
         raise PretrainedError(f"{repository!r} is not a Hugging Face repository name: write OWNER/NAME.")
     for name in names:
-        if (kept := _in_hub_cache(repository, name)) is not None:
-            return kept
+        if (cached := _in_hub_cache(repository, name)) is not None:
+            return cached
     folder = cache / "models" / repository.replace("/", "--")
     endpoint = os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
     locked = False
@@ -85,8 +85,8 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         return file
     if not url.startswith(("http://", "https://")):
         raise PretrainedError(f"{url} is not a URL.")
-    if words := refusal_of_downloads():
-        raise PretrainedError(words)
+    if refusal := refusal_of_downloads():
+        raise PretrainedError(refusal)
     make_folders(file.parent)
     part = file.with_name(f"{file.name}.part")
     try:
@@ -178,9 +178,9 @@ def _go_on(url: str, part: Path, name: str, begun: int, progress: Progress) -> N
 
 def _unreachable(url: str, why: str, part: Path) -> PretrainedError:
     host = url.split("/")[2]
-    kept = " What has arrived is kept, and the next try continues." if _size(part) else ""
+    hint = " What has arrived is kept, and the next try continues." if _size(part) else ""
     return PretrainedError(
-        f"{host} cannot be reached: {why}.{kept} Check the network; or get the model's folder on another computer and "
+        f"{host} cannot be reached: {why}.{hint} Check the network; or get the model's folder on another computer and "
         "open it from there: local-dir:FOLDER."
     )
 
@@ -190,10 +190,10 @@ def _in_hub_cache(repository: str, name: str) -> Path | None:
     try:
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(repository, name)
+        path = try_to_load_from_cache(repository, name)
     except Exception:  # a cache of another version is no reason to stop
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None
 
 
 def _digest(file: Path) -> str:

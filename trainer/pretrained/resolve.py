@@ -106,64 +106,64 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     folder = Path(choice.name.strip().removeprefix("local-dir:")).expanduser()
     if folder.is_dir() and is_exported_run(folder):
         return _exported(folder, choice)
-    place = _place(choice, cache, progress)
-    if place.file is None:
-        settings = place.settings or {}
+    files = _place(choice, cache, progress)
+    if files.file is None:
+        settings = files.settings or {}
         layout = StateDictFormat(_sized(settings), {}, expected(settings))
     else:
-        progress(0.0, f"Reading {place.file.name}")
-        tensors = read_weights(place.file)
-        for part in place.parts:
+        progress(0.0, f"Reading {files.file.name}")
+        tensors = read_weights(files.file)
+        for part in files.parts:
             tensors |= read_weights(part)
-        if place.looks_beside:
-            place = _with_fitting_settings(place, place.file, tensors)
-        layout = _recognized(tensors, place)
-    blueprint, guesses = _with_choices(layout.blueprint, layout.guesses | place.guesses, choice)
+        if files.looks_beside:
+            files = _with_fitting_settings(files, files.file, tensors)
+        layout = _recognized(tensors, files)
+    blueprint, guesses = _with_choices(layout.blueprint, layout.guesses | files.guesses, choice)
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
-    blueprint = with_text_sizes(blueprint, folder=place.folder, cache=cache, progress=progress)
+    blueprint = with_text_sizes(blueprint, folder=files.folder, cache=cache, progress=progress)
     if layout.weights:
-        check_sizes(blueprint, layout.weights, source=place.words)
+        check_sizes(blueprint, layout.weights, source=files.words)
     chosen = choice.tokenizer.strip()
     tokenizer = tokenizer_for(
-        blueprint, chosen, folder=place.folder, repository=place.repository, cache=cache, progress=progress
+        blueprint, chosen, folder=files.folder, repository=files.repository, cache=cache, progress=progress
     )
     if tokenizer.size > blueprint.vocabulary:
-        if place.file is not None:
+        if files.file is not None:
             raise PretrainedError(
                 f"The tokenizer has {tokenizer.size:,} ids and the model knows {blueprint.vocabulary:,}: it is not the "
                 "model's own. Leave model.tokenizer empty, or train from random weights."
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
-    origin = " ".join((f"the model is {place.words}.", *guesses.values()))
+    origin = " ".join((f"the model is {files.words}.", *guesses.values()))
     return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
 
 
 def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
     """Return a run's own export, whose weights have the names of `TwoTowers`."""
-    found = read_exported_run(folder)
+    exported = read_exported_run(folder)
     weights = read_weights(folder / WEIGHTS_FILE)
-    blueprint, guesses = _with_choices(found.blueprint, {}, choice)
+    blueprint, guesses = _with_choices(exported.blueprint, {}, choice)
     if choice.image_size and choice.image_size != blueprint.image_size:
         blueprint = blueprint.at_size(choice.image_size)
     check_settings(blueprint.config, source=str(folder))
     check_sizes(blueprint, weights, source=str(folder))
     origin = " ".join((f"the model is the exported run {folder}.", *guesses.values()))
-    return ResolvedModel(blueprint, found.tokenizer, weights, found.learned, origin)
+    return ResolvedModel(blueprint, exported.tokenizer, weights, exported.learned, origin)
 
 
-def _recognized(tensors: dict[str, Tensor], place: _Place) -> StateDictFormat:
+def _recognized(tensors: dict[str, Tensor], files: _Place) -> StateDictFormat:
     """Return the format of a place's weights; where settings next to them do not fit, the refusal says so."""
-    name = place.file.name if place.file else place.words
-    if place.settings is not None:
-        check_settings(place.settings, source=place.words)
+    name = files.file.name if files.file else files.words
+    if files.settings is not None:
+        check_settings(files.settings, source=files.words)
     try:
-        return recognize(tensors, place.settings, source=name)
+        return recognize(tensors, files.settings, source=name)
     except NoSizes as error:
-        if not place.unfitting:
+        if not files.unfitting:
             raise
         raise PretrainedError(
-            f"{name} does not describe its architecture ({error.lacking} is missing), and {', '.join(place.unfitting)} "
+            f"{name} does not describe its architecture ({error.lacking} is missing), and {', '.join(files.unfitting)} "
             "next to it does not fit its tensors. Put the settings there with which it was trained, or name the "
             "architecture: model.name = ViT-B-32 and model.pretrained = the file."
         ) from error
@@ -197,7 +197,9 @@ def _with_choices(
                 )
             part |= {"heads": heads} if field_name == "text_heads" else {"head_width": part["width"] // heads}
     said = {"activation": f"The activation {choice.activation} was chosen.", "heads": _heads_said(choice)}
-    return replace(blueprint, config=sizes), guesses | {name: said[name] for name, own in chosen.items() if own}
+    return replace(blueprint, config=sizes), guesses | {
+        name: said[name] for name, is_chosen in chosen.items() if is_chosen
+    }
 
 
 def _heads_said(choice: config.OpenClip) -> str:
@@ -206,15 +208,15 @@ def _heads_said(choice: config.OpenClip) -> str:
     return f"{named} were chosen."
 
 
-def start_from(found: ResolvedModel, towers: TwoTowers) -> None:
+def start_from(model: ResolvedModel, towers: TwoTowers) -> None:
     """Load the weights found into towers built from its blueprint; random ones stay unchanged.
 
     Raises:
         PretrainedError: They do not fit.
     """
-    if found.weights is None:
+    if model.weights is None:
         return
-    fitted = fitting(found.weights, towers.state_dict(), source=found.origin.partition(" is ")[2].rstrip("."))
+    fitted = fitting(model.weights, towers.state_dict(), source=model.origin.partition(" is ")[2].rstrip("."))
     towers.load_state_dict(fitted)
 
 
@@ -253,7 +255,7 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
 
     sizes = open_clip.get_model_config(name)
     if sizes is None:
-        near = [known for known in open_clip.list_models() if name.lower()[:6] in known.lower()][:6]
+        near = [listed for listed in open_clip.list_models() if name.lower()[:6] in listed.lower()][:6]
         hint = f" Near it are {', '.join(near)}." if near else " RN50 and ViT-B-32 are."
         raise PretrainedError(
             f"{name!r} is not an architecture of open_clip, a file or a folder.{hint} Write folders as local-dir:PATH."
@@ -262,8 +264,8 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
         return _Place({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
     file = Path(pretrained).expanduser()
     if file.suffix.lower() in WEIGHTS:
-        words, guesses = f"{name} from {file}", {"colors": COLOR_GUESS}
-        return _Place({"model_cfg": sizes}, file, words, file.parent, guesses=guesses)
+        label, guesses = f"{name} from {file}", {"colors": COLOR_GUESS}
+        return _Place({"model_cfg": sizes}, file, label, file.parent, guesses=guesses)
     tag = open_clip.get_pretrained_cfg(name, pretrained)
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(name)) or "none"
@@ -271,8 +273,8 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
     settings = {"model_cfg": sizes, "preprocess_cfg": {key: tag[key] for key in _PREPROCESSING if key in tag}}
     if tag.get("quick_gelu") is not None:
         sizes["quick_gelu"] = bool(tag["quick_gelu"]) or bool(sizes.get("quick_gelu"))
-    words = f"{name} from open_clip's {pretrained}"
-    return _Place(settings, _tagged(tag, cache, progress), words, repository=_tokenizer_of(sizes))
+    label = f"{name} from open_clip's {pretrained}"
+    return _Place(settings, _tagged(tag, cache, progress), label, repository=_tokenizer_of(sizes))
 
 
 def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
@@ -283,8 +285,8 @@ def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
         return downloads.hub_file(repository, tuple(dict.fromkeys(names)), cache=cache, progress=progress)
     url = str(tag["url"])
     digest = url.split("/")[-2] if "openaipublic" in url else url.rpartition("-")[2].partition(".")[0]
-    known = digest if re.fullmatch(r"[0-9a-f]{8,64}", digest) else ""
-    return downloads.fetch(url, cache / "models" / url.rpartition("/")[2], progress, sha256=known)
+    sha256 = digest if re.fullmatch(r"[0-9a-f]{8,64}", digest) else ""
+    return downloads.fetch(url, cache / "models" / url.rpartition("/")[2], progress, sha256=sha256)
 
 
 def _of_hub(repository: str, cache: Path, progress: Progress) -> _Place:
@@ -296,13 +298,13 @@ def _of_hub(repository: str, cache: Path, progress: Progress) -> _Place:
 def _of_folder(folder: Path) -> _Place:
     if not (folder / SETTINGS).is_file():
         return _of_transformers(folder)
-    found = [file for suffix in WEIGHTS for file in sorted(folder.glob(f"*{suffix}"))]
-    found.sort(key=lambda file: file.name not in _HUB_WEIGHTS)
-    if not found:
+    weights = [file for suffix in WEIGHTS for file in sorted(folder.glob(f"*{suffix}"))]
+    weights.sort(key=lambda file: file.name not in _HUB_WEIGHTS)
+    if not weights:
         raise PretrainedError(
             f"{folder} has {SETTINGS} and no weights ({', '.join(WEIGHTS)}). Add the file of weights."
         )
-    return _Place(_read(folder / SETTINGS), found[0], f"the folder {folder}", folder)
+    return _Place(_read(folder / SETTINGS), weights[0], f"the folder {folder}", folder)
 
 
 def _of_transformers(folder: Path) -> _Place:
@@ -329,8 +331,8 @@ def _of_run(folder: Path) -> _Place:
         settings = _of_parameters(parameters)
         if settings is not None and parameters.get("pretrained") == "openai":
             guesses = _activation_of_run(settings["model_cfg"], folder)
-    words = f"the open_clip run {folder.name} ({file.name})"
-    return _Place(settings, file, words, folder, guesses=guesses)
+    label = f"the open_clip run {folder.name} ({file.name})"
+    return _Place(settings, file, label, folder, guesses=guesses)
 
 
 def _activation_of_run(sizes: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -375,31 +377,31 @@ def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
 
 def _forced_on_pictures(parameters: dict[str, str]) -> dict[str, Any]:
     """Return the preprocessing that the run's parameters override."""
-    found = {name: parameters.get(f"image_{name}", "None") for name in _PREPROCESSING}
-    forced: dict[str, Any] = {name: value for name, value in found.items() if value != "None"}
+    settings = {name: parameters.get(f"image_{name}", "None") for name in _PREPROCESSING}
+    forced: dict[str, Any] = {name: value for name, value in settings.items() if value != "None"}
     for name in ("mean", "std"):
         if name in forced:
             forced[name] = [part.strip(" [](),") for part in forced[name].split(",")]
     return forced
 
 
-def _with_fitting_settings(place: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
+def _with_fitting_settings(files: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
     """Return the place with the first fitting JSON settings next to the weights; without settings if none fits."""
     if transformers_models.PATCHES in without_wrappers(tensors)[0]:
         settings = transformers_models.settings_of(file.parent)
-        words = f"{file} with the settings of {CONFIG}"
-        return place if settings is None else replace(place, settings=settings, words=words)
+        label = f"{file} with the settings of {CONFIG}"
+        return files if settings is None else replace(files, settings=settings, words=label)
     named = (file.with_suffix(".json"), file.parent / SETTINGS)
     unfitting = []
     for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
         if settings := _settings_in(candidate):
             if _fit(settings, tensors, likely=candidate in named):
-                return replace(place, settings=settings, words=f"{file} with the settings of {candidate.name}")
+                return replace(files, settings=settings, words=f"{file} with the settings of {candidate.name}")
             unfitting.append(candidate.name)
     if not unfitting:
-        return place
-    words = f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors"
-    return replace(place, words=words, unfitting=tuple(unfitting))
+        return files
+    label = f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors"
+    return replace(files, words=label, unfitting=tuple(unfitting))
 
 
 def _settings_in(file: Path) -> dict[str, Any] | None:
@@ -408,8 +410,8 @@ def _settings_in(file: Path) -> dict[str, Any] | None:
         settings = json.loads(untrusted_files.read_text(file, 1 << 20))
     except (OSError, ValueError, RecursionError):
         return None
-    known = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
-    return settings if isinstance(settings, dict) and known & settings.keys() else None
+    keys = {"model_cfg", "vision_cfg", "image_encoder", "transformer_width"}
+    return settings if isinstance(settings, dict) and keys & settings.keys() else None
 
 
 def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) -> bool:
@@ -426,28 +428,28 @@ def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) 
         if layout.blueprint.text.get("hf_model_name"):
             return likely
         with torch.device("meta"):
-            wanted = build(layout.blueprint, vocabulary=layout.blueprint.vocabulary).state_dict()
+            expected_weights = build(layout.blueprint, vocabulary=layout.blueprint.vocabulary).state_dict()
     except (ModelError, NotImplementedError, RuntimeError):  # a tower of timm that asks for values while it is built
         return likely
     except (PretrainedError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, AssertionError):
         return False
-    return same_shapes(layout.weights, wanted)
+    return same_shapes(layout.weights, expected_weights)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(untrusted_files.read_text(file))
-        if not isinstance(found, dict):
+        settings = json.loads(untrusted_files.read_text(file))
+        if not isinstance(settings, dict):
             raise ValueError("it is not an object")
     except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{file} is not a settings file of a model: {error}. Put the right one there.") from error
-    return found
+    return settings
 
 
 def _sized(settings: dict[str, Any]) -> Blueprint:
     sizes = settings["model_cfg"]
-    kept = {name: sizes[name] for name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu") if name in sizes}
-    return Blueprint("open_clip", kept, **fitted_as_told(settings, source="the architecture"))
+    known_sizes = {name: sizes[name] for name in ("embed_dim", "vision_cfg", "text_cfg", "quick_gelu") if name in sizes}
+    return Blueprint("open_clip", known_sizes, **fitted_as_told(settings, source="the architecture"))
 
 
 def expected(settings: dict[str, Any]) -> Learned:

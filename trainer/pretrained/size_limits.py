@@ -79,11 +79,11 @@ def check_sizes(blueprint: Blueprint, weights: Mapping[str, Tensor], *, source: 
         return
     except (TypeError, ValueError, ArithmeticError, AssertionError) as error:
         raise PretrainedError(f"The settings of {source} are not those of a model: {error}. Get it again.") from error
-    wanted = sum(value.numel() for value in towers.state_dict().values())
-    there = sum(value.numel() for value in weights.values())
-    if wanted > 2 * there + _SLACK:
+    expected = sum(value.numel() for value in towers.state_dict().values())
+    present = sum(value.numel() for value in weights.values())
+    if expected > 2 * present + _SLACK:
         raise PretrainedError(
-            f"The settings of {source} tell of {wanted:,} weights and its file has {there:,}: they do not belong "
+            f"The settings of {source} tell of {expected:,} weights and its file has {present:,}: they do not belong "
             "together. Get the model again."
         )
 
@@ -116,13 +116,13 @@ def check_run(
             raise ModelError(f"The sizes of {source} say texts have {sizes.context_length:,} tokens. Open it again.")
     try:
         with torch.device("meta"):
-            wanted = build(sizes, vocabulary=vocabulary, towers=towers).state_dict()
+            expected = build(sizes, vocabulary=vocabulary, towers=towers).state_dict()
     except ModelError as error:
         if isinstance(error.__cause__, (NotImplementedError, RuntimeError)):
             return  # a tower of timm that asks for values while it is built
         raise
     most = 2 * sum(value.numel() for value in weights.values()) + _SLACK
-    count = sum(value.numel() for value in wanted.values())
+    count = sum(value.numel() for value in expected.values())
     if count > most:
         raise ModelError(
             f"The configuration of {source} tells of {count:,} weights, and its checkpoint has far fewer: they do not "

@@ -175,35 +175,39 @@ def _transformers(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None
 
 
 def _crowsonkb(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None) -> StateDictFormat:
-    known = settings if settings and "image_encoder" in settings and "text_encoder" in settings else None
+    stated = settings if settings and "image_encoder" in settings and "text_encoder" in settings else None
     image, text = (_encoder(tensors, f"{name}_encoder") for name in ("image", "text"))
     patches = tensors["image_encoder.embed.weight"]
     side = math.isqrt(len(tensors["image_encoder.pos_embed.weight"]) - 1)
     image |= {"patch_size": patches.shape[2], "input_channels": patches.shape[1], "image_size": side * patches.shape[2]}
-    words, places = tensors["text_encoder.embed.weight"], tensors["text_encoder.pos_embed.weight"]
-    text |= {"vocab_size": len(words), "text_size": len(places)}
+    tokens, positions = tensors["text_encoder.embed.weight"], tensors["text_encoder.pos_embed.weight"]
+    text |= {"vocab_size": len(tokens), "text_size": len(positions)}
     sizes: dict[str, Any] = {"d_embed": len(tensors["image_encoder.proj.weight"])}
     sizes |= {"image_encoder": image, "text_encoder": text}
     shapes = {(name, key): value for name in _ENCODERS for key, value in sizes[name].items() if key != _HEADS}
-    if known and any(known[name].get(key, value) != value for (name, key), value in shapes.items()):
+    if stated and any(stated[name].get(key, value) != value for (name, key), value in shapes.items()):
         raise PretrainedError("The settings next to the weights are those of another CLOOB. Put the right ones there.")
     learned = Learned("cloob", 30.0, None, 15.0)  # as both published models were trained
     color: dict[str, Any] = {}
-    if known:
+    if stated:
         for name in _ENCODERS:
-            sizes[name][_HEADS] = int(known[name].get(_HEADS, sizes[name][_HEADS]))
-        learned = Learned("cloob", float(known.get("inv_tau", 30.0)), None, float(known.get("scale_hopfield", 15.0)))
-        normal = known["image_encoder"].get("normalize", {})
-        color = {own: tuple(normal[its]) for own, its in (("mean", "mean"), ("deviation", "std")) if its in normal}
+            sizes[name][_HEADS] = int(stated[name].get(_HEADS, sizes[name][_HEADS]))
+        learned = Learned("cloob", float(stated.get("inv_tau", 30.0)), None, float(stated.get("scale_hopfield", 15.0)))
+        normal = stated["image_encoder"].get("normalize", {})
+        color = {
+            name_here: tuple(normal[name_there])
+            for name_here, name_there in (("mean", "mean"), ("deviation", "std"))
+            if name_there in normal
+        }
     renamed = {
-        re.sub(r"^(image|text)_encoder\.", lambda found: "visual." if found[1] == "image" else "text.", name): value
+        re.sub(r"^(image|text)_encoder\.", lambda match: "visual." if match[1] == "image" else "text.", name): value
         for name, value in tensors.items()
         if name.startswith(("image_encoder.", "text_encoder."))
     }
     # As https://github.com/crowsonkb/cloob-training trained them (train.py).
     blueprint = Blueprint("cloob_vit", sizes, **color, resize_mode="shortest", interpolation="lanczos")
     guesses = {}
-    if not known:
+    if not stated:
         counts = [f"{sizes[name][_HEADS]} heads in {name}" for name in _ENCODERS]
         guesses["heads"] = (
             f"Its settings are missing: {' and '.join(counts)}, inverse temperature 30 and beta 15 are assumed, as in "
@@ -228,32 +232,32 @@ def _ml_jku(tensors: Mapping[str, Tensor], settings: dict[str, Any] | None, sour
         for name, value in tensors.items()
         if name != "logit_inv_tau"
     }
-    known = settings if settings and "transformer_width" in settings else None
-    sizes = _from_shapes(renamed, source) if known is None else _general(known)
+    stated = settings if settings and "transformer_width" in settings else None
+    sizes = _from_shapes(renamed, source) if stated is None else _general(stated)
     inv_tau = float(tensors["logit_inv_tau"].float().exp())
     # Their code uses QuickGELU in every transformer; ModifiedResNet has ReLUs.
     # Pictures are resized and cropped as for CLIP (their src/clip/clip.py).
     blueprint = Blueprint("open_clip", sizes | {"quick_gelu": True}, **fitted_as_told({}, source=source))
-    guesses = {"sizes": "Its sizes were read off its tensors.", "heads": _head_guess(sizes)} if known is None else {}
+    guesses = {"sizes": "Its sizes were read off its tensors.", "heads": _head_guess(sizes)} if stated is None else {}
     return StateDictFormat(blueprint, renamed, Learned("cloob", inv_tau), guesses)
 
 
-def _general(known: dict[str, Any]) -> dict[str, Any]:
+def _general(settings: dict[str, Any]) -> dict[str, Any]:
     """Return CLIPGeneral's settings under open_clip's names."""
     return {
-        "embed_dim": known["embed_dim"],
+        "embed_dim": settings["embed_dim"],
         "vision_cfg": {
-            "image_size": known["image_resolution"],
-            "layers": known["vision_layers"],
-            "width": known["vision_width"],
-            "patch_size": known.get("vision_patch_size"),
+            "image_size": settings["image_resolution"],
+            "layers": settings["vision_layers"],
+            "width": settings["vision_width"],
+            "patch_size": settings.get("vision_patch_size"),
         },
         "text_cfg": {
-            "context_length": known["context_length"],
-            "vocab_size": known["vocab_size"],
-            "width": known["transformer_width"],
-            "heads": known["transformer_heads"],
-            "layers": known["transformer_layers"],
+            "context_length": settings["context_length"],
+            "vocab_size": settings["vocab_size"],
+            "width": settings["transformer_width"],
+            "heads": settings["transformer_heads"],
+            "layers": settings["transformer_layers"],
         },
     }
 
@@ -320,9 +324,9 @@ def _with_quick_gelu(sizes: dict[str, Any]) -> str:
     """Return open_clip's name for the QuickGELU model of these sizes; empty if there is none."""
     for name in open_clip.list_models():
         if name.endswith("-quickgelu"):
-            known = open_clip.get_model_config(name)
-            parts = ((known["vision_cfg"], sizes["vision_cfg"]), (known["text_cfg"], sizes["text_cfg"]))
-            if all(its.get(key) == own.get(key) for its, own in parts for key in _TELLING):
+            listed = open_clip.get_model_config(name)
+            parts = ((listed["vision_cfg"], sizes["vision_cfg"]), (listed["text_cfg"], sizes["text_cfg"]))
+            if all(listed_sizes.get(key) == sizes_of.get(key) for listed_sizes, sizes_of in parts for key in _TELLING):
                 return name
     return ""
 
@@ -350,14 +354,14 @@ def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any
     preprocessing = settings.get("preprocess_cfg") or {}
     try:
         # Its library takes "random" for bicubic where nothing is trained.
-        found = {name: preprocessing.get(name) or value for name, value in _DEFAULTS.items()}
-        interpolation = "bicubic" if found["interpolation"] == "random" else found["interpolation"]
-        if found["resize_mode"] not in RESIZE_MODES or interpolation not in INTERPOLATIONS:
-            raise ValueError(f"resize_mode {found['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")
-        mean, deviation = (_channels(found[name]) for name in ("mean", "std"))
+        stated = {name: preprocessing.get(name) or value for name, value in _DEFAULTS.items()}
+        interpolation = "bicubic" if stated["interpolation"] == "random" else stated["interpolation"]
+        if stated["resize_mode"] not in RESIZE_MODES or interpolation not in INTERPOLATIONS:
+            raise ValueError(f"resize_mode {stated['resize_mode']!r:.40}, interpolation {interpolation!r:.40}")
+        mean, deviation = (_channels(stated[name]) for name in ("mean", "std"))
         if min(deviation) <= 0:
             raise ValueError(f"std {deviation}")
-        fill = min(max(int(found["fill_color"]), 0), 255)
+        fill = min(max(int(stated["fill_color"]), 0), 255)
     except (TypeError, ValueError, AttributeError) as error:
         raise PretrainedError(
             f"The preprocess_cfg of {source} cannot be followed: {error}. Put open_clip's own "
@@ -366,7 +370,7 @@ def fitted_as_told(settings: Mapping[str, Any], *, source: str) -> dict[str, Any
     return {
         "mean": mean,
         "deviation": deviation,
-        "resize_mode": found["resize_mode"],
+        "resize_mode": stated["resize_mode"],
         "interpolation": interpolation,
         "fill_color": fill,
         "resize_size": preprocessing.get("resize_size"),
@@ -398,15 +402,15 @@ def _from_shapes(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
         NoSizes: The towers are others.
     """
     try:
-        places, words = tensors["text.positional_embedding"], tensors["text.token_embedding.weight"]
-        width = words.shape[1]
+        positions, tokens = tensors["text.positional_embedding"], tensors["text.token_embedding.weight"]
+        width = tokens.shape[1]
         vision = _resnet(tensors) if "visual.layer1.0.conv1.weight" in tensors else _vit(tensors)
         return {
             "embed_dim": tensors["text.text_projection"].shape[1],
             "vision_cfg": vision,
             "text_cfg": {
-                "context_length": len(places),
-                "vocab_size": len(words),
+                "context_length": len(positions),
+                "vocab_size": len(tokens),
                 "width": width,
                 "heads": _heads(width),
                 "layers": _count(tensors, r"text\.transformer\.resblocks\.(\d+)\."),
@@ -432,7 +436,7 @@ def _vit(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
 
 
 def _count(tensors: Mapping[str, Tensor], pattern: str) -> int:
-    return len({found[1] for name in tensors if (found := re.match(pattern, name))})
+    return len({match[1] for name in tensors if (match := re.match(pattern, name))})
 
 
 def _heads(width: int) -> int:
@@ -440,14 +444,14 @@ def _heads(width: int) -> int:
     return max(1, width // _HEAD)
 
 
-def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source: str) -> dict[str, Tensor]:
+def fitting(weights: dict[str, Tensor], expected: Mapping[str, Tensor], *, source: str) -> dict[str, Tensor]:
     """Return the weights that some towers need, in float32, with positions interpolated to their grid.
 
     Raises:
         PretrainedError: One is missing, or of another shape.
     """
     fitted: dict[str, Tensor] = {}
-    for name, like in wanted.items():
+    for name, like in expected.items():
         if name not in weights:
             if name.endswith("num_batches_tracked"):
                 fitted[name] = like
@@ -466,8 +470,8 @@ def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source:
                 "or put the right settings there."
             )
         fitted[name] = value
-    unused = _unused(weights, wanted)
-    if len(unused) > len(wanted) // 2:
+    unused = _unused(weights, expected)
+    if len(unused) > len(expected) // 2:
         raise PretrainedError(
             f"{source} has {len(unused):,} tensors more than its model wants, {unused[0]} for one: it is another "
             "architecture. Name the right one in model.name."
@@ -475,23 +479,23 @@ def fitting(weights: dict[str, Tensor], wanted: Mapping[str, Tensor], *, source:
     return fitted
 
 
-def same_shapes(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> bool:
+def same_shapes(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> bool:
     """Return whether some towers have exactly these weights, at this image size."""
-    shapes = {name: like.shape for name, like in wanted.items() if not name.endswith("num_batches_tracked")}
-    there = all(name in weights and weights[name].shape == shape for name, shape in shapes.items())
-    return there and not _unused(weights, wanted)
+    shapes = {name: like.shape for name, like in expected.items() if not name.endswith("num_batches_tracked")}
+    complete = all(name in weights and weights[name].shape == shape for name, shape in shapes.items())
+    return complete and not _unused(weights, expected)
 
 
-def _unused(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> list[str]:
-    return [name for name in weights if name not in wanted and not any(part in name for part in _IGNORED)]
+def _unused(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    return [name for name in weights if name not in expected and not any(part in name for part in _IGNORED)]
 
 
 _GRIDS: Final = ("visual.positional_embedding", "visual.attnpool.positional_embedding", "visual.pos_embed.weight")
 
 
-def _regridded(positions: Tensor, wanted: int) -> Tensor:
+def _regridded(positions: Tensor, length: int) -> Tensor:
     """Interpolate patch positions for another image size; the first is the class token's."""
-    old, new = math.isqrt(len(positions) - 1), math.isqrt(wanted - 1)
+    old, new = math.isqrt(len(positions) - 1), math.isqrt(length - 1)
     grid = positions[1:].reshape(1, old, old, -1).permute(0, 3, 1, 2)
     grid = torch.nn.functional.interpolate(grid, size=(new, new), mode="bicubic", antialias=True, align_corners=False)
     return torch.cat((positions[:1], grid.permute(0, 2, 3, 1).reshape(new * new, -1)))

@@ -44,13 +44,13 @@ def with_text_sizes(
 
 
 def _sizes(name: str, folder: Path | None, cache: Path, progress: Callable[[float, str], None]) -> dict[str, Any]:
-    places = [Path(name).expanduser()] + ([folder / name] if folder is not None else [])
-    local = next((place / _FILE for place in places if (place / _FILE).is_file()), None)
+    folders = [Path(name).expanduser()] + ([folder / name] if folder is not None else [])
+    local = next((candidate / _FILE for candidate in folders if (candidate / _FILE).is_file()), None)
     file = local or downloads.hub_file(name, (_FILE,), cache=cache, progress=progress)
     try:
-        found = json.loads(untrusted_files.read_text(file))
-        if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
+        sizes = json.loads(untrusted_files.read_text(file))
+        if not isinstance(sizes, dict) or not isinstance(sizes.get("model_type"), str):
             raise ValueError("it names no model_type")
     except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{file} tells no sizes of a text tower: {error}. Get it again.") from error
-    return {key: value for key, value in found.items() if key not in _CODE}
+    return {key: value for key, value in sizes.items() if key not in _CODE}

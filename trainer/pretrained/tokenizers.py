@@ -99,23 +99,23 @@ def _in_folder(folder: Path) -> Path | None:
     return folder if any((folder / name).is_file() for name in _OLDER) else None
 
 
-def _pairs(place: Path) -> AnyPairs:
+def _pairs(path: Path) -> AnyPairs:
     """Read a `tokenizer.json`, or convert an older folder with the transformers library."""
-    if not place.is_dir():
-        return _read(place)
+    if not path.is_dir():
+        return _read(path)
     if importlib.util.find_spec("transformers") is None:
         raise PretrainedError(
-            f"The tokenizer in {place} is of an older kind, for which the library transformers is missing. Install it "
+            f"The tokenizer in {path} is of an older kind, for which the library transformers is missing. Install it "
             "with `uv sync --extra hf`, or put its tokenizer.json there."
         )
     from transformers import AutoTokenizer
 
     try:
-        made = AutoTokenizer.from_pretrained(str(place), local_files_only=True, trust_remote_code=False, use_fast=True)
+        made = AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False, use_fast=True)
         return AnyPairs.from_str(made.backend_tokenizer.to_str())
     except Exception as error:  # whatever the library raises for files that are none of a tokenizer
         reason = str(error).strip().partition("\n")[0]
-        raise PretrainedError(f"{place} holds no tokenizer that can be read: {reason}. Get it again.") from error
+        raise PretrainedError(f"{path} holds no tokenizer that can be read: {reason}. Get it again.") from error
 
 
 def _read(file: Path) -> AnyPairs:
@@ -127,14 +127,14 @@ def _read(file: Path) -> AnyPairs:
         raise PretrainedError(f"{file} is not a readable tokenizer: {error}. Get it again.") from error
 
 
-def _library_settings(place: Path) -> dict:
+def _library_settings(path: Path) -> dict:
     """Return the `tokenizer_config.json` of a tokenizer's folder; empty if it is missing."""
-    file = (place if place.is_dir() else place.parent) / "tokenizer_config.json"
+    file = (path if path.is_dir() else path.parent) / "tokenizer_config.json"
     try:
-        found = untrusted_files.read_json(file) if file.is_file() else {}
+        settings = untrusted_files.read_json(file) if file.is_file() else {}
     except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{file} cannot be read: {error}. Get it again.") from error
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _padding(pairs: AnyPairs, settings: dict, library: dict) -> int:
@@ -149,5 +149,5 @@ def _padding(pairs: AnyPairs, settings: dict, library: dict) -> int:
     for name in ("pad_id", "pad_token_id"):
         if settings.get(name) is not None:
             return int(settings[name])
-    found = (pairs.token_to_id(word) for word in ("<pad>", "[PAD]", "</s>"))
-    return next((number for number in found if number is not None), 0)
+    ids = (pairs.token_to_id(word) for word in ("<pad>", "[PAD]", "</s>"))
+    return next((number for number in ids if number is not None), 0)

@@ -56,8 +56,8 @@ def settings_of(folder: Path) -> dict[str, Any] | None:
     config = _json(folder / CONFIG)
     if config is None or not is_transformers_settings(config):
         return None
-    found = next((values for name in _PROCESSORS if (values := _json(folder / name))), {})
-    processor = found.get("image_processor", found)
+    stored = next((values for name in _PROCESSORS if (values := _json(folder / name))), {})
+    processor = stored.get("image_processor", stored)
     processor = processor if isinstance(processor, dict) else {}
     return {
         "model_cfg": config,
@@ -128,8 +128,8 @@ def _clip_sizes(config: Mapping[str, Any], source: str) -> dict[str, Any]:
         )
     if vision["num_channels"] != 3:
         raise PretrainedError(f"The images of {source} have {vision['num_channels']} channels; only 3 can be read.")
-    end, words = int(text["eos_token_id"]), int(text["vocab_size"])
-    pooling = {} if end in (_LEGACY_END, words - 1) else {"pool_type": "eos", "eos_id": end}
+    end, vocabulary = int(text["eos_token_id"]), int(text["vocab_size"])
+    pooling = {} if end in (_LEGACY_END, vocabulary - 1) else {"pool_type": "eos", "eos_id": end}
     return {
         "embed_dim": int(config.get("projection_dim") or 512),
         "quick_gelu": "quick_gelu" in activations,
@@ -141,7 +141,7 @@ def _clip_sizes(config: Mapping[str, Any], source: str) -> dict[str, Any]:
         },
         "text_cfg": {
             "context_length": text["max_position_embeddings"],
-            "vocab_size": words,
+            "vocab_size": vocabulary,
             "heads": text["num_attention_heads"],
             "pad_id": text["pad_token_id"],
             **_transformer(text),
@@ -169,27 +169,29 @@ def clip_weights(tensors: Mapping[str, Tensor], source: str) -> dict[str, Tensor
     Raises:
         PretrainedError: One is missing.
     """
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for side, tower, norms in (
         ("vision", "visual", {"pre_layrnorm": "ln_pre", "post_layernorm": "ln_post"}),
         ("text", "text", {"final_layer_norm": "ln_final"}),
     ):
         model = f"{side}_model."
         blocks = {name.split(".")[3] for name in tensors if name.startswith(f"{model}encoder.layers.")}
-        pairs = {f"{model}{its}": f"{tower}.{own}" for its, own in norms.items()}
+        pairs = {f"{model}{source_name}": f"{tower}.{target}" for source_name, target in norms.items()}
         for block in blocks:
-            its, own = f"{model}encoder.layers.{block}", f"{tower}.transformer.resblocks.{block}"
-            pairs |= {f"{its}.{name}": f"{own}.{named}" for name, named in _LAYERS.items()}
+            source_name, target = f"{model}encoder.layers.{block}", f"{tower}.transformer.resblocks.{block}"
+            pairs |= {f"{source_name}.{name}": f"{target}.{named}" for name, named in _LAYERS.items()}
             for part in ("weight", "bias"):
-                names = [f"{its}.self_attn.{letter}_proj.{part}" for letter in "qkv"]
-                found[f"{own}.attn.in_proj_{part}"] = torch.cat([_tensor(tensors, name, source) for name in names])
-        for its, own in pairs.items():
-            found |= {f"{own}.{part}": _tensor(tensors, f"{its}.{part}", source) for part in ("weight", "bias")}
-    for its, own in _SINGLE.items():
-        found[own] = _tensor(tensors, its, source)
-    for its, own in (("visual_projection", "visual.proj"), ("text_projection", "text.text_projection")):
-        found[own] = _tensor(tensors, f"{its}.weight", source).T
-    return found
+                names = [f"{source_name}.self_attn.{letter}_proj.{part}" for letter in "qkv"]
+                weights[f"{target}.attn.in_proj_{part}"] = torch.cat([_tensor(tensors, name, source) for name in names])
+        for source_name, target in pairs.items():
+            weights |= {
+                f"{target}.{part}": _tensor(tensors, f"{source_name}.{part}", source) for part in ("weight", "bias")
+            }
+    for source_name, target in _SINGLE.items():
+        weights[target] = _tensor(tensors, source_name, source)
+    for source_name, target in (("visual_projection", "visual.proj"), ("text_projection", "text.text_projection")):
+        weights[target] = _tensor(tensors, f"{source_name}.weight", source).T
+    return weights
 
 
 _LAYERS: Final = {
@@ -218,7 +220,10 @@ def siglip_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights of a SigLIP model by the names of its towers here."""
     sides = {"vision_model.": "visual.", "text_model.": "text."}
     return {
-        f"{own}{name}": value for name, value in tensors.items() for its, own in sides.items() if name.startswith(its)
+        f"{prefix}{name}": value
+        for name, value in tensors.items()
+        for its, prefix in sides.items()
+        if name.startswith(its)
     }
 
 
@@ -286,9 +291,9 @@ def _json(file: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(untrusted_files.read_text(file))
-        if not isinstance(found, dict):
+        values = json.loads(untrusted_files.read_text(file))
+        if not isinstance(values, dict):
             raise ValueError("it is not an object")
     except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{file} cannot be read: {error}. Get it again.") from error
-    return found
+    return values

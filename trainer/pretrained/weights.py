@@ -27,7 +27,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         raise PretrainedError(f"There is no file {file}. Choose another.")
     try:
         size = file.stat().st_size
-        found = _safetensors(file) if file.suffix.lower() == ".safetensors" else tensor_file.load(file, mmap=True)
+        content = _safetensors(file) if file.suffix.lower() == ".safetensors" else tensor_file.load(file, mmap=True)
     except PretrainedError:
         raise
     except tensor_file.TensorFileError as error:
@@ -37,7 +37,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         raise PretrainedError(
             f"{file.name} cannot be read: {reason.rstrip('.')}. It is damaged or incomplete; get it again."
         ) from error
-    tensors = {name: value for name, value in _state(found).items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in _state(content).items() if isinstance(value, Tensor)}
     if not tensors:
         raise PretrainedError(f"{file.name} holds no weights: no tensor is in it. Choose the file of a model.")
     _check_sizes(file, tensors, size)
@@ -56,16 +56,16 @@ def _safetensors(file: Path) -> dict[str, Tensor]:
         return {name: opened.get_tensor(name) for name in names}
 
 
-def _state(found: Any) -> Mapping[str, Any]:
+def _state(content: Any) -> Mapping[str, Any]:
     """Return the innermost dictionary of tensors, which trainers nest under their own names."""
     for _ in range(3):
-        if not isinstance(found, Mapping):
+        if not isinstance(content, Mapping):
             return {}
-        inner = next((found[name] for name in _NESTS if isinstance(found.get(name), Mapping)), None)
+        inner = next((content[name] for name in _NESTS if isinstance(content.get(name), Mapping)), None)
         if inner is None:
-            return {str(name): value for name, value in found.items()}
-        found = inner
-    return found if isinstance(found, Mapping) else {}
+            return {str(name): value for name, value in content.items()}
+        content = inner
+    return content if isinstance(content, Mapping) else {}
 
 
 def _check_sizes(file: Path, tensors: Mapping[str, Tensor], size: int) -> None:

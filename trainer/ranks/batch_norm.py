@@ -98,14 +98,14 @@ class _Normalize(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         normal, scale, weight = ctx.saved_tensors
-        given = gradients[0].to(normal.dtype)
-        others = [d for d in range(given.dim()) if d != 1]
-        own_sum, own_product = given.sum(others), (given * normal).sum(others)
+        gradient = gradients[0].to(normal.dtype)
+        others = [d for d in range(gradient.dim()) if d != 1]
+        own_sum, own_product = gradient.sum(others), (gradient * normal).sum(others)
         means = ctx.ranks.stacked(torch.stack([own_sum, own_product]).double()).sum(0) / ctx.count
         mean_sum, mean_product = means.to(normal.dtype)
-        inner = given - _along(mean_sum, given) - normal * _along(mean_product, given)
+        inner = gradient - _along(mean_sum, gradient) - normal * _along(mean_product, gradient)
         steep = scale if weight is None else scale * weight.to(normal.dtype)
-        rows = (inner * _along(steep, given)).to(ctx.dtype)
+        rows = (inner * _along(steep, gradient)).to(ctx.dtype)
         # The parameters' gradients are of this rank's rows; all gradients of the towers are added afterwards.
         of_weight = own_product.to(weight.dtype) if weight is not None else None
         of_bias = own_sum.to(weight.dtype) if ctx.has_bias and weight is not None else None
@@ -120,21 +120,21 @@ def share_batch_norms(module: nn.Module, ranks: Ranks) -> int:
     Raises:
         SharedBatchNormError: One is of a kind that is not known.
     """
-    found = 0
+    count = 0
     for name, child in list(module.named_children()):
         if isinstance(child, SharedBatchNorm):
             continue
         if isinstance(child, _KINDS) and type(child) in _KINDS:
             setattr(module, name, SharedBatchNorm(child, ranks))
-            found += 1
+            count += 1
         elif isinstance(child, nn.modules.batchnorm._BatchNorm):
             raise SharedBatchNormError(
                 f"The model has batch norms of the kind {type(child).__name__}, whose statistics cannot be taken over "
                 "several processes. Train it with ranks=1, or choose a ViT."
             )
         else:
-            found += share_batch_norms(child, ranks)
-    return found
+            count += share_batch_norms(child, ranks)
+    return count
 
 
 def _along(channels: Float[Tensor, " c"], rows: Tensor) -> Tensor:

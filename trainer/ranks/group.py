@@ -68,11 +68,11 @@ class Ranks:
         if chosen.type != "cuda":
             return chosen
         local, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
-        if here > count:
+        local_size = int(os.environ.get("LOCAL_WORLD_SIZE", self.size))
+        if local_size > count:
             raise RankError(
-                f"{here} processes need {here} GPUs, and this computer shows {count}. Choose ranks={count}, or "
-                "device=cpu."
+                f"{local_size} processes need {local_size} GPUs, and this computer shows {count}. Choose "
+                f"ranks={count}, or device=cpu."
             )
         self.device = torch.device("cuda", local)
         torch.cuda.set_device(self.device)
@@ -92,41 +92,43 @@ class Ranks:
         counts = torch.tensor([len(tensor) for tensor in tensors], dtype=torch.int64)
         all_counts = self._all(counts)
         gathered, starts = [], []
-        for place, tensor in enumerate(tensors):
-            most = int(all_counts[:, place].max())
+        for index, tensor in enumerate(tensors):
+            most = int(all_counts[:, index].max())
             padded = tensor.new_zeros((most, *tensor.shape[1:]))
             padded[: len(tensor)] = tensor.detach()
             raw = self._all(padded.contiguous().view(-1).view(torch.uint8))
-            whole = raw.view(tensor.dtype).view(self.size, most, *tensor.shape[1:])
-            gathered.append(torch.cat([part[: int(n)] for part, n in zip(whole, all_counts[:, place], strict=True)]))
-            starts.append(int(all_counts[: self.rank, place].sum()))
+            padded_rows = raw.view(tensor.dtype).view(self.size, most, *tensor.shape[1:])
+            gathered.append(
+                torch.cat([part[: int(n)] for part, n in zip(padded_rows, all_counts[:, index], strict=True)])
+            )
+            starts.append(int(all_counts[: self.rank, index].sum()))
         return tuple(gathered), tuple(starts)
 
     def stacked(self, tensor: Tensor) -> Tensor:
         """Return the tensors of all ranks, which have one shape, along a new first dimension in rank order."""
         return self._all(tensor.detach().contiguous().view(-1)).view(self.size, *tensor.shape)
 
-    def summed(self, own: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    def summed(self, local: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
         """Return the sum over ranks, added in rank order: the same bits as one process that adds part by part.
 
         Each rank adds one share of the numbers, so that about twice their size is sent, as by a ring.
         """
-        share = -(-len(own) // self.size)
-        padded = own.new_zeros(share * self.size)
-        padded[: len(own)] = own
+        share = -(-len(local) // self.size)
+        padded = local.new_zeros(share * self.size)
+        padded[: len(local)] = local
         parts = torch.empty_like(padded)
         self._guarded(lambda: dist.all_to_all_single(parts, padded))
         total = parts.view(self.size, share)[0].clone()
         for part in parts.view(self.size, share)[1:]:
             total += part
-        return self._all(total).view(-1)[: len(own)]
+        return self._all(total).view(-1)[: len(local)]
 
-    def scattered(self, whole: Float[Tensor, "n d"]) -> Float[Tensor, "b d"]:
+    def scattered(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, "b d"]:
         """Return this rank's rows of the sum over ranks, added in rank order; all have as many rows."""
-        sent = whole.contiguous()
+        sent = rows.contiguous()
         parts = torch.empty_like(sent)
         self._guarded(lambda: dist.all_to_all_single(parts, sent))
-        first, *others = parts.view(self.size, -1, *whole.shape[1:])
+        first, *others = parts.view(self.size, -1, *rows.shape[1:])
         total = first.clone()
         for part in others:
             total += part
@@ -192,10 +194,10 @@ class Ranks:
             time.sleep(_MOST_POLL_S)
         return self._guarded(lambda: self._store.get(key)).decode()
 
-    def confess(self, words: str) -> None:
+    def confess(self, reason: str) -> None:
         """Notify the others why this rank ends."""
         if self._peers is not None:
-            self._peers.confess(words)
+            self._peers.confess(reason)
 
     def check_peers(self, *, look: bool = False) -> None:
         """Check that all ranks are there.
@@ -222,14 +224,14 @@ class Ranks:
         if self._turn > 2:  # everybody has read the one before the last, for they took part in the last update
             self._guarded(lambda: self._store.delete_key(f"go/{self._turn - 2}"))
 
-    def _all(self, own: Tensor) -> Tensor:
+    def _all(self, tensor: Tensor) -> Tensor:
         """Return the flat tensors of all ranks, one a row."""
-        where = own.device
-        sent = own.to(self.device)
-        found = sent.new_empty((self.size, *sent.shape))
+        where = tensor.device
+        sent = tensor.to(self.device)
+        rows = sent.new_empty((self.size, *sent.shape))
         if sent.numel():
-            self._guarded(lambda: dist.all_gather_into_tensor(found.view(-1), sent.view(-1)))
-        return found.to(where)
+            self._guarded(lambda: dist.all_gather_into_tensor(rows.view(-1), sent.view(-1)))
+        return rows.to(where)
 
     def _guarded(self, exchange: Callable[[], _Result]) -> _Result:
         try:

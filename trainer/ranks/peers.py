@@ -71,10 +71,10 @@ class Peers:
             self._look()
         return self._trouble
 
-    def confess(self, words: str) -> None:
+    def confess(self, reason: str) -> None:
         """Leave the reason why this rank ends."""
         with contextlib.suppress(RuntimeError):
-            self._store.set(f"why/{self._rank}", words)
+            self._store.set(f"why/{self._rank}", reason)
 
     def close(self) -> None:
         """Stop watching."""
@@ -91,16 +91,16 @@ class Peers:
                     self._trouble = self._look_at(rank)
 
     def _look_at(self, rank: int) -> str:
-        known = self._identity(rank)
-        if known is None:
+        process = self._identity(rank)
+        if process is None:
             return ""
-        who = f"Rank {rank} of {self._size} (process {known.pid})"
+        who = f"Rank {rank} of {self._size} (process {process.pid})"
         end = "Resume continues from the last checkpoint."
         if why := self._reason(rank):
             return f"{who} failed: {why}"
-        if not known.is_same(identity(known.pid)):
+        if not process.is_same(identity(process.pid)):
             return f"{who} was ended from outside. {end}"
-        return f"{who} {STOOD_STILL}. {end}" if self._standstill.ended(known) else ""
+        return f"{who} {STOOD_STILL}. {end}" if self._standstill.ended(process) else ""
 
     def _identity(self, rank: int) -> Identity | None:
         """Return the process of a rank of this computer, once it has introduced itself."""

@@ -28,23 +28,23 @@ _LATER_S: Final = 5.0
 _WORDLESS: Final = ("torch.distributed", "torch.distributed.elastic")
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Start the ranks and wait for them; return 0 if all ended well."""
-    ranks, what, *rest = words
+    ranks, what, *rest = arguments
     if what == "fit":
-        run, folder = rest
-        program = ["-m", "trainer", "fit", run, "--workspace", folder]
+        run_id, folder = rest
+        program = ["-m", "trainer", "fit", run_id, "--workspace", folder]
         workspace = Workspace(Path(folder))
-        place = workspace.runs.get(int(run)).folder
-        reserve.take(workspace.folder, place)
+        run_folder = workspace.runs.get(int(run_id)).folder
+        reserve.take(workspace.folder, run_folder)
         workspace.close()  # until it is used again
         failures = start_ranks(int(ranks), program)
         if failures:
             try:
-                _say_why(workspace, int(run), int(ranks), failures)
+                _say_why(workspace, int(run_id), int(ranks), failures)
             except DiskTrouble:
-                reserve.give(workspace.folder, place)
-                _say_why(workspace, int(run), int(ranks), failures)
+                reserve.give(workspace.folder, run_folder)
+                _say_why(workspace, int(run_id), int(ranks), failures)
         return 1 if failures else 0
     return 1 if start_ranks(int(ranks), rest) else 0
 
@@ -92,12 +92,12 @@ def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, RankFailure]
         except ChildFailedError as error:
             return {
                 rank: RankFailure(
-                    one.pid,
-                    one.signal_name() if one.exitcode in _BY_SIGNAL else "",
-                    one.pid in ended,
-                    one.timestamp,
+                    failure.pid,
+                    failure.signal_name() if failure.exitcode in _BY_SIGNAL else "",
+                    failure.pid in ended,
+                    failure.timestamp,
                 )
-                for rank, one in error.failures.items()
+                for rank, failure in error.failures.items()
             }
     return {}
 
@@ -124,12 +124,12 @@ def _none_stands_still() -> Iterator[set[int]]:
         over.set()
 
 
-def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, RankFailure]) -> None:
+def _say_why(workspace: Workspace, run_id: int, ranks: int, failures: Mapping[int, RankFailure]) -> None:
     """Write the reason into the row of a run whose rank 0 could not."""
     workspace.reconcile()
-    row = workspace.runs.get(run)
+    run_row = workspace.runs.get(run_id)
     by_signal = [rank for rank, failure in failures.items() if failure.by_signal]
-    explained = row.status in ("stopped", "finished", "failed") or "Rank" in row.reason
+    explained = run_row.status in ("stopped", "finished", "failed") or "Rank" in run_row.reason
     if by_signal and not explained:
         # Those that do not end with the first are killed by the agent, later.
         rank = min(by_signal, key=lambda rank: failures[rank].at)
@@ -139,10 +139,10 @@ def _say_why(workspace: Workspace, run: int, ranks: int, failures: Mapping[int, 
             f"Rank {rank} of {ranks} (process {failure.pid}) {what}, and the others with it. Resume continues from the "
             "last checkpoint."
         )
-        workspace.runs.change(run, status="interrupted", reason=reason)
-    elif row.status not in ("stopped", "finished", "failed", "interrupted"):
+        workspace.runs.change(run_id, status="interrupted", reason=reason)
+    elif run_row.status not in ("stopped", "finished", "failed", "interrupted"):
         reason = f"The {ranks} processes of the run ended before it began; its log says why."
-        workspace.runs.change(run, status="failed", reason=reason)
+        workspace.runs.change(run_id, status="failed", reason=reason)
     workspace.close()
 
 

@@ -72,14 +72,14 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
         progress(share / 2, note)
 
     cache = workspace_folder / "cache"
-    found = None
+    published = None
     if not isinstance(run.model, config.TinyTowers):
-        found = pretrained.find(run.model, cache=cache, progress=preparing)
-    sizes = run.model if isinstance(run.model, config.TinyTowers) else found.blueprint if found else None
+        published = pretrained.find(run.model, cache=cache, progress=preparing)
+    sizes = run.model if isinstance(run.model, config.TinyTowers) else published.blueprint if published else None
     assert sizes is not None
     pairs, heldout = _pairs(run, sizes, workspace_folder, preparing, steps)
-    tokenizer = found.tokenizer if found else _tokenizer(run, pairs.captions, cache, preparing)
-    training = TrainingSession(run, pairs, tokenizer, where, found=found, built_from=sizes)
+    tokenizer = published.tokenizer if published else _tokenizer(run, pairs.captions, cache, preparing)
+    training = TrainingSession(run, pairs, tokenizer, where, published=published, built_from=sizes)
     took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
     memory = system_load.memory(where)
     return RunCost(
@@ -135,6 +135,6 @@ def _times(training: TrainingSession, progress: Progress, steps: int) -> list[fl
 def _disk(run: config.Run, training: TrainingSession, heldout: int) -> float:
     """Return the size of the checkpoints that are kept and of all snapshots, in bytes."""
     made = 1 + math.ceil(training.total_steps / run.watching.checkpoint_every)
-    one = checkpoint_bytes(training.modules, {"optimizer": training.optimizer.state_dict()})
+    checkpoint = checkpoint_bytes(training.modules, {"optimizer": training.optimizer.state_dict()})
     snapshots = run.watching.snapshots * heldout * 2 * getattr(training.architecture, "embed_dim", 512) * _FLOAT
-    return min(made, run.watching.checkpoints_kept + 1) * one + snapshots
+    return min(made, run.watching.checkpoints_kept + 1) * checkpoint + snapshots

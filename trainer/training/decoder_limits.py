@@ -44,10 +44,10 @@ def attribute_decoder(
     per_epoch = steps_per_epoch(len(pairs), batch_size=size)
     planned = max(total, per_epoch * run.optimizer.epochs)
     for step in range(total):
-        epoch, place = divmod(step, per_epoch)
-        if place == 0:
+        epoch, position = divmod(step, per_epoch)
+        if position == 0:
             order = list(batches(len(pairs), size, run.seed, epoch))
-        at = np.sort(order[place])
+        at = np.sort(order[position])
         pixels = torch.from_numpy(np.array(pairs.images[at])).to(where)
         seen = random_crops(pixels, at, run.seed, epoch, run.optimizer.crop_scale)
         conditions = rows[at].to(where)

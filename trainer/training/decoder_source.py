@@ -40,19 +40,19 @@ def open_decoded(workspace: Workspace, objective: config.EmbeddingDecoder) -> De
         CheckpointError: It has no such checkpoint.
         StoreError: There is no such run.
     """
-    row = workspace.runs.get(objective.of)
-    folder = row.folder / "checkpoints"
+    run_row = workspace.runs.get(objective.of)
+    folder = run_row.folder / "checkpoints"
     if objective.of_step >= 0:
-        found: checkpoint.Checkpoint | None = checkpoint.load(folder / f"step_{objective.of_step:06d}", training=False)
+        loaded: checkpoint.Checkpoint | None = checkpoint.load(folder / f"step_{objective.of_step:06d}", training=False)
     else:
-        found, _ = checkpoint.newest(folder, training=False)
-    if found is None:
+        loaded, _ = checkpoint.newest(folder, training=False)
+    if loaded is None:
         raise checkpoint.CheckpointError(
-            f"{row.name} has no checkpoint to decode. Train it first, then resume this decoder."
+            f"{run_row.name} has no checkpoint to decode. Train it first, then resume this decoder."
         )
-    weights = found.averaged().weights
+    weights = loaded.averaged().weights
     towers = {key.removeprefix("towers."): value for key, value in weights.items() if key.startswith("towers.")}
-    file = row.folder / BLUEPRINT
+    file = run_row.folder / BLUEPRINT
     blueprint = untrusted_files.read_text(file, untrusted_files.MOST_FACTS) if file.is_file() else ""
-    facts = {"run": row.id, "name": row.name, "objective": row.objective, "step": found.step}
-    return DecoderSource(towers, read_tokenizer(found.tokenizer), blueprint, facts)
+    facts = {"run": run_row.id, "name": run_row.name, "objective": run_row.objective, "step": loaded.step}
+    return DecoderSource(towers, read_tokenizer(loaded.tokenizer), blueprint, facts)

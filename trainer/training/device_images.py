@@ -30,17 +30,17 @@ class DeviceImages:
         copies_ahead: Whether `begin` copies beside what the device computes: on GPUs that do not hold all images.
     """
 
-    def __init__(self, images: UInt8[np.ndarray, "n size size 3"], where: torch.device, *, whole: bool) -> None:
-        """Create it, and copy all images if `whole`.
+    def __init__(self, images: UInt8[np.ndarray, "n size size 3"], where: torch.device, *, resident: bool) -> None:
+        """Create it, and copy all images if `resident`.
 
         Args:
             images: Of the split; a memory map is read as its rows are asked for.
             where: The device.
-            whole: Whether to keep all of them there; see `fits`.
+            resident: Whether to keep all of them there; see `fits`.
         """
-        self.copies_ahead = where.type == "cuda" and not whole
+        self.copies_ahead = where.type == "cuda" and not resident
         self._images, self._where = images, where
-        self._all = _copied(images, where) if whole else None
+        self._all = _copied(images, where) if resident else None
         self._stream = torch.cuda.Stream(where) if self.copies_ahead else None
         self._ahead: tuple[Rows, Tensor] | None = None
 

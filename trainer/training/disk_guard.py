@@ -59,10 +59,10 @@ class DiskGuard:
         self.waited += 1
         # The row must be written on a disk that is full.
         self._log.give_reserve()
-        words = f"{trouble} The run waits and continues automatically."
-        self._text_log.say(f"paused: {words}")
-        self._log.alert("disk", words, int(self._log.said("step", 0)))
-        self._log.status("paused", words)
+        reason = f"{trouble} The run waits and continues automatically."
+        self._text_log.say(f"paused: {reason}")
+        self._log.alert("disk", reason, int(self._log.said("step", 0)))
+        self._log.status("paused", reason)
 
     def _wait(self, trouble: DiskTrouble) -> None:
         until = time.monotonic() + RETRY_S

@@ -45,7 +45,7 @@ from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
 
 
-def fit(workspace: Workspace, run: int) -> None:
+def fit(workspace: Workspace, run_id: int) -> None:
     """Train a run to its end or until asked to stop, resuming from its newest valid checkpoint.
 
     Where several processes share its batches, they are started here, unless this is one of them. Afterwards the run is
@@ -58,12 +58,12 @@ def fit(workspace: Workspace, run: int) -> None:
     torch.set_num_threads(torch.get_num_threads())
     shared = ranks.join()
     if shared is None:
-        count = workspace.runs.ranks_of(run)
-        return train_by_ranks(workspace, run, count) if count > 1 else _fit(workspace, run, None)
+        count = workspace.runs.ranks_of(run_id)
+        return train_by_ranks(workspace, run_id, count) if count > 1 else _fit(workspace, run_id, None)
     try:
         if not shared.leads:
-            return follow(workspace.runs.get(run).folder, workspace.folder, shared)
-        return _fit(workspace, run, shared)
+            return follow(workspace.runs.get(run_id).folder, workspace.folder, shared)
+        return _fit(workspace, run_id, shared)
     except Exception as error:
         if not isinstance(error, ranks.RankError):
             shared.confess(str(error) or type(error).__name__)
@@ -72,17 +72,19 @@ def fit(workspace: Workspace, run: int) -> None:
         shared.leave()
 
 
-def _claimed(workspace: Workspace, run: int) -> RunLog:
+def _claimed(workspace: Workspace, run_id: int) -> RunLog:
     """Claim the run; wait for a disk that has no room even for its row, with a sentence where this process prints."""
     waits = False
     while True:
         try:
-            return RunLog.claim(workspace, run)
+            return RunLog.claim(workspace, run_id)
         except disk.DiskTrouble as trouble:
             if not trouble.full:
                 raise
             if not waits:
-                TextLog(workspace.runs.get(run).folder / "log.txt").say(f"{trouble} The run begins once there is room.")
+                TextLog(workspace.runs.get(run_id).folder / "log.txt").say(
+                    f"{trouble} The run begins once there is room."
+                )
             waits = True
             time.sleep(LOOK_S)
 
@@ -94,29 +96,29 @@ def _compute_as_before(log: RunLog) -> None:
         torch.set_num_threads(threads)
 
 
-def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
-    with _claimed(workspace, run) as log, ControlFlags(log) as control:
+def _fit(workspace: Workspace, run_id: int, shared: ranks.Ranks | None) -> None:
+    with _claimed(workspace, run_id) as log, ControlFlags(log) as control:
         _compute_as_before(log)
         text_log = TextLog(log.folder / "log.txt")
         room = DiskGuard(log, control, text_log)
         try:
             with _logged_beside(workspace, log, text_log):
-                status, reason = _train(workspace, log, control, text_log, room, shared)
+                status, end_reason = _train(workspace, log, control, text_log, room, shared)
             if shared is not None and status == "stopped":
                 # The agent ends all ranks when one is gone, by the signal that asks for a stop.
                 shared.check_peers(look=True)
             room.until_written(log.settle)
         except StoppedWaiting as stopped:
-            status, reason = "stopped", str(stopped)
+            status, end_reason = "stopped", str(stopped)
         except Exception as error:
             if log.is_moved:
-                words = (
+                reason = (
                     f"{log.folder} was moved, renamed or removed while the run was being trained. Open its workspace "
                     "where it lies now: Resume continues."
                 )
                 # Told through what is open of the database, or by the log alone; `reconcile` reads that.
-                log.status("interrupted", words)
-                raise FitError(words) from error
+                log.status("interrupted", reason)
+                raise FitError(reason) from error
             problem = _as_problem(error, workspace.runs.config_of(log.run.id))
             if problem is not error:
                 log.alert("memory", str(problem), log.run.step)
@@ -132,8 +134,8 @@ def _fit(workspace: Workspace, run: int, shared: ranks.Ranks | None) -> None:
         finally:
             if shared is not None:
                 shared.dismiss()
-        log.status(status, reason)
-        text_log.say(f"{status}. {reason}")
+        log.status(status, end_reason)
+        text_log.say(f"{status}. {end_reason}")
     # The next day's training tries it again; a run that has ended well must not fail for it.
     with contextlib.suppress(StoreError):
         workspace.back_up_daily()
@@ -178,12 +180,12 @@ def _train(
     progress = _reporter(log, control, text_log)
     try:
         decoded = _decoded(workspace, run, log)
-        found = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
-        if found is not None:
-            text_log.say(found.origin)
-        if words := config.weights_words(run):
-            text_log.say(words)
-        sizes = found.blueprint if found else read_architecture(run.model, log.folder)
+        published = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
+        if published is not None:
+            text_log.say(published.origin)
+        if summary := config.weights_words(run):
+            text_log.say(summary)
+        sizes = published.blueprint if published else read_architecture(run.model, log.folder)
         watch = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
         room.until_written(functools.partial(_measure_ahead, workspace, run, log, watch, where, progress))
         prepare = functools.partial(
@@ -200,15 +202,15 @@ def _train(
         splits = room.until_written(prepare)
         if not run.optimizer.epochs:
             splits = replace(splits, suite=untrained_suite(splits.suite))
-        known = found or decoded
-        tokenizer = known.tokenizer if known else _tokenizer(workspace, run, log, splits, progress)
+        prepared = published or decoded
+        tokenizer = prepared.tokenizer if prepared else _tokenizer(workspace, run, log, splits, progress)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
     room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
     device.keep_freed_memory(where)
     weights = None if decoded is None else decoded.weights
     training = TrainingSession(
-        run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=shared, source=weights
+        run, splits.train, tokenizer, where, published=published, built_from=sizes, shared=shared, source=weights
     )
     _introduce(log, text_log, splits, training)
     watch.watch(training, splits, tokenizer)
@@ -323,9 +325,9 @@ def _found(
         return None
     if file.exists() and (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
         return None
-    found = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
-    _keep(file, found.blueprint.to_json())
-    return found
+    published = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
+    _keep(file, published.blueprint.to_json())
+    return published
 
 
 def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecoderSource | None:
@@ -334,11 +336,11 @@ def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecoderSourc
         return None
     if (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
         return None
-    found = open_decoded(workspace, run.objective)
-    if found.blueprint:
-        _keep(log.folder / pretrained.BLUEPRINT, found.blueprint)
-    log.facts(decodes=found.facts)
-    return found
+    source = open_decoded(workspace, run.objective)
+    if source.blueprint:
+        _keep(log.folder / pretrained.BLUEPRINT, source.blueprint)
+    log.facts(decodes=source.facts)
+    return source
 
 
 def _tokenizer(

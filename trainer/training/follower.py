@@ -50,8 +50,8 @@ def follow(
         step = int(begin)
         bring(step)
         training = _session(folder, workspace, shared)
-        found = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
-        checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
+        loaded = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}")
+        checkpoint.restore(loaded, modules=training.modules, optimizer=training.optimizer)
         training.step = step
         _leave_signals_to_rank_0()
         while shared.is_called():
@@ -71,24 +71,24 @@ def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSess
     Raises:
         FitError: The training pairs are not those that rank 0 has.
     """
-    wanted = config.from_toml(untrusted_files.read_text(folder / "config.toml"), source="config.toml")
+    run = config.from_toml(untrusted_files.read_text(folder / "config.toml"), source="config.toml")
     facts = untrusted_files.read_record(folder / "run.json", untrusted_files.MOST_FACTS).get("facts") or {}
-    where = shared.device_of(device.choose(wanted.device))
+    where = shared.device_of(device.choose(run.device))
     device.be_polite(where)
-    sizes = read_architecture(wanted.model, folder)
+    sizes = read_architecture(run.model, folder)
     splits = data.load(
-        wanted.data,
+        run.data,
         image_size=sizes.image_size,
         workspace_folder=workspace,
         progress=lambda share, note: shared.check_peers(),
-        loading=wanted.loading,
+        loading=run.loading,
         preprocessing=preprocessing_of(sizes),
     )
     if not data.are_those_of(facts.get("fingerprint", splits.train.fingerprint), splits.train):
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
     tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
     device.keep_freed_memory(where)
-    return TrainingSession(wanted, splits.train, tokenizer, where, built_from=sizes, shared=shared)
+    return TrainingSession(run, splits.train, tokenizer, where, built_from=sizes, shared=shared)
 
 
 def _leave_signals_to_rank_0() -> None:

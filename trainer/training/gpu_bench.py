@@ -205,12 +205,12 @@ def _loss_of(name: str, form: str, n: int, where: torch.device) -> Callable[[Ten
 
 def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.device, product: float) -> LossRate:
     gpu = where.type == "cuda"
-    found = LossRate(name, form, n, inputs_mib=2 * n * size.dimension * (2 if gpu else 4) / 2**20)
+    rate = LossRate(name, form, n, inputs_mib=2 * n * size.dimension * (2 if gpu else 4) / 2**20)
     if form == "fused" and not gpu:
-        return replace(found, note="not run: Triton's kernels need a CUDA GPU")
+        return replace(rate, note="not run: Triton's kernels need a CUDA GPU")
     needed = DENSE_TABLES * 4 * n**2
     if form == "dense" and gpu and needed > 0.9 * torch.cuda.mem_get_info(where)[0]:
-        return replace(found, note=f"not run: may need {needed / _GIB:,.0f} GiB")
+        return replace(rate, note=f"not run: may need {needed / _GIB:,.0f} GiB")
     dtype = torch.bfloat16 if gpu else torch.float32
     generator = torch.Generator(where).manual_seed(0)
     rows = [
@@ -233,17 +233,17 @@ def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.devic
         peak = (torch.cuda.max_memory_allocated(where) - before) / 2**20 if gpu else None
     except torch.OutOfMemoryError:
         torch.cuda.empty_cache()
-        return replace(found, note="out of memory")
+        return replace(rate, note="out of memory")
     dense, tiled = OPERATIONS[name]
     operations = (dense if form == "dense" else tiled) * n**2 * size.dimension
-    return replace(found, seconds=seconds, share=operations / seconds / product, peak_mib=peak)
+    return replace(rate, seconds=seconds, share=operations / seconds / product, peak_mib=peak)
 
 
 def _tiny() -> config.TinyTowers:
     """Return the towers of Scenes."""
-    found = catalog.preset("clip-scenes").model
-    assert isinstance(found, config.TinyTowers)
-    return found
+    towers = catalog.preset("clip-scenes").model
+    assert isinstance(towers, config.TinyTowers)
+    return towers
 
 
 def _sizes(towers: str) -> Architecture:
@@ -350,22 +350,22 @@ def resumes_equal(begin: Callable[[], TrainingSession], at: int) -> bool:
         begin: Makes the same training anew.
         at: Step of the checkpoint.
     """
-    whole, first = begin(), begin()
-    for _ in range(whole.total_steps):
-        whole.update()
+    uninterrupted, first = begin(), begin()
+    for _ in range(uninterrupted.total_steps):
+        uninterrupted.update()
     for _ in range(at):
         first.update()
     with tempfile.TemporaryDirectory() as folder:
         state = {"step": first.step, "optimizer": first.optimizer.state_dict()}
         saved = checkpoint.save(Path(folder) / "checkpoints", modules=first.modules, training=state, tokenizer="{}")
-        second, found = begin(), checkpoint.load(saved)
-    checkpoint.restore(found, modules=second.modules, optimizer=second.optimizer)
-    second.step = found.step
+        second, loaded = begin(), checkpoint.load(saved)
+    checkpoint.restore(loaded, modules=second.modules, optimizer=second.optimizer)
+    second.step = loaded.step
     while second.step < second.total_steps:
         second.update()
     return all(
         torch.equal(value, other)
-        for name, module in whole.modules.items()
+        for name, module in uninterrupted.modules.items()
         for value, other in zip(module.state_dict().values(), second.modules[name].state_dict().values(), strict=True)
     )
 
@@ -385,27 +385,28 @@ def _out_of_memory(where: torch.device, size: BenchSize) -> str:
     return f"{n:,} pairs fitted"
 
 
-def as_text(found: GpuBench) -> str:
+def as_text(bench: GpuBench) -> str:
     """Return the measurements as lines."""
-    lines = [f"{found.device}, torch {found.torch}, {found.threads} threads; {found.product / 1e12:.2f} TFLOP/s"]
-    lines += [f"This is {found.note}."] if found.note else []
+    lines = [f"{bench.device}, torch {bench.torch}, {bench.threads} threads; {bench.product / 1e12:.2f} TFLOP/s"]
+    lines += [f"This is {bench.note}."] if bench.note else []
     lines.append(f"{'loss':<12}{'form':<8}{'pairs':>9}{'ms':>10}{'share':>8}{'MiB':>9}  (share: of one large product)")
-    for one in found.losses:
-        if one.seconds is None:
-            lines.append(f"{one.objective:<12}{one.form:<8}{one.pairs:>9,}  {one.note}")
+    for rate in bench.losses:
+        if rate.seconds is None:
+            lines.append(f"{rate.objective:<12}{rate.form:<8}{rate.pairs:>9,}  {rate.note}")
             continue
-        peak = "-" if one.peak_mib is None else f"{one.peak_mib:,.0f}"
+        peak = "-" if rate.peak_mib is None else f"{rate.peak_mib:,.0f}"
         lines.append(
-            f"{one.objective:<12}{one.form:<8}{one.pairs:>9,}{1000 * one.seconds:>10.1f}{one.share or 0:>8.1%}{peak:>9}"
+            f"{rate.objective:<12}{rate.form:<8}{rate.pairs:>9,}{1000 * rate.seconds:>10.1f}"
+            f"{rate.share or 0:>8.1%}{peak:>9}"
         )
-    for step in found.steps:
+    for step in bench.steps:
         lines.append(
             f"step of {step.towers}, batch {step.batch}: {1000 * step.ours_s:.0f} ms, open_clip's loop "
             f"{1000 * step.open_clip_s:.0f} ms ({step.ratio:.2f}x), waiting for data {step.wait:.1%}"
         )
-    lines.append(f"resumed training: {'equal bit for bit' if found.resume_equal else 'DIFFERENT'}")
-    lines += [f"GPU: {gauge}" for gauge in found.gauges] or [f"gauges: {found.without_gpu}"]
-    lines.append(f"out of memory: {found.out_of_memory}")
+    lines.append(f"resumed training: {'equal bit for bit' if bench.resume_equal else 'DIFFERENT'}")
+    lines += [f"GPU: {gauge}" for gauge in bench.gauges] or [f"gauges: {bench.without_gpu}"]
+    lines.append(f"out of memory: {bench.out_of_memory}")
     return "\n".join(lines)
 
 
@@ -416,6 +417,6 @@ def chosen_size(where: torch.device, pairs: Sequence[int], towers: Sequence[str]
     return replace(
         usual,
         pairs=tuple(pairs) or usual.pairs,
-        towers={name: batch or own for name, own in named.items()},
+        towers={name: batch or default for name, default in named.items()},
         steps=steps or usual.steps,
     )

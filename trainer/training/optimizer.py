@@ -64,8 +64,8 @@ def build(module: nn.Module, choice: config.Optimizer) -> torch.optim.Optimizer:
     Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101;
     You et al., Large Batch Training of Convolutional Networks, 2017, https://arxiv.org/abs/1708.03888
     """
-    found = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
-    groups = [group for group in found if group["params"]]
+    all_groups = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
+    groups = [group for group in all_groups if group["params"]]
     if not groups:  # everything is frozen; the optimizer has nothing to do, and torch knows no empty one
         groups = [{"params": [nn.Parameter(torch.zeros(()))], "weight_decay": 0.0}]
     if choice.algorithm == "lars":

@@ -56,8 +56,8 @@ def session_facts(where: torch.device, *, step: int) -> dict[str, Any]:
 
 def sessions_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the valid sessions in a run's facts."""
-    found = facts.get(SESSIONS, [])
-    return [session for session in found if _is_one(session)] if isinstance(found, list) else []
+    sessions = facts.get(SESSIONS, [])
+    return [session for session in sessions if _is_one(session)] if isinstance(sessions, list) else []
 
 
 def threads_to_resume(facts: dict[str, Any]) -> int | None:
@@ -101,8 +101,8 @@ def source_state() -> dict[str, Any] | None:
     if git is None or not (source / ".git").exists():
         return None
 
-    def ask(*words: str) -> str:
-        done = safe_subprocess.run([git, "-C", str(source), *words], timeout=20, check=True)
+    def ask(*arguments: str) -> str:
+        done = safe_subprocess.run([git, "-C", str(source), *arguments], timeout=20, check=True)
         return done.stdout.decode("utf-8", "replace").strip()
 
     try:
@@ -121,21 +121,30 @@ def processor() -> str:
     return next(models, "") or platform.processor() or platform.machine()
 
 
-def repeat_command(workspace: Workspace, row: RunRow) -> list[str]:
+def repeat_command(workspace: Workspace, run_row: RunRow) -> list[str]:
     """Return the command that repeats the run under a new name.
 
     On the device that it was trained on, where the configuration leaves that open. A branch is made anew from the
     checkpoint that it began at.
     """
-    here = ["--workspace", str(workspace.folder)]
-    step, parent = row.facts.get("branched_at"), row.facts.get("branched_from")
+    workspace_options = ["--workspace", str(workspace.folder)]
+    step, parent = run_row.facts.get("branched_at"), run_row.facts.get("branched_from")
     if isinstance(step, int) and isinstance(parent, int):
-        return ["trainer", "resume", str(parent), "--step", str(step), "--as", f"{row.name} again", *here]
-    data = workspace.runs.config_of(row.id).data
+        return [
+            "trainer",
+            "resume",
+            str(parent),
+            "--step",
+            str(step),
+            "--as",
+            f"{run_row.name} again",
+            *workspace_options,
+        ]
+    data = workspace.runs.config_of(run_row.id).data
     if isinstance(data, config.NoData):
-        return ["trainer", "runs", "import", data.source, "--from", "auto", *here]
-    words = ["trainer", "fit", "--config", str(row.folder / "config.toml")]
-    device = str(row.facts.get("device", ""))
-    if device and workspace.runs.config_of(row.id).device == "auto":
-        words += ["--set", f"device={device.partition(':')[0]}"]
-    return [*words, *here]
+        return ["trainer", "runs", "import", data.source, "--from", "auto", *workspace_options]
+    command = ["trainer", "fit", "--config", str(run_row.folder / "config.toml")]
+    device = str(run_row.facts.get("device", ""))
+    if device and workspace.runs.config_of(run_row.id).device == "auto":
+        command += ["--set", f"device={device.partition(':')[0]}"]
+    return [*command, *workspace_options]

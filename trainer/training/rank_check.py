@@ -140,7 +140,7 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
     if shared.leads:
         shared.announced("prepared", "yes")
     return lambda together: TrainingSession(
-        run, splits.train, tokenizer, where, found=found, built_from=sizes, shared=together
+        run, splits.train, tokenizer, where, published=found, built_from=sizes, shared=together
     )
 
 

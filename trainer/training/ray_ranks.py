@@ -62,12 +62,12 @@ def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
 
     ray.init(ignore_reinit_error=True)
     needs = {"CPU": float(question.get("cpus", 1)), "GPU": float(question.get("gpus", 0))}
-    there = ray.cluster_resources()
-    short = [name for name, each in needs.items() if each * ranks > there.get(name, 0)]
+    available = ray.cluster_resources()
+    short = [name for name, each in needs.items() if each * ranks > available.get(name, 0)]
     if short:
         raise RayRanksError(
             f"{ranks} ranks of {needs['CPU']:g} CPUs and {needs['GPU']:g} GPUs do not fit into a cluster of "
-            f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs. Choose fewer ranks."
+            f"{available.get('CPU', 0):g} CPUs and {available.get('GPU', 0):g} GPUs. Choose fewer ranks."
         )
     storage = Storage(str(question.get("storage", workspace)))
     files, root = storage.opened()
@@ -154,8 +154,8 @@ def rank(settings: dict[str, Any]) -> None:
     folder = settings["workspace"]
     if "storage" in settings["question"]:
         folder = f"run-{settings['question']['job']}-{number}"  # on this node alone
-    words = safe_subprocess.python("-m", "trainer", "remote", "--once", question, "--workspace", folder)
-    process = safe_subprocess.start(words, more=environment, stdin=subprocess.DEVNULL)
+    command = safe_subprocess.python("-m", "trainer", "remote", "--once", question, "--workspace", folder)
+    process = safe_subprocess.start(command, more=environment, stdin=subprocess.DEVNULL)
     standstill, who = Standstill(STOPPED_S + _LATER_S), identity(process.pid)
     try:
         while process.poll() is None:
@@ -191,6 +191,6 @@ def _interface(address: str) -> str:
     import psutil
 
     for name, addresses in psutil.net_if_addrs().items():
-        if any(one.address == address for one in addresses):
+        if any(entry.address == address for entry in addresses):
             return name
     return "lo"

@@ -157,20 +157,20 @@ class Recorder:
 
     def begin(self) -> None:
         """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model."""
-        found, complaints = checkpoint.newest(self._checkpoints)
+        loaded, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
-            self._text_log.say(f"{complaint} Returning to {f'step {found.step}' if found else 'the start'}.")
-        if found:
-            checkpoint.restore(found, modules=self._training.modules, optimizer=self._training.optimizer)
-            self._training.step = self._saved_step = found.step
-            self._best, self._best_step = found.training["best"], found.training["best_step"]
-            self._text_log.say(f"continuing from the checkpoint of step {found.step}")
+            self._text_log.say(f"{complaint} Returning to {f'step {loaded.step}' if loaded else 'the start'}.")
+        if loaded:
+            checkpoint.restore(loaded, modules=self._training.modules, optimizer=self._training.optimizer)
+            self._training.step = self._saved_step = loaded.step
+            self._best, self._best_step = loaded.training["best"], loaded.training["best_step"]
+            self._text_log.say(f"continuing from the checkpoint of step {loaded.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
         measured = self._measured_step is not None
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
         if not measured:
-            self._room.until_written(lambda: self._log.rewind(found.step if found else -1))
+            self._room.until_written(lambda: self._log.rewind(loaded.step if loaded else -1))
         # A kill may have come between the last checkpoint and the removal of those that it made needless.
         self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
@@ -178,9 +178,9 @@ class Recorder:
         self._report(TRAINING)
         if measured:
             self._snapshot_batch()
-        elif not found:
+        elif not loaded:
             self._measure()
-        if not found:
+        if not loaded:
             self.save()
 
     def forget_untrained(self) -> None:
@@ -307,13 +307,13 @@ class Recorder:
 
     def _diverged(self, update: Update) -> FitError:
         what = "The loss" if not math.isfinite(update.loss) else "The gradient"
-        kept = "No checkpoint was made yet"
+        saved = "No checkpoint was made yet"
         if self._saved_step is not None:
-            kept = f"The checkpoint of step {self._saved_step} is still valid"
+            saved = f"The checkpoint of step {self._saved_step} is still valid"
         rate = self._run.optimizer.learning_rate
         return FitError(
             f"{what} became {update.loss if what == 'The loss' else update.gradient_norm} in the update after step "
-            f"{self._training.step}. {kept}; duplicate the run with a lower learning rate ({rate / 3:.0e}, say) or a "
+            f"{self._training.step}. {saved}; duplicate the run with a lower learning rate ({rate / 3:.0e}, say) or a "
             "longer warm-up."
         )
 
@@ -385,14 +385,14 @@ class Recorder:
 
     def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
         """Return what plug-ins measure; one that fails is reported and not called again."""
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for name, measure_by in list(plugins.loaded().metrics.items()):
             try:
-                found |= {str(key): float(value) for key, value in measure_by(embedded.image, embedded.text).items()}
+                numbers |= {str(key): float(value) for key, value in measure_by(embedded.image, embedded.text).items()}
             except Exception as error:  # whatever the code of another package raises
                 del plugins.loaded().metrics[name]
                 self._text_log.say(f"the metrics of the plug-in {name} failed and are left out: {error}")
-        return found
+        return numbers
 
     def _snapshot_batch(self) -> None:
         if self._batch is not None and self._training.step in self._snapshot_steps:
@@ -470,13 +470,13 @@ def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping
 def _decoder_line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
     """Format an evaluation of a decoder for the log."""
     names = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
-    known = [metric(f"val/{name}") for name in names if f"val/{name}" in numbers]
-    words = "  ".join(f"{one.label} {one.text(numbers[one.name])}" for one in known)
-    return f"step {step:>{len(str(total_steps))}} of {total_steps}  n = {min(sizes.get('val', 0), MOST):,}  {words}"
+    measured = [metric(f"val/{name}") for name in names if f"val/{name}" in numbers]
+    values = "  ".join(f"{entry.label} {entry.text(numbers[entry.name])}" for entry in measured)
+    return f"step {step:>{len(str(total_steps))}} of {total_steps}  n = {min(sizes.get('val', 0), MOST):,}  {values}"
 
 
 def _alone_line(step: int, total_steps: int, numbers: dict[str, float], _sizes: Mapping[str, int]) -> str:
     """Format an evaluation of a single-tower model for the log."""
     names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
-    words = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
-    return f"step {step:>{len(str(total_steps))}} of {total_steps}  {words}"
+    values = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
+    return f"step {step:>{len(str(total_steps))}} of {total_steps}  {values}"

@@ -112,13 +112,13 @@ class ReplayedStep:
 
 
 def replay(
-    workspace: Workspace, run: int, step: int, *, compare: Sequence[str] = COMPARED, progress: Progress
+    workspace: Workspace, run_id: int, step: int, *, compare: Sequence[str] = COMPARED, progress: Progress
 ) -> ReplayedStep:
     """Replay the update that led to `step`, and continue to the next checkpoint to compare every bit.
 
     Args:
         workspace: Where the run lives.
-        run: Its number.
+        run_id: Its number.
         step: 1 is the first update; the curves' value at this step is the loss of this update.
         compare: Kinds of objectives of image-text pairs, with their defaults.
         progress: Told the share of the updates made; may raise to cancel.
@@ -127,16 +127,16 @@ def replay(
         ReplayError: No such step, no checkpoint to compare with, other data, or other bits at the checkpoint.
         StoreError: No such run.
     """
-    row = workspace.runs.get(run)
+    run_row = workspace.runs.get(run_id)
     compared = _compared(compare)
-    check_step(row, workspace.runs.config_of(row.id), step)
-    state = replay_state(workspace, row, step - 1, step, progress)
+    check_step(run_row, workspace.runs.config_of(run_row.id), step)
+    state = replay_state(workspace, run_row, step - 1, step, progress)
     training, pairs, began, verified = state.training, state.splits.train, state.began, state.verified
-    whole = max(1, verified - began)
+    total = max(1, verified - began)
 
     def advance(until: int) -> None:
         while training.step < until:
-            progress((training.step - began) / whole, f"Making update {training.step + 1:,} again")
+            progress((training.step - began) / total, f"Making update {training.step + 1:,} again")
             if not training.update().made:
                 raise ReplayError(f"Update {training.step + 1:,} has no finite loss or gradient; it was not applied.")
 
@@ -147,15 +147,15 @@ def replay(
     made = training.update(batch)
     after = embedded(training, batch)
     advance(verified)
-    assert_same(training, state.target, row)
+    assert_same(training, state.target, run_row)
     progress(1.0, "")
-    steps, values, _ = workspace.results.series(row.id, "train/loss")
+    steps, values, _ = workspace.results.series(run_row.id, "train/loss")
     logged = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
     rows = batch.rows.cpu().numpy()
-    captions = tuple(pairs.captions[place] for place in rows)
+    captions = tuple(pairs.captions[index] for index in rows)
     return ReplayedStep(
-        run=row.id,
-        name=row.name,
+        run=run_row.id,
+        name=run_row.name,
         step=step,
         began=began,
         verified=verified,
@@ -165,7 +165,7 @@ def replay(
         learning_rate=made.learning_rate,
         rows=rows,
         captions=captions,
-        paths=tuple(pairs.paths[place] for place in rows),
+        paths=tuple(pairs.paths[index] for index in rows),
         before=before,
         after=after,
         pulls=pulls,
@@ -173,35 +173,37 @@ def replay(
     )
 
 
-def record_of(one: ReplayedStep) -> ReplayRecord:
+def record_of(replayed: ReplayedStep) -> ReplayRecord:
     """Return the stored record of a replay."""
     return ReplayRecord(
-        step=one.step,
-        began=one.began,
-        verified=one.verified,
-        loss=one.loss,
-        captions=one.captions,
-        paths=one.paths,
-        labels=tuple(pull.label for pull in one.pulls),
-        losses=np.array([pull.losses for pull in one.pulls]),
-        agreements=tuple(pull.agreement for pull in one.pulls),
-        before=one.before,
-        after=one.after,
-        likely=one.likely,
-        gradients=np.stack([np.linalg.norm(rows, axis=1) for rows in (one.pulls[0].image, one.pulls[0].text)]),
+        step=replayed.step,
+        began=replayed.began,
+        verified=replayed.verified,
+        loss=replayed.loss,
+        captions=replayed.captions,
+        paths=replayed.paths,
+        labels=tuple(pull.label for pull in replayed.pulls),
+        losses=np.array([pull.losses for pull in replayed.pulls]),
+        agreements=tuple(pull.agreement for pull in replayed.pulls),
+        before=replayed.before,
+        after=replayed.after,
+        likely=replayed.likely,
+        gradients=np.stack(
+            [np.linalg.norm(rows, axis=1) for rows in (replayed.pulls[0].image, replayed.pulls[0].text)]
+        ),
     )
 
 
 def _compared(kinds: Sequence[str]) -> list[Any]:
     every: Sequence[Any] = config.choices(config.Objective)
-    known = {one.kind: one for one in every if one.towers == "both"}
+    comparable = {objective.kind: objective for objective in every if objective.towers == "both"}
     for kind in kinds:
-        if kind not in known:
-            raise ReplayError(f"{kind!r} compares no images with texts. Choose among {', '.join(known)}.")
-    return [known[kind]() for kind in dict.fromkeys(kinds)]
+        if kind not in comparable:
+            raise ReplayError(f"{kind!r} compares no images with texts. Choose among {', '.join(comparable)}.")
+    return [comparable[kind]() for kind in dict.fromkeys(kinds)]
 
 
-def check_step(row: RunRow, run: config.Run, step: int) -> None:
+def check_step(run_row: RunRow, run: config.Run, step: int) -> None:
     """Raise an error unless the run compares images with texts and has made the update.
 
     Raises:
@@ -209,11 +211,13 @@ def check_step(row: RunRow, run: config.Run, step: int) -> None:
     """
     if run.objective.towers != "both":
         raise ReplayError(
-            f"{row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
+            f"{run_row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
             "Choose a run of image-text pairs."
         )
-    if not 1 <= step <= row.step:
-        raise ReplayError(f"{row.name} has made {row.step:,} updates. Choose a step from 1 to {row.step:,}.")
+    if not 1 <= step <= run_row.step:
+        raise ReplayError(
+            f"{run_row.name} has made {run_row.step:,} updates. Choose a step from 1 to {run_row.step:,}."
+        )
 
 
 @dataclass(frozen=True)
@@ -241,12 +245,12 @@ class ReplayState:
     target: checkpoint.Checkpoint
 
 
-def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progress: Progress) -> ReplayState:
+def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, progress: Progress) -> ReplayState:
     """Return the training at its newest checkpoint up to step `most` or at its start.
 
     Args:
         workspace: Where the run lives.
-        row: The run.
+        run_row: The run.
         most: Updates that the checkpoint to begin with may have.
         until: Updates that the checkpoint to compare with has at least.
         progress: Told about the preparation of the data.
@@ -254,17 +258,17 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
     Raises:
         ReplayError: No checkpoint at or after `until`, other data, or no state to begin with.
     """
-    folder = row.folder / "checkpoints"
-    verified = min((kept for kept in checkpoint.steps(folder) if kept >= until), default=None)
+    folder = run_row.folder / "checkpoints"
+    verified = min((saved for saved in checkpoint.steps(folder) if saved >= until), default=None)
     if verified is None:
         raise ReplayError(
-            f"{row.name} has no checkpoint at or after step {until:,} yet, so a replay could not be verified. "
+            f"{run_row.name} has no checkpoint at or after step {until:,} yet, so a replay could not be verified. "
             "Choose an earlier step, or train the run further."
         )
     target = checkpoint.load(folder / f"step_{verified:06d}")
-    _compute_as_trained(row, verified)
-    run = workspace.runs.config_of(row.id)
-    where, sizes = device.choose(run.device), read_architecture(run.model, row.folder)
+    _compute_as_trained(run_row, verified)
+    run = workspace.runs.config_of(run_row.id)
+    where, sizes = device.choose(run.device), read_architecture(run.model, run_row.folder)
     splits = data.load(
         run.data,
         image_size=sizes.image_size,
@@ -274,39 +278,45 @@ def replay_state(workspace: Workspace, row: RunRow, most: int, until: int, progr
         preprocessing=preprocessing_of(sizes),
     )
     pairs = splits.train
-    if not data.are_those_of(row.facts.get("fingerprint", pairs.fingerprint), pairs):
+    if not data.are_those_of(run_row.facts.get("fingerprint", pairs.fingerprint), pairs):
         raise ReplayError(
-            f"The images, captions or labels of {pairs.name} have changed since {row.name} was trained. Put them back."
+            f"The images, captions or labels of {pairs.name} have changed since {run_row.name} was trained. Put them "
+            "back."
         )
-    file = row.folder / "tokenizer.json"
+    file = run_row.folder / "tokenizer.json"
     text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
     tokenizer = read_tokenizer(text)
-    check_run(sizes, target.weights, vocabulary=tokenizer.size, towers=run.objective.towers, source=row.name)
+    check_run(sizes, target.weights, vocabulary=tokenizer.size, towers=run.objective.towers, source=run_row.name)
     training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
-    ranks = workspace.runs.ranks_of(row.id)
+    ranks = workspace.runs.ranks_of(run_row.id)
     if ranks > 1 and not training.micro_batch:
         training.micro_batch = training.batch_size // ranks  # which has the bits of as many processes
-    found = _newest_up_to(row, most)
-    if found is not None:
-        checkpoint.restore(found, modules=training.modules, optimizer=training.optimizer)
-        training.step = found.step
+    start = _newest_up_to(run_row, most)
+    if start is not None:
+        checkpoint.restore(start, modules=training.modules, optimizer=training.optimizer)
+        training.step = start.step
     elif not isinstance(run.model, config.TinyTowers):
         raise ReplayError(
-            f"{row.name} began with a published model and keeps no checkpoint up to step {most:,}. Choose a later step."
+            f"{run_row.name} began with a published model and keeps no checkpoint up to step {most:,}. Choose a "
+            "later step."
         )
     return ReplayState(run, training, sizes, splits, tokenizer, training.step, verified, target)
 
 
-def _compute_as_trained(row: RunRow, step: int) -> None:
+def _compute_as_trained(run_row: RunRow, step: int) -> None:
     """Take as many threads as the session that made the update to `step` had: sums of other parts have other bits."""
-    before = [one for one in sessions_of(row.facts) if isinstance(one.get("step"), int) and one["step"] < step]
+    before = [
+        session
+        for session in sessions_of(run_row.facts)
+        if isinstance(session.get("step"), int) and session["step"] < step
+    ]
     threads = before[-1].get("threads") if before else None
     if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
         torch.set_num_threads(threads)
 
 
-def _newest_up_to(row: RunRow, most: int) -> checkpoint.Checkpoint | None:
-    folder = row.folder / "checkpoints"
+def _newest_up_to(run_row: RunRow, most: int) -> checkpoint.Checkpoint | None:
+    folder = run_row.folder / "checkpoints"
     for step in checkpoint.steps(folder):
         if step <= most:
             try:
@@ -330,25 +340,25 @@ def _pulls(
 ) -> tuple[tuple[Rows, Rows], tuple[Pull, ...]]:
     """Return the embeddings before the update, and each objective's effect on them; float64."""
     before = embedded(training, batch)
-    own = pairs_method(copy.deepcopy(training.method))
-    answers = own.answers_of(batch)
-    others = (pairs_method(methods.build(choice)) for choice in compared if choice != own.choice)
+    trained = pairs_method(copy.deepcopy(training.method))
+    answers = trained.answers_of(batch)
+    others = (pairs_method(methods.build(choice)) for choice in compared if choice != trained.choice)
     reference: Tensor | None = None
-    found = []
-    for method in (own, *(other.to(training.device) for other in others)):
+    pulls = []
+    for method in (trained, *(other.to(training.device) for other in others)):
         leaves = [torch.from_numpy(rows.astype(np.float64)).to(training.device).requires_grad_() for rows in before]
         loss = method.loss(*leaves, answers=answers)
         gradients = torch.autograd.grad(loss, leaves)
         units = [leaf.detach() for leaf in leaves]
         image, text = (g - (g * u).sum(1, keepdim=True) * u for g, u in zip(gradients, units, strict=True))
-        whole = torch.cat([image, text]).flatten()
-        reference = whole if reference is None else reference
-        agreement = torch.nn.functional.cosine_similarity(whole, reference, dim=0)
+        flat = torch.cat([image, text]).flatten()
+        reference = flat if reference is None else reference
+        agreement = torch.nn.functional.cosine_similarity(flat, reference, dim=0)
         losses = pair_losses(method, units[0], units[1], answers).cpu().numpy()
         choice = method.choice
         towards = image.cpu().numpy(), text.cpu().numpy()
-        found.append(Pull(choice.kind, choice.label, loss.item(), losses, *towards, agreement.item()))
-    return before, tuple(found)
+        pulls.append(Pull(choice.kind, choice.label, loss.item(), losses, *towards, agreement.item()))
+    return before, tuple(pulls)
 
 
 def pairs_method(method: methods.Method) -> ImageText:
@@ -364,17 +374,17 @@ def suspected(
 
     Right answers that the run masks are no negatives, and pictures are known by their pixels, as in its loss.
     """
-    own = pairs_method(method)
+    pairs_of = pairs_method(method)
     drawn = pairs.part(rows, split=pairs.split)
-    known = matching_of(drawn) if own.matching is None else own.matching
-    at = np.arange(len(rows)) if own.matching is None else rows
-    units = units_of_numbers(known.images.place[at], known.texts.place[at])
-    right = units.right(np.arange(len(rows)), np.arange(len(rows))) if own.masks else None
-    weights = batches.batch(*before, own.inv_tau, right)
-    return batches.likely_false_negatives(weights, *before, units, masked=own.masks)
+    matching = matching_of(drawn) if pairs_of.matching is None else pairs_of.matching
+    at = np.arange(len(rows)) if pairs_of.matching is None else rows
+    units = units_of_numbers(matching.images.place[at], matching.texts.place[at])
+    right = units.right(np.arange(len(rows)), np.arange(len(rows))) if pairs_of.masks else None
+    weights = batches.batch(*before, pairs_of.inv_tau, right)
+    return batches.likely_false_negatives(weights, *before, units, masked=pairs_of.masks)
 
 
-def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: RunRow) -> None:
+def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, run_row: RunRow) -> None:
     """Raise an error unless weights, buffers and moments equal the checkpoint's, bit by bit.
 
     Raises:
@@ -382,19 +392,24 @@ def assert_same(training: TrainingSession, target: checkpoint.Checkpoint, row: R
     """
     mine = {f"{name}.{key}": value for name, m in training.modules.items() for key, value in m.state_dict().items()}
     moments = target.training.get("optimizer")
-    own, other = (list(_tensors(state.get("state"))) for state in (training.optimizer.state_dict(), moments or {}))
-    shapes = [[value.shape for value in values] for values in (own, other)]
+    moments_replayed, moments_saved = (
+        list(_tensors(state.get("state"))) for state in (training.optimizer.state_dict(), moments or {})
+    )
+    shapes = [[value.shape for value in values] for values in (moments_replayed, moments_saved)]
     fits = mine.keys() == target.weights.keys() and shapes[0] == shapes[1]
     if not fits or any(mine[key].shape != value.shape for key, value in target.weights.items()):
         raise ReplayError(
-            f"The checkpoint of step {target.step:,} of {row.name} has other weights or moments than its training. "
+            f"The checkpoint of step {target.step:,} of {run_row.name} has other weights or moments than its training. "
             "Choose another step."
         )
-    pairs = [*((mine[key], value) for key, value in target.weights.items()), *zip(own, other, strict=True)]
+    pairs = [
+        *((mine[key], value) for key, value in target.weights.items()),
+        *zip(moments_replayed, moments_saved, strict=True),
+    ]
     if not all(torch.equal(a.cpu(), b.cpu()) for a, b in pairs):
         most = max((float((a.cpu().double() - b.double()).abs().max()) for a, b in pairs if a.numel()), default=0.0)
         raise ReplayError(
-            f"The replay of {row.name} differs from its checkpoint of step {target.step:,} (largest difference "
+            f"The replay of {run_row.name} differs from its checkpoint of step {target.step:,} (largest difference "
             f"{most:.2g}), so it would show another step. It was trained on another device, with other threads or "
             "another version of torch: replay it there."
         )

@@ -87,7 +87,7 @@ class TrainingSession:
         tokenizer: AnyTokenizer,
         where: torch.device,
         *,
-        found: pretrained.ResolvedModel | None = None,
+        published: pretrained.ResolvedModel | None = None,
         built_from: models.Architecture | None = None,
         shared: Ranks | None = None,
         source: Mapping[str, Tensor] | None = None,
@@ -99,8 +99,8 @@ class TrainingSession:
             pairs: The training split.
             tokenizer: The run's own.
             where: The device.
-            found: A published model to begin with.
-            built_from: Sizes of the towers where neither the configuration nor `found` tells them.
+            published: A published model to begin with.
+            built_from: Sizes of the towers where neither the configuration nor `published` tells them.
             shared: The processes that share each batch; None: this one has them for itself.
             source: Weights of the run that is decoded; None where a checkpoint has them.
 
@@ -108,10 +108,10 @@ class TrainingSession:
             FitError: The objective cannot be trained by several processes.
         """
         torch.manual_seed(run.seed)
-        self.architecture = built_from or (found.blueprint if found else run.model)
+        self.architecture = built_from or (published.blueprint if published else run.model)
         towers = models.build(self.architecture, vocabulary=tokenizer.size, towers=run.objective.towers)
-        if found is not None:
-            pretrained.start_from(found, towers)
+        if published is not None:
+            pretrained.start_from(published, towers)
         towers.freeze(getattr(run.model, "freeze", "none"))
         if run.objective.towers == "source":
             towers.load_state_dict(source or towers.state_dict())
@@ -123,8 +123,8 @@ class TrainingSession:
         self.towers = towers.to(where, memory_format=device.memory_format(where))
         material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
         self.method = methods.build(run.objective, material).to(where)
-        if found is not None:
-            self.method.adopt(inv_tau=found.learned.inv_tau, bias=found.learned.bias)
+        if published is not None:
+            self.method.adopt(inv_tau=published.learned.inv_tau, bias=published.learned.bias)
         self._shared = shared
         if shared is not None:
             _share_batch_norms(self.towers, self.method, shared)
@@ -151,7 +151,7 @@ class TrainingSession:
         self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
         self._images = None
         if epochs and self.method.reads_images and not isinstance(pairs.images, StreamedImages):
-            self._images = DeviceImages(pairs.images, where, whole=fits(pairs.images, where))
+            self._images = DeviceImages(pairs.images, where, resident=fits(pairs.images, where))
         self._update_s = 0.0
 
     def news(self) -> list[str]:
@@ -260,9 +260,9 @@ class TrainingSession:
         """Begin to copy the images of a step, where copies are made ahead."""
         if self._images is None or not self._images.copies_ahead:
             return
-        epoch, place = divmod(step, self._per_epoch)
+        epoch, position = divmod(step, self._per_epoch)
         if epoch == self._order[0]:
-            rows = np.sort(self._order[1][place])
+            rows = np.sort(self._order[1][position])
             self._images.begin(rows if self._shared is None else rows[self._shared.own(len(rows))])
 
     def _loss(self, batch: methods.Batch) -> Tensor:
@@ -287,34 +287,34 @@ class TrainingSession:
 
     def batch(self) -> methods.Batch:
         """Return the batch of the next update, or this rank's part of it: a function of (seed, step)."""
-        epoch, place = divmod(self.step, self._per_epoch)
-        if place == 0:
+        epoch, position = divmod(self.step, self._per_epoch)
+        if position == 0:
             self.method.begin_epoch(epoch)
         if self._order[0] != epoch:
             drawn = self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch)
             self._order = (epoch, list(drawn))
         # Sorted, a memory map is read front to back; which pairs meet in a batch stays the same.
-        rows = np.sort(self._order[1][place])
-        own = slice(None) if self._shared is None else self._shared.own(len(rows))
+        rows = np.sort(self._order[1][position])
+        share = slice(None) if self._shared is None else self._shared.own(len(rows))
         images = other = None
         if self.method.reads_images:
-            rows, mine, found = self._pictures(rows, own)
-            images, other = self._views(found, mine, epoch)
+            rows, mine, pictures = self._pictures(rows, share)
+            images, other = self._views(pictures, mine, epoch)
         tokens = device.sent(self._texts.of(rows, epoch), self.device) if self.method.reads_texts else None
         placed = device.sent(rows, self.device)
         if self._shared is None:
             return methods.Batch(images, tokens, placed, other, self.step)
-        whole = methods.Batch(None, tokens, placed, None, self.step)
-        own_tokens = None if tokens is None else tokens[own]
-        return methods.Batch(images, own_tokens, placed[own], other, self.step, whole, own.start)
+        everywhere = methods.Batch(None, tokens, placed, None, self.step)
+        share_of_tokens = None if tokens is None else tokens[share]
+        return methods.Batch(images, share_of_tokens, placed[share], other, self.step, everywhere, share.start)
 
     def _pictures(
-        self, rows: Int[np.ndarray, " batch"], own: slice
+        self, rows: Int[np.ndarray, " batch"], share: slice
     ) -> tuple[Int[np.ndarray, " batch"], Int[np.ndarray, " n"], UInt8[Tensor, "n s s 3"]]:
         """Return the rows of the whole batch, those of this rank, and the images of these."""
         if self._stream is None:
             assert self._images is not None
-            return rows, rows[own], self._images.of(rows[own])
+            return rows, rows[share], self._images.of(rows[share])
         mine, pixels = self._stream.batch(self.step)
         images = device.sent(pixels, self.device)
         if self._shared is None:
@@ -326,11 +326,11 @@ class TrainingSession:
     def _upcoming(self, step: int) -> Iterator[Int[np.ndarray, " batch"]]:
         """Yield the sorted rows of every batch from a step on, or this rank's part of them."""
         while step < self.total_steps:
-            epoch, place = divmod(step, self._per_epoch)
+            epoch, position = divmod(step, self._per_epoch)
             drawn = list(self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, epoch))
-            for rows in map(np.sort, drawn[place:]):
+            for rows in map(np.sort, drawn[position:]):
                 yield rows if self._shared is None else rows[self._shared.own(len(rows))]
-            step += self._per_epoch - place
+            step += self._per_epoch - position
 
     def _views(
         self, images: UInt8[Tensor, "n s s 3"], rows: Int[np.ndarray, " n"], epoch: int

@@ -11,10 +11,10 @@ from trainer.training.session import TrainingSession
 
 def may_be_measured_ahead(run: config.Run, log: RunLog) -> bool:
     """Return whether the run begins, with its own tokenizer and an objective that no training picture has a part in."""
-    own = not run.model.tokenizer.strip()
+    trains_tokenizer = not run.model.tokenizer.strip()
     masks = getattr(run.objective, "mask_duplicates", True)
     begins = run.optimizer.epochs > 0 and not checkpoint.steps(log.folder / "checkpoints")
-    return own and run.objective.towers == "both" and not masks and begins
+    return trains_tokenizer and run.objective.towers == "both" and not masks and begins
 
 
 def reads_no_pictures_yet(training: TrainingSession) -> bool:

@@ -41,8 +41,8 @@ class WeightAverage:
         """
         share = 1 - min(self._decay, (1 + step) / (10 + step))
         weight = share if discarded is None else share * (1 - discarded)
-        for own, other in zip(self.towers.state_dict().values(), towers.state_dict().values(), strict=True):
-            if own.is_floating_point():
-                own.lerp_(other, weight)
+        for average, current in zip(self.towers.state_dict().values(), towers.state_dict().values(), strict=True):
+            if average.is_floating_point():
+                average.lerp_(current, weight)
             else:  # the count of batches of a batch norm
-                own.copy_(other)
+                average.copy_(current)

@@ -158,7 +158,7 @@ def test_pictures_that_are_drawn_or_generated_are_counted_once():
     digests = [f"{int(path.split('.')[0]):08d}".encode() for path in pairs[1].paths]
     streamed = replace(pairs[1], images=StreamedImages(pairs[1].paths, 16, "", digests=digests))
     few = distinct_pictures(streamed)
-    assert few.images.places == few.paths == once.paths, "nothing is decoded"
+    assert few.images.locations == few.paths == once.paths, "nothing is decoded"
     request = GenerativeRequest(updates=1, batch=4, size=8, width=8, most=6, most_training=5)
     labeled = [_labeled(distinct_pictures(one), distinct_pictures(one), request) for one in pairs]
     assert labeled[0].train.tolist() == labeled[1].train.tolist()

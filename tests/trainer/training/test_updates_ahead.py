@@ -110,7 +110,7 @@ def test_images_that_lie_on_the_device_are_those_of_the_split(monkeypatch: pytes
     images = np.random.default_rng(1).integers(0, 256, (9, 4, 4, 3), np.uint8)
     monkeypatch.setattr(device_images, "_COPIED_AT_ONCE", 100)
     for whole in (False, True):
-        found = device_images.DeviceImages(images, CPU, whole=whole)
+        found = device_images.DeviceImages(images, CPU, resident=whole)
         found.begin(np.array([8, 0]))
         for rows in ([8, 0], [3, 3, 1]):
             np.testing.assert_array_equal(found.of(np.array(rows)).numpy(), images[rows])

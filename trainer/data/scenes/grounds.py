@@ -155,8 +155,8 @@ def _night_sky(generator: np.random.Generator) -> Sheet:
     pixels = _mixed((16, 22, 54), (58, 52, 112), cloud)
     glow = np.zeros((SHEET, SHEET), np.uint8)
     stars = 520
-    places, power = generator.integers(0, SHEET, (stars, 2)), generator.pareto(2.2, stars)
-    glow[places[:, 0], places[:, 1]] = np.clip(28 + 80 * power, 0, 255)
+    positions, power = generator.integers(0, SHEET, (stars, 2)), generator.pareto(2.2, stars)
+    glow[positions[:, 0], positions[:, 1]] = np.clip(28 + 80 * power, 0, 255)
     blurred = np.asarray(Image.fromarray(glow).filter(ImageFilter.GaussianBlur(0.65)), np.float32)
     return pixels + np.clip(blurred / 44, 0, 1)[..., None] * (np.array([235, 238, 255], np.float32) - pixels)
 

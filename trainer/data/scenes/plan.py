@@ -57,8 +57,8 @@ class Scene:
 
 def random(seed: int, *names: int | str) -> np.random.Generator:
     """Return a separate generator for each purpose, the same in every process and on every machine."""
-    words = [zlib.crc32(name.encode()) if isinstance(name, str) else name for name in names]
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
+    entropy = [zlib.crc32(name.encode()) if isinstance(name, str) else name for name in names]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *entropy])))
 
 
 def unseen_things(seed: int) -> frozenset[Thing]:
@@ -130,7 +130,7 @@ def _renderings(scenes: config.Scenes, train: list[Scene]) -> list[Scene]:
 def _combinations(scenes: config.Scenes, unseen: frozenset[Thing]) -> list[Scene]:
     subjects = sorted(unseen, key=lambda thing: (thing.shape, thing.color))
     seen = [thing for shape in SHAPES for color in COLORS if (thing := Thing(color, shape)) not in unseen]
-    possible = [Scene(*words) for words in itertools.product(subjects, seen, RELATIONS, GROUNDS)]
+    possible = [Scene(*parts) for parts in itertools.product(subjects, seen, RELATIONS, GROUNDS)]
     if len(possible) < scenes.heldout_pairs:
         raise DataError(
             f"Scenes: there are only {len(possible):,} different captions of unseen combinations, fewer than the "

@@ -125,20 +125,20 @@ def planned_sources(scenes: config.Scenes, folder: Path, split: str) -> list[Sou
     return [_source(folder, split, row) for row in _items(split, plan_scenes(scenes)[split])]
 
 
-def pictures(scenes: config.Scenes, split: str, places: Sequence[int]) -> Iterator[Image.Image]:
+def pictures(scenes: config.Scenes, split: str, numbers: Sequence[int]) -> Iterator[Image.Image]:
     """Yield the pictures of a split with these numbers, drawn here and written nowhere."""
     planned = plan_scenes(scenes)[split]
-    return (draw(planned[at], random(scenes.seed, split, at, "drawing")) for at in places)
+    return (draw(planned[number], random(scenes.seed, split, number, "drawing")) for number in numbers)
 
 
 def _source(folder: Path, split: str, row: dict[str, str]) -> Source:
-    known = {"id", "path", "caption", "label", "split"}
+    columns = {"id", "path", "caption", "label", "split"}
     return Source(
         path=folder / split / row["path"],
         relative=f"{split}/{row['path']}",
         caption=row["caption"],
         label=row["label"],
-        metadata={name: value for name, value in row.items() if name not in known},
+        metadata={name: value for name, value in row.items() if name not in columns},
     )
 
 
