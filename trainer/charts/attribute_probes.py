@@ -39,18 +39,18 @@ def draw(data: Probes, settings: ProbeSettings) -> Panel:
     """Draw the selected runs' probes, the tables of all runs, and the effect of co-occurrence."""
     chosen = len(data.places)
     apart = labels(data.found[:chosen])
-    found = [replace(each, name=name) for each, name in zip(data.found, apart)] + [*data.found[chosen:]]
-    names = list(dict.fromkeys(name for each in found for name in (*each.images, *each.texts)))
-    drawn = list(zip(found, data.places))[:MOST_DRAWN]
+    runs = [replace(each, name=name) for each, name in zip(data.found, apart)] + [*data.found[chosen:]]
+    names = list(dict.fromkeys(name for each in runs for name in (*each.images, *each.texts)))
+    drawn = list(zip(runs, data.places))[:MOST_DRAWN]
     rows: list[tuple[Mark, ...]] = []
     if drawn:
         rows.append(tuple(_attribute_plot(side, drawn, names) for side in ("images", "texts")))
-    rows.append(tuple(_attribute_table(side, found, names) for side in ("images", "texts")))
-    rows.append((_runs_table(found),))
-    effects = (_effect(side, found, names) for side in ("images", "texts"))
-    if there := tuple(effect for effect in effects if effect is not None):
-        rows.append(there)
-    notes: tuple[str, ...] = (_NOTE, _INDEPENDENT if settings.independent else _OWN, _tried(found))
+    rows.append(tuple(_attribute_table(side, runs, names) for side in ("images", "texts")))
+    rows.append((_runs_table(runs),))
+    effects = (_effect(side, runs, names) for side in ("images", "texts"))
+    if effect_tables := tuple(effect for effect in effects if effect is not None):
+        rows.append(effect_tables)
+    notes: tuple[str, ...] = (_NOTE, _INDEPENDENT if settings.independent else _OWN, _tried(runs))
     notes += (f"Without a snapshot of independent Scenes: {', '.join(data.missing)}.",) if data.missing else ()
     title = "Which attributes does each run encode?"
     return Panel(title=title, head=head_of(data.found[: max(chosen, 4)]), rows=tuple(rows), notes=notes)
@@ -73,28 +73,28 @@ _INDEPENDENT: Final = (
 )
 
 
-def _tried(found: Sequence[Probed]) -> str:
-    return "; ".join(f"{one.name}: {', '.join(_counts(one))}" for one in found) + "."
+def _tried(runs: Sequence[Probed]) -> str:
+    return "; ".join(f"{run.name}: {', '.join(_counts(run))}" for run in runs) + "."
 
 
-def _counts(one: Probed) -> Iterator[str]:
+def _counts(run: Probed) -> Iterator[str]:
     """Yield how many pictures and captions were tried, and what could not be."""
-    for words, probes in (("pictures", one.images), ("groups of linked captions", one.texts)):
+    for sample, probes in (("pictures", run.images), ("groups of linked captions", run.texts)):
         if tried := sorted({probe.tried for probe in probes.values()}):
             few = f", fewer than {FEW}: the numbers say little" if tried[0] < FEW else ""
-            yield f"n = {tried[0]:,} {words} tried{few}"
-    for what, why in one.untried.items():
+            yield f"n = {tried[0]:,} {sample} tried{few}"
+    for what, why in run.untried.items():
         yield f"{what} not tried: {why}"
 
 
 def _attribute_plot(side: str, drawn: Sequence[tuple[Probed, int]], names: Sequence[str]) -> XYPlot:
     dots, curves = [], []
-    for order, (each, place) in enumerate(drawn):
+    for order, (each, index) in enumerate(drawn):
         offset = min(0.16, 0.6 / len(drawn)) * (order - (len(drawn) - 1) / 2)
         for at, name in enumerate(names):
             if (value := getattr(each, side).get(name)) is not None:
                 ends = {"low": 100 * value.low, "high": 100 * value.high}
-                dots.append(Marker(each.name, run_tone(place), at + offset, 100 * value.accuracy, size=9, **ends))
+                dots.append(Marker(each.name, run_tone(index), at + offset, 100 * value.accuracy, size=9, **ends))
     first = drawn[0][0]
     for at, name in enumerate(names):
         value = getattr(first, side).get(name)
@@ -109,29 +109,31 @@ def _attribute_plot(side: str, drawn: Sequence[tuple[Probed, int]], names: Seque
     )
 
 
-def _attribute_table(side: str, found: Sequence[Probed], names: Sequence[str]) -> ShadedTable:
+def _attribute_table(side: str, runs: Sequence[Probed], names: Sequence[str]) -> ShadedTable:
     lines = [
         (
             each.name,
             [100 * getattr(each, side)[n].accuracy if n in getattr(each, side) else math.nan for n in names],
         )
-        for each in found
+        for each in runs
     ]
-    first = found[0]
+    first = runs[0]
     chances = [100 * getattr(first, side)[n].chance if n in getattr(first, side) else math.nan for n in names]
     lines.append(("guessing", chances))
-    for level in sorted({each.cooccurrence for each in found if each.cooccurrence is not None}):
-        one = next(each for each in found if each.cooccurrence == level)
-        lines.append((f"from the others, co-occurrence {level:g}", [100 * one.others.get(n, math.nan) for n in names]))
+    for level in sorted({each.cooccurrence for each in runs if each.cooccurrence is not None}):
+        at_level = next(each for each in runs if each.cooccurrence == level)
+        lines.append(
+            (f"from the others, co-occurrence {level:g}", [100 * at_level.others.get(n, math.nan) for n in names])
+        )
     values = np.array([numbers for _, numbers in lines])
     rows = tuple(name for name, _ in lines)
     return ShadedTable(f"table-{side}", f"Read off the {side} (%)", rows, tuple(names), values, 1, top=100.0)
 
 
-def _runs_table(found: Sequence[Probed]) -> NumberTable:
+def _runs_table(runs: Sequence[Probed]) -> NumberTable:
     columns = ("objective", "co-occ.", "step", "recall (%)", "dirs image", "dirs text", "rank image", "rank text")
     lines = []
-    for each in found:
+    for each in runs:
         cells = (
             objective_label(each.objective),
             "–" if each.cooccurrence is None else f"{each.cooccurrence:g}",
@@ -146,10 +148,10 @@ def _runs_table(found: Sequence[Probed]) -> NumberTable:
     return NumberTable("runs", title, columns, tuple(lines), badges=False)
 
 
-def _effect(side: str, found: Sequence[Probed], names: Sequence[str]) -> ShadedTable | None:
+def _effect(side: str, runs: Sequence[Probed], names: Sequence[str]) -> ShadedTable | None:
     """Return accuracy with minus without co-occurrence for each objective trained both ways."""
     by: dict[tuple[str, float], Probed] = {
-        (each.objective, each.cooccurrence): each for each in found if each.cooccurrence is not None
+        (each.objective, each.cooccurrence): each for each in runs if each.cooccurrence is not None
     }
     lines = []
     for objective in dict.fromkeys(kind for kind, _ in by):

@@ -58,13 +58,13 @@ class AxisText:
         return (*self.plus, *self.minus)
 
     @classmethod
-    def parse(cls, words: str) -> AxisText:
+    def parse(cls, text: str) -> AxisText:
         """Parse `a red ring; a red disc - a blue ring`: sentences separated by `;`, negative ones after ` - `.
 
         Raises:
             ChartError: There is no positive sentence.
         """
-        plus, _, minus = words.replace(" − ", " - ").partition(" - ")
+        plus, _, minus = text.replace(" − ", " - ").partition(" - ")
         sides = [tuple(s.strip() for s in side.split(";") if s.strip()) for side in (plus, minus)]
         if not sides[0]:
             raise ChartError("An axis needs a sentence, and after “ - ” the one it leads away from.")
@@ -89,8 +89,8 @@ class AxesRun(SnapshotLabel):
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes if there are few enough for distinct colors; else none."""
-        found = tuple(sorted({*self.labels}))
-        return found if 1 < len(found) <= MOST_CLASSES else ()
+        names = tuple(sorted({*self.labels}))
+        return names if 1 < len(names) <= MOST_CLASSES else ()
 
 
 def sentences(_workspace: Workspace, _request: Request, settings: AxesSettings) -> tuple[str, ...]:
@@ -120,27 +120,27 @@ def axes(
         start = end
         if not directions[-1].any():
             raise ChartError(f"To run {row.name} both sides of “{axis.words}” are the same. Choose other words.")
-    places = [
+    positions = [
         None if rows is None else np.stack([along(rows, d) for d in directions], axis=1)
         for rows in (snapshot.image, snapshot.text)
     ]
     label = tuple(snapshot.items.label)
-    return AxesRun(**shown(row, chosen), n=snapshot.n, images=places[0], texts=places[1], labels=label)
+    return AxesRun(**shown(row, chosen), n=snapshot.n, images=positions[0], texts=positions[1], labels=label)
 
 
 def draw(data: PerRun[AxesRun], settings: AxesSettings) -> Panel:
     """Draw one scatter plot per run: images as discs, texts as diamonds, colored by class if there are few."""
     x, y = AxisText.parse(settings.x), AxisText.parse(settings.y)
     plots = []
-    for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
-        rows = at_most(np.arange(one.n), MOST_POINTS)
+    for name, index, run in zip(labels(data.found), data.places, data.found, strict=True):
+        rows = at_most(np.arange(run.n), MOST_POINTS)
         sides = [
-            axis_over(axis.words, [points[:, at] for points in one.parts.values()]) for at, axis in enumerate((x, y))
+            axis_over(axis.words, [points[:, at] for points in run.parts.values()]) for at, axis in enumerate((x, y))
         ]
-        of = f"{len(rows):,} of {one.n:,} pairs" if len(rows) < one.n else f"{one.n:,} pairs"
-        clouds = tuple(_clouds(one, place, rows))
+        of = f"{len(rows):,} of {run.n:,} pairs" if len(rows) < run.n else f"{run.n:,} pairs"
+        clouds = tuple(_clouds(run, index, rows))
         plot = XYPlot(
-            f"axes-{place}", name, sides[0], sides[1], points=clouds, note=of, tone=run_tone(place), brushes="xy"
+            f"axes-{index}", name, sides[0], sides[1], points=clouds, note=of, tone=run_tone(index), brushes="xy"
         )
         plots.append(plot)
     notes = ("Inner products with unit directions. Images are discs, texts are diamonds.",)
@@ -149,23 +149,23 @@ def draw(data: PerRun[AxesRun], settings: AxesSettings) -> Panel:
     )
 
 
-def _clouds(one: AxesRun, place: int, rows: Int[np.ndarray, " k"]) -> Iterator[Points]:
+def _clouds(run: AxesRun, index: int, rows: Int[np.ndarray, " k"]) -> Iterator[Points]:
     """Yield the points of each class and modality; only those of the first modality are in the legend."""
-    label = np.array(one.labels)[rows]
-    for number, (modality, points) in enumerate(one.parts.items()):
-        for at, name in enumerate(one.classes or ("",)):
-            own = rows[label == name] if one.classes else rows
+    label = np.array(run.labels)[rows]
+    for number, (modality, points) in enumerate(run.parts.items()):
+        for at, name in enumerate(run.classes or ("",)):
+            of_class = rows[label == name] if run.classes else rows
             legend = name if number == 0 else ""
-            cloud = Points(legend, run_tone(place), points[own], own, 6.0, classes=one.classes, at=at)
+            cloud = Points(legend, run_tone(index), points[of_class], of_class, 6.0, classes=run.classes, at=at)
             # A diamond covers less than a disc of the same size.
             yield cloud if modality == "image" else replace(cloud, mark="diamond", size=8.0)
 
 
 def pairs_inside(data: PerRun[AxesRun], key: str, box: tuple[float, float, float, float]) -> Int[np.ndarray, " k"]:
     """Return the pairs with a point in a rectangle (x from, x to, y from, y to) of the plot with this key."""
-    one = data.found[data.places.index(int(key.rpartition("-")[2]))]
-    inside = np.zeros(one.n, dtype=bool)
-    for points in one.parts.values():
+    run = data.found[data.places.index(int(key.rpartition("-")[2]))]
+    inside = np.zeros(run.n, dtype=bool)
+    for points in run.parts.values():
         x, y = points.T
         inside |= (x >= box[0]) & (x <= box[1]) & (y >= box[2]) & (y <= box[3])
     return np.flatnonzero(inside)
@@ -175,14 +175,14 @@ def values(data: PerRun[AxesRun], settings: AxesSettings) -> list[dict[str, Any]
     """Return facts, and the mean of each modality along each axis."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "n")
     return [
-        {name: getattr(one, name) for name in facts}
+        {name: getattr(run, name) for name in facts}
         | {"x": settings.x, "y": settings.y}
         | {
             f"mean_{name}_{side}": float(points[:, at].mean())
-            for name, points in one.parts.items()
+            for name, points in run.parts.items()
             for at, side in enumerate("xy")
         }
-        for one in data.found
+        for run in data.found
     ]
 
 
@@ -190,9 +190,9 @@ def records(data: PerRun[AxesRun], _settings: AxesSettings) -> tuple[tuple[str, 
     """Return both coordinates of every image and text."""
     facts = ("run", "name", "step", "dataset", "split")
     return (*facts, "pair", "modality", "label", "x", "y"), [
-        (*(getattr(one, name) for name in facts), pair, modality, one.labels[pair], *point)
-        for one in data.found
-        for modality, points in one.parts.items()
+        (*(getattr(run, name) for name in facts), pair, modality, run.labels[pair], *point)
+        for run in data.found
+        for modality, points in run.parts.items()
         for pair, point in enumerate(points.tolist())
     ]
 

@@ -83,15 +83,15 @@ def batch_of_run(
     progress(0.5, "Weighing the negatives")
     units = units_of(snapshot)
     rows = batch_rows(snapshot, units, settings.size, settings.number)
-    own = units.taken(rows)
-    masked, places = masks_duplicates(workspace, run), np.arange(len(rows))
-    right = own.right(places, places) if masked else None
+    batch_units = units.taken(rows)
+    masked, positions = masks_duplicates(workspace, run), np.arange(len(rows))
+    right = batch_units.right(positions, positions) if masked else None
     image, text = exact(snapshot.image[rows]), exact(snapshot.text[rows])
     side: batches.Side = "pairs" if warm.beta is None else "images"
-    found = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau, right)
-    likely = batches.likely_false_negatives(found, image, text, own, masked=masked)
+    batch = batches.batch(*batches.seen_by(image, text, warm.beta, side), warm.inv_tau, right)
+    likely = batches.likely_false_negatives(batch, image, text, batch_units, masked=masked)
     fields = shown(run, row, units) | {"masked": masked, "items": snapshot.items, "rows": rows, "warm": warm}
-    return BatchOfRun(**fields, batch=found, likely=tuple(likely))
+    return BatchOfRun(**fields, batch=batch, likely=tuple(likely))
 
 
 def batch_rows(snapshot: Snapshot, units: Units, size: int, number: int) -> Int[np.ndarray, " b"]:
@@ -120,46 +120,46 @@ def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
             "seed. Likely false negatives: a right answer (the same caption or picture), or two texts or "
             "two images that are alike to this run: their distance 1 − cosine is below the lower fence of its own, "
             "median − 7 (median − lower quartile) of their logarithms.",
-            *(_note(one, name) for one, _, name in drawn),
+            *(_note(run, name) for run, _, name in drawn),
         ),
     )
 
 
 def _table(drawn: Sequence[tuple[BatchOfRun, int, str]]) -> NumberTable:
     lines = (
-        ("Mean of 1 − p", [float(one.batch.unsaturated.mean()) for one, *_ in drawn], 4),
-        ("Likely false negatives", [float(len(one.likely)) for one, *_ in drawn], 0),
-        ("1/tau", [one.warm.inv_tau for one, *_ in drawn], 4),
+        ("Mean of 1 − p", [float(run.batch.unsaturated.mean()) for run, *_ in drawn], 4),
+        ("Likely false negatives", [float(len(run.likely)) for run, *_ in drawn], 0),
+        ("1/tau", [run.warm.inv_tau for run, *_ in drawn], 4),
     )
-    rows = tuple(NumberRow(words, "", tuple(values), digits) for words, values, digits in lines)
+    rows = tuple(NumberRow(title, "", tuple(values), digits) for title, values, digits in lines)
     return NumberTable("batch", "This batch", tuple(name for *_, name in drawn), rows)
 
 
-def _note(one: BatchOfRun, name: str) -> str:
-    seen = "images against texts" if one.warm.beta is None else f"U_x against U_y at beta = {one.warm.beta:g}"
-    left = f"mean of 1 − p {one.batch.unsaturated.mean():.4f}"
+def _note(run: BatchOfRun, name: str) -> str:
+    seen = "images against texts" if run.warm.beta is None else f"U_x against U_y at beta = {run.warm.beta:g}"
+    left = f"mean of 1 − p {run.batch.unsaturated.mean():.4f}"
     return (
-        f"{name}: {kind_of(one.split)} pairs, {seen}, 1/tau = {one.warm.inv_tau:.3g}, {left}{MASK_WORDS[one.masked]}."
+        f"{name}: {kind_of(run.split)} pairs, {seen}, 1/tau = {run.warm.inv_tau:.3g}, {left}{MASK_WORDS[run.masked]}."
     )
 
 
-def _grids(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> tuple[HeatMap, ...]:
-    names = tuple(f"{row}: {one.items.caption[row]}" for row in one.rows.tolist())
-    found = one.batch
+def _grids(run: BatchOfRun, index: int, name: str, settings: BatchSettings) -> tuple[HeatMap, ...]:
+    names = tuple(f"{row}: {run.items.caption[row]}" for row in run.rows.tolist())
+    batch = run.batch
     parts = (
-        ("logits", f"{name}: Logits", found.logits, float(found.logits.min()), float(found.logits.max()), "logit"),
-        ("infonce", "Weights of InfoNCE", found.infonce, 1e-4, 1.0, "weight"),
-        ("infoloob", "Weights of InfoLOOB", found.infoloob, 1e-4, 1.0, "weight"),
+        ("logits", f"{name}: Logits", batch.logits, float(batch.logits.min()), float(batch.logits.max()), "logit"),
+        ("infonce", "Weights of InfoNCE", batch.infonce, 1e-4, 1.0, "weight"),
+        ("infoloob", "Weights of InfoLOOB", batch.infoloob, 1e-4, 1.0, "weight"),
     )
     return tuple(
         HeatMap(
             f"{key}-{index}",
             title,
             values,
-            "sample (text)" if one.warm.beta is None else "sample (U_y)",
-            "anchor (image)" if one.warm.beta is None else "anchor (U_x)",
+            "sample (text)" if run.warm.beta is None else "sample (U_y)",
+            "anchor (image)" if run.warm.beta is None else "anchor (U_x)",
             (),
-            ((float(one.anchor(settings)), "▸"),),
+            ((float(run.anchor(settings)), "▸"),),
             low,
             high,
             unit,
@@ -172,30 +172,30 @@ def _grids(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> t
     )
 
 
-def _negatives(one: BatchOfRun, index: int, name: str, settings: BatchSettings) -> ImageRow:
-    anchor, found = one.anchor(settings), one.batch
-    cells = [_cell(one, anchor, f"anchor · p = {_share(found.infonce[anchor, anchor])}", strong=True)]
-    for j in np.argsort(-found.infoloob[anchor], kind="stable")[:10].tolist():
-        words = f"{_share(found.infonce[anchor, j])} · {_share(found.infoloob[anchor, j])}"
-        cells.append(_cell(one, j, words, float(found.infoloob[anchor, j])))
+def _negatives(run: BatchOfRun, index: int, name: str, settings: BatchSettings) -> ImageRow:
+    anchor, batch = run.anchor(settings), run.batch
+    cells = [_cell(run, anchor, f"anchor · p = {_share(batch.infonce[anchor, anchor])}", strong=True)]
+    for j in np.argsort(-batch.infoloob[anchor], kind="stable")[:10].tolist():
+        weights = f"{_share(batch.infonce[anchor, j])} · {_share(batch.infoloob[anchor, j])}"
+        cells.append(_cell(run, j, weights, float(batch.infoloob[anchor, j])))
     title, note = f"{name}: what pushes the anchor most", "weight in InfoNCE · in InfoLOOB"
     return ImageRow(f"negatives-{index}", title, run_tone(index), tuple(cells), note)
 
 
-def _false_negatives(one: BatchOfRun, index: int, name: str) -> ImageRow:
+def _false_negatives(run: BatchOfRun, index: int, name: str) -> ImageRow:
     cells = []
-    for place, (first, second, weight, cosine, reason) in enumerate(one.likely[:MOST_SHOWN], start=1):
+    for rank, (first, second, weight, cosine, reason) in enumerate(run.likely[:MOST_SHOWN], start=1):
         cosines = "" if cosine == 1.0 else f" {cosine:.2f}"
-        cells.append(_cell(one, first, f"{place}a · {reason}{cosines}"))
-        cells.append(_cell(one, second, f"{place}b · weight {_share(weight)}"))
-    more = f", the {MOST_SHOWN} heaviest shown" if len(one.likely) > MOST_SHOWN else ""
-    note = f"{len(one.likely)} likely{more}"
+        cells.append(_cell(run, first, f"{rank}a · {reason}{cosines}"))
+        cells.append(_cell(run, second, f"{rank}b · weight {_share(weight)}"))
+    more = f", the {MOST_SHOWN} heaviest shown" if len(run.likely) > MOST_SHOWN else ""
+    note = f"{len(run.likely)} likely{more}"
     return ImageRow(f"false-{index}", f"{name}: likely false negatives", run_tone(index), tuple(cells), note)
 
 
-def _cell(one: BatchOfRun, place: int, words: str, share: float = float("nan"), *, strong: bool = False) -> RowImage:
-    row = int(one.rows[place])
-    return RowImage(row, one.items.path[row], one.items.caption[row], words, share, strong)
+def _cell(run: BatchOfRun, position: int, text: str, share: float = float("nan"), *, strong: bool = False) -> RowImage:
+    row = int(run.rows[position])
+    return RowImage(row, run.items.path[row], run.items.caption[row], text, share, strong)
 
 
 def _share(value: float) -> str:
@@ -205,21 +205,21 @@ def _share(value: float) -> str:
 def values(data: PerRun[BatchOfRun], settings: BatchSettings) -> list[dict[str, Any]]:
     """Return facts, the remaining gradient, and the anchor's match and heaviest negative."""
     facts = ("run", "name", "objective", "step", "dataset", "split")
-    return [{name: getattr(one, name) for name in facts} | _values(one, settings) for one in data.found]
+    return [{name: getattr(run, name) for name in facts} | _values(run, settings) for run in data.found]
 
 
-def _values(one: BatchOfRun, settings: BatchSettings) -> dict[str, Any]:
-    anchor = one.anchor(settings)
+def _values(run: BatchOfRun, settings: BatchSettings) -> dict[str, Any]:
+    anchor = run.anchor(settings)
     return {
-        "size": len(one.rows),
-        "inv_tau": one.warm.inv_tau,
-        "beta": one.warm.beta,
-        "mean_unsaturated": float(one.batch.unsaturated.mean()),
-        "likely_false_negatives": len(one.likely),
-        "anchor": int(one.rows[anchor]),
-        "p": float(one.batch.infonce[anchor, anchor]),
-        "heaviest_negative": int(one.rows[one.batch.infoloob[anchor].argmax()]),
-        "heaviest_weight": float(one.batch.infoloob[anchor].max()),
+        "size": len(run.rows),
+        "inv_tau": run.warm.inv_tau,
+        "beta": run.warm.beta,
+        "mean_unsaturated": float(run.batch.unsaturated.mean()),
+        "likely_false_negatives": len(run.likely),
+        "anchor": int(run.rows[anchor]),
+        "p": float(run.batch.infonce[anchor, anchor]),
+        "heaviest_negative": int(run.rows[run.batch.infoloob[anchor].argmax()]),
+        "heaviest_weight": float(run.batch.infoloob[anchor].max()),
     }
 
 

@@ -108,11 +108,11 @@ def calibration(
 
 def _at(cosines: np.ndarray, truth: np.ndarray, inv_tau: float, offset: float | None) -> CalibrationAt:
     confidence, right = analysis.top_confidence(cosines, truth, inv_tau, offset)
-    found = analysis.reliability(confidence, right, bins=BINS)
+    reliability = analysis.reliability(confidence, right, bins=BINS)
     return CalibrationAt(
         inv_tau=inv_tau,
-        reliability=found,
-        ece=found.error,
+        reliability=reliability,
+        ece=reliability.error,
         ece_range=analysis.error_range(confidence, right, bins=BINS),
         nll=analysis.negative_log_likelihood(cosines, truth, inv_tau, offset),
         confidence=float(confidence.mean()),

@@ -50,8 +50,8 @@ def compute(
     workspace: Workspace, target: Target, request: Request, _settings: CalibrationSettings, _progress: Progress
 ) -> CalibrationRun:
     """Return `calibration` of one target, with the request's class vectors."""
-    words = {"dataset": request.dataset, "split": request.split}
-    return calibration(workspace, texts_of(request, target), index=request.targets.index(target), **words)
+    question = {"dataset": request.dataset, "split": request.split}
+    return calibration(workspace, texts_of(request, target), index=request.targets.index(target), **question)
 
 
 def draw(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> Panel:
@@ -79,17 +79,17 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
     line = np.array([0.0, 1.0])
     curves, dots = [Series("", "quiet", line, line, dashed=True, width=1.0)], []
     for run, shown_at in zip(runs, chosen, strict=True):
-        found, tone = shown_at.reliability, run_tone(run.index)
-        filled = found.counts > 0
-        x, y = found.confidence[filled], found.accuracy[filled]
-        sizes = 5 + 13 * np.sqrt(found.counts[filled] / max(int(found.counts.max()), 1))
+        bins, tone = shown_at.reliability, run_tone(run.index)
+        filled = bins.counts > 0
+        x, y = bins.confidence[filled], bins.accuracy[filled]
+        sizes = 5 + 13 * np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
         name = f"{run.name}, ECE {shown_at.ece:.3f} at τ = {1 / shown_at.inv_tau:.3g}"
         curves.append(Series(name, tone, x, y, width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
     axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
     note = "dot area: images in the bin"
-    places = (Rug(run.rows, _confidence(run, at)) for run, at in zip(runs, chosen, strict=True))
+    rugs = (Rug(run.rows, _confidence(run, at)) for run, at in zip(runs, chosen, strict=True))
     return XYPlot(
         "reliability",
         "Reliability diagram",
@@ -98,7 +98,7 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         dots=tuple(dots),
         note=note,
         brushes="x",
-        rug=joined(places),
+        rug=joined(rugs),
     )
 
 
@@ -107,28 +107,31 @@ def _confidence(run: CalibrationRun, shown_at: CalibrationAt) -> Float[np.ndarra
 
 
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
-    curves, dots, wanted = [], [], [3 * min(float(run.curve.min()) for run in runs)]
+    curves, dots, heights = [], [], [3 * min(float(run.curve.min()) for run in runs)]
     for run, shown_at in zip(runs, chosen, strict=True):
         tone = run_tone(run.index)
         curves.append(Series(run.name, tone, 1 / CURVE[::-1], run.curve[::-1]))
-        own = Marker("", tone, 1 / run.own.inv_tau, run.own.nll, mark="ring")
+        trained = Marker("", tone, 1 / run.own.inv_tau, run.own.nll, mark="ring")
         best = Marker("", tone, 1 / run.fitted.inv_tau, run.fitted.nll, mark="diamond")
         now = Marker("", tone, 1 / shown_at.inv_tau, shown_at.nll)
-        dots += [dot for dot in (own, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
-        wanted += [1.3 * run.own.nll, 1.2 * shown_at.nll]
-    top = max(min(max(wanted), max(float(run.curve.max()) for run in runs)), 0.01)
+        dots += [dot for dot in (trained, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
+        heights += [1.3 * run.own.nll, 1.2 * shown_at.nll]
+    top = max(min(max(heights), max(float(run.curve.max()) for run in runs)), 0.01)
     x, y = Axis("Temperature τ", 0.001, 1, log=True), Axis("NLL (nats per image)", 0, top)
     note = "disc: shown, ring: trained, diamond: best"
     return XYPlot("likelihood", "NLL over the temperature", x, y, tuple(curves), dots=tuple(dots), note=note)
 
 
 def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> NumberTable:
-    every = [{"shown": found, "trained": run.own, "best": run.fitted} for run, found in zip(runs, chosen, strict=True)]
+    every = [
+        {"shown": chosen_at, "trained": run.own, "best": run.fitted}
+        for run, chosen_at in zip(runs, chosen, strict=True)
+    ]
     lines = [
         NumberRow("Accuracy", "Independent of the temperature.", tuple(f"{100 * run.accuracy:.1f} %" for run in runs))
     ]
-    for words, hint, read in _MEASURES:
-        lines += [NumberRow(f"{words}, {at}", hint, tuple(read(one[at]) for one in every)) for at in _AT]
+    for title, hint, read in _MEASURES:
+        lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
     return NumberTable("numbers", "At the temperature shown, of the training, and best", _names(runs), tuple(lines))
 
 
@@ -156,17 +159,17 @@ def values(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> list[
     return [facts_of(run, "n", "pairs") | _numbers(run, _chosen(run, settings)) for run in data.found]
 
 
-def _numbers(run: CalibrationRun, found: CalibrationAt) -> dict[str, float]:
+def _numbers(run: CalibrationRun, shown_at: CalibrationAt) -> dict[str, float]:
     values = {"accuracy": run.accuracy}
-    for name, one in (("shown", found), ("own", run.own), ("fitted", run.fitted)):
+    for name, fit in (("shown", shown_at), ("own", run.own), ("fitted", run.fitted)):
         values |= {
-            f"tau_{name}": 1 / one.inv_tau,
-            f"ece_{name}": one.ece,
-            f"ece_{name}_low": one.ece_range.low,
-            f"ece_{name}_high": one.ece_range.high,
-            f"ece_{name}_calibrated": one.ece_range.calibrated,
-            f"nll_{name}": one.nll,
-            f"confidence_{name}": one.confidence,
+            f"tau_{name}": 1 / fit.inv_tau,
+            f"ece_{name}": fit.ece,
+            f"ece_{name}_low": fit.ece_range.low,
+            f"ece_{name}_high": fit.ece_range.high,
+            f"ece_{name}_calibrated": fit.ece_range.calibrated,
+            f"nll_{name}": fit.nll,
+            f"confidence_{name}": fit.confidence,
         }
     return values
 
@@ -179,10 +182,10 @@ def records(
     lines = []
     for run in data.found:
         shown_at = _chosen(run, settings)
-        found, facts = shown_at.reliability, (run.run, run.name, run.objective, run.step, run.dataset, run.split)
-        own = (*facts, run.n, run.pairs, 1 / shown_at.inv_tau)
-        bins = (found.edges[:-1], found.counts, found.confidence, found.accuracy)
-        lines += [(*own, *one) for one in zip(*(part.tolist() for part in bins), strict=True)]
+        bins_of, facts = shown_at.reliability, (run.run, run.name, run.objective, run.step, run.dataset, run.split)
+        prefix = (*facts, run.n, run.pairs, 1 / shown_at.inv_tau)
+        bins = (bins_of.edges[:-1], bins_of.counts, bins_of.confidence, bins_of.accuracy)
+        lines += [(*prefix, *bin_row) for bin_row in zip(*(part.tolist() for part in bins), strict=True)]
     return (*header, "confidence", "accuracy"), lines
 
 

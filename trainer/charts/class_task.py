@@ -117,10 +117,10 @@ def class_task(
     """
     if snapshot.image is None:
         raise ChartError(f"Run {snapshot.model} embeds no images, so there is nothing to classify. {BOTH}")
-    place = _places(labels)
+    class_of = _places(labels)
     column, truth = max(
-        ((name, np.array([place.get(value, -1) for value in values])) for name, values in columns(snapshot.items)),
-        key=lambda found: int(np.sum(found[1] >= 0)),
+        ((name, np.array([class_of.get(value, -1) for value in values])) for name, values in columns(snapshot.items)),
+        key=lambda column_truth: int(np.sum(column_truth[1] >= 0)),
     )
     rows = np.flatnonzero(truth >= 0)
     if not len(rows):
@@ -139,17 +139,17 @@ def _places(labels: Sequence[str]) -> dict[str, int]:
     """Return the index of each label by name, and by each ending of the name that no other label shares."""
     ends: dict[str, set[int]] = {}
     for index, label in enumerate(labels):
-        words = label.split(" ")
-        for first in range(1, len(words)):
-            ends.setdefault(" ".join(words[first:]), set()).add(index)
-    places = {end: min(found) for end, found in ends.items() if len(found) == 1}
-    return places | {label: index for index, label in enumerate(labels)}
+        parts = label.split(" ")
+        for first in range(1, len(parts)):
+            ends.setdefault(" ".join(parts[first:]), set()).add(index)
+    unique_ends = {end: min(indices) for end, indices in ends.items() if len(indices) == 1}
+    return unique_ends | {label: index for index, label in enumerate(labels)}
 
 
 def columns(items: Items) -> list[tuple[str, list[str]]]:
     """Return the text columns of the items: label, then metadata."""
-    words = [(name, values) for name, values in items.metadata.items() if values and isinstance(values[0], str)]
-    return [("label", list(items.label)), *words]
+    texts = [(name, values) for name, values in items.metadata.items() if values and isinstance(values[0], str)]
+    return [("label", list(items.label)), *texts]
 
 
 def class_words(
@@ -211,8 +211,8 @@ def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
 
     The labels of captions are those of `caption_labels`, asked as they stand. None where the data have no captions.
     """
-    if (found := run_suite(workspace, run)) is not None:
-        return found
+    if (suite := run_suite(workspace, run)) is not None:
+        return suite
     items = _largest_items(workspace, workspace.runs.get(run).id)
     labels = () if items is None else caption_labels(items.caption)
     name = config.data_name(workspace.runs.config_of(workspace.runs.get(run).id).data)

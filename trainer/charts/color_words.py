@@ -42,5 +42,5 @@ _ON_DARK: Final[dict[str, str]] = _ON_LIGHT | {
 
 def own_colors(names: Sequence[str], *, dark: bool = False) -> list[str] | None:
     """Return the named colors as `#rrggbb` if every name is a color; None otherwise."""
-    known = _ON_DARK if dark else _ON_LIGHT
-    return [known[name] for name in names] if names and all(name in known for name in names) else None
+    palette = _ON_DARK if dark else _ON_LIGHT
+    return [palette[name] for name in names] if names and all(name in palette for name in names) else None

@@ -35,11 +35,11 @@ def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarr
 
 def common_ids(every: Sequence[Items]) -> Shaped[np.ndarray, " n"]:
     """Return the ids of the pairs that all snapshots hold, in the order of the first."""
-    kept = np.asarray(every[0].id)
+    common = np.asarray(every[0].id)
     for other in every[1:]:
-        there = np.asarray(every[0].id)[common_rows(every[0], other)[0]]
-        kept = there if len(there) == len(kept) == len(every[0].id) else kept[np.isin(kept, there)]
-    return kept
+        shared = np.asarray(every[0].id)[common_rows(every[0], other)[0]]
+        common = shared if len(shared) == len(common) == len(every[0].id) else common[np.isin(common, shared)]
+    return common
 
 
 def looked_at(n: int) -> Int[np.ndarray, " k"]:
@@ -49,7 +49,7 @@ def looked_at(n: int) -> Int[np.ndarray, " k"]:
 
 def _agree(a: Items, b: Items, at_a: Int[np.ndarray, " n"], at_b: Int[np.ndarray, " n"]) -> bool:
     """Return whether most captions of these rows are equal, of those that both know."""
-    places = looked_at(len(at_a))
-    texts = [(a.caption[int(at_a[place])], b.caption[int(at_b[place])]) for place in places]
-    known = [one == other for one, other in texts if one and other]
-    return not known or sum(known) >= len(known) / 2
+    sample = looked_at(len(at_a))
+    texts = [(a.caption[int(at_a[position])], b.caption[int(at_b[position])]) for position in sample]
+    equal = [caption == other for caption, other in texts if caption and other]
+    return not equal or sum(equal) >= len(equal) / 2

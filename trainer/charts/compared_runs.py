@@ -170,26 +170,29 @@ def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     for row in table:
         key = (row.dataset, row.split, row.question)
         first[key] = min(first.get(key, len(COMPARED)), COMPARED.index(row.name))
-    order = {key: place for place, key in enumerate(first)}
+    order = {key: sort_key for sort_key, key in enumerate(first)}
 
-    def place(row: ComparisonRow) -> tuple[int, bool, int, int]:
+    def sort_key(row: ComparisonRow) -> tuple[int, bool, int, int]:
         key = (row.dataset, row.split, row.question)
         return splits.index(key[:2]), row.question is None, first[key], order[key]
 
-    return sorted(table, key=place)
+    return sorted(table, key=sort_key)
 
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
     """Return each question's evaluation at the split's last step; two names of one split are merged."""
-    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
-    last = {split: one.step for split, one in answers}  # by step: the last one stays
-    found: dict[Key, EvaluationRow] = {}
-    for split, one in answers:
-        if one.step == last[split]:
-            before = found.get((*split, one.question))
-            joined = before.metrics | one.metrics if before is not None else one.metrics
-            found[*split, one.question] = replace(one, dataset=split[0], split=split[1], metrics=joined)
-    return found
+    answers = [
+        (same.shown(evaluation.dataset, evaluation.split), evaluation)
+        for evaluation in workspace.results.answers(row.id)
+    ]
+    last = {split: evaluation.step for split, evaluation in answers}  # by step: the last one stays
+    newest: dict[Key, EvaluationRow] = {}
+    for split, evaluation in answers:
+        if evaluation.step == last[split]:
+            before = newest.get((*split, evaluation.question))
+            joined = before.metrics | evaluation.metrics if before is not None else evaluation.metrics
+            newest[*split, evaluation.question] = replace(evaluation, dataset=split[0], split=split[1], metrics=joined)
+    return newest
 
 
 def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], int]:
@@ -205,17 +208,17 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
     values = tuple(_value(evaluation, name) for evaluation in evaluations)
     if all(value is None for value in values):
         return None
-    known, question = metric(f"val/{name}"), key[2]
+    metric_of, question = metric(f"val/{name}"), key[2]
     sizes = n
     if question is not None:
         n, sizes = [question.asked(name)] * len(values), [question.independent(name)] * len(values)
     intervals = tuple(
-        wilson(value, size) if known.percent and name in SHARES and value is not None and size else None
+        wilson(value, size) if metric_of.percent and name in SHARES and value is not None and size else None
         for value, size in zip(values, sizes)
     )
     # Nobody knows whether numbers without a question answer the same one.
-    best = () if question is None or question.is_certain(name) else _best(values, intervals, known)
-    return ComparisonRow(known, name, *key[:2], tuple(n), values, intervals, best, question)
+    best = () if question is None or question.is_certain(name) else _best(values, intervals, metric_of)
+    return ComparisonRow(metric_of, name, *key[:2], tuple(n), values, intervals, best, question)
 
 
 def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
@@ -227,13 +230,13 @@ def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
 
 
 def _best(
-    values: tuple[float | None, ...], intervals: tuple[tuple[float, float] | None, ...], known: Metric
+    values: tuple[float | None, ...], intervals: tuple[tuple[float, float] | None, ...], metric: Metric
 ) -> tuple[int, ...]:
     present = [index for index, value in enumerate(values) if value is not None and not math.isnan(value)]
     bounds = {index: intervals[index] for index in present}
-    if known.better == "none" or len(present) < 2 or any(bound is None for bound in bounds.values()):
+    if metric.better == "none" or len(present) < 2 or any(bound is None for bound in bounds.values()):
         return ()
-    sign = 1 if known.better == "up" else -1
+    sign = 1 if metric.better == "up" else -1
     worst = {index: min(sign * end for end in bound or ()) for index, bound in bounds.items()}
     highest = {index: max(sign * end for end in bound or ()) for index, bound in bounds.items()}
     return tuple(
@@ -250,11 +253,11 @@ def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
         yield f"{key[0]} {key[1]}{counted}, {question_text(key[2], task=True)}", rows
 
 
-def value_text(row: ComparisonRow, place: int) -> tuple[str, str]:
-    """Return the formatted value of the run at `place`, and its interval in brackets, or empty."""
-    interval = row.intervals[place]
+def value_text(row: ComparisonRow, index: int) -> tuple[str, str]:
+    """Return the formatted value of the run at `index`, and its interval in brackets, or empty."""
+    interval = row.intervals[index]
     bracket = "" if interval is None else f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
-    return row.metric.text(row.values[place]), bracket
+    return row.metric.text(row.values[index]), bracket
 
 
 def as_values(table: Comparison) -> dict[str, Any]:

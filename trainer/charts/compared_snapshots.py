@@ -98,34 +98,38 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
         ChartError: None can be compared; says why.
     """
     first, *others = request.targets
-    found, plain, places, problems = [], [], [], []
-    for place, other in enumerate(others, start=1):
+    compared, plain, indices, problems = [], [], [], []
+    for index, other in enumerate(others, start=1):
         try:
-            kept = _plain(workspace, request, (first, other), settings.k, part_of(progress, place - 1, len(others)))
+            unlabeled = _plain(
+                workspace, request, (first, other), settings.k, part_of(progress, index - 1, len(others))
+            )
             texts = _texts(workspace, request, (first, other), settings.suite) if settings.suite else None
-            found.append(with_verdicts(workspace, kept, texts) if texts else kept)
-            plain.append(kept)
-            places.append(place)
+            compared.append(with_verdicts(workspace, unlabeled, texts) if texts else unlabeled)
+            plain.append(unlabeled)
+            indices.append(index)
         except UserError as problem:
             problems.append(str(problem))
-    if not found:
+    if not compared:
         raise ChartError(" ".join(problems))
-    return ChangesData(tuple(found), tuple(places), tuple(plain), fitting_suites(workspace, plain[0]), tuple(problems))
+    return ChangesData(
+        tuple(compared), tuple(indices), tuple(plain), fitting_suites(workspace, plain[0]), tuple(problems)
+    )
 
 
 def _plain(
     workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
 ) -> Changes:
-    rows = [workspace.runs.get(one.run) for one in pair]
+    rows = [workspace.runs.get(target.run) for target in pair]
     first = choose_snapshot(workspace, rows[0], step=pair[0].step, dataset=request.dataset, split=request.split)
     chosen = [first, choose_snapshot(workspace, rows[1], step=pair[1].step, dataset=first.dataset, split=first.split)]
-    written = [(one.folder / "snapshot.json").stat().st_mtime_ns for one in chosen]
+    written = [(target.folder / "snapshot.json").stat().st_mtime_ns for target in chosen]
     key = (*(row.name for row in rows), *chosen, *written, k)
-    if (found := _ALIVE.get(key)) is None:
+    if (compared := _ALIVE.get(key)) is None:
         refs = (rows[0].id, chosen[0].step), (rows[1].id, chosen[1].step)
         data, split = first.dataset, first.split
-        found = _ALIVE[key] = changes(workspace, *refs, dataset=data, split=split, k=k, progress=progress)
-    return found
+        compared = _ALIVE[key] = changes(workspace, *refs, dataset=data, split=split, k=k, progress=progress)
+    return compared
 
 
 def _texts(
@@ -134,18 +138,18 @@ def _texts(
     names, templates = _suite(suite)
     first, second = (
         ClassTexts(
-            workspace.runs.get(one.run).id,
-            one.step or 0,
+            workspace.runs.get(target.run).id,
+            target.step or 0,
             1.0,
             names,
             templates,
-            request.vectors_of(one).reshape(len(templates), len(names), -1),
+            request.vectors_of(target).reshape(len(templates), len(names), -1),
         )
-        for one in pair
+        for target in pair
     )
     return first, second
 
 
-def bad_pairs(found: Changes, settings: ChangesSettings) -> Mispairs | None:
+def bad_pairs(compared: Changes, settings: ChangesSettings) -> Mispairs | None:
     """Return the badly ranked pairs; None if a run lacks images or texts."""
-    return mispairs(found, share=settings.worst) if "text_rank_a" in found.values else None
+    return mispairs(compared, share=settings.worst) if "text_rank_a" in compared.values else None

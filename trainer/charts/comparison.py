@@ -26,7 +26,7 @@ def draw(table: Comparison, _settings: Any) -> Panel:
     for title, rows in sections(table):
         lines.append(heading_row(title))
         for row in rows:
-            cells = (" ".join(filter(None, value_text(row, place))) for place in range(len(row.values)))
+            cells = (" ".join(filter(None, value_text(row, index))) for index in range(len(row.values)))
             lines.append(NumberRow(row.label, row.name, tuple(cells), best=frozenset(row.best)))
     numbers = NumberTable("numbers", "Newest evaluations", tuple(run.name for run in table.runs), tuple(lines))
     head = (table.over_seeds,) if table.over_seeds else ()
@@ -36,8 +36,8 @@ def draw(table: Comparison, _settings: Any) -> Panel:
 def values(table: Comparison, _settings: Any) -> list[dict[str, Any]]:
     """Return one dictionary per run: its facts, and its value of each metric, split and question."""
     return [
-        asdict(run) | {f"{title}: {row.name}": row.values[place] for title, rows in sections(table) for row in rows}
-        for place, run in enumerate(table.runs)
+        asdict(run) | {f"{title}: {row.name}": row.values[index] for title, rows in sections(table) for row in rows}
+        for index, run in enumerate(table.runs)
     ]
 
 
@@ -46,11 +46,11 @@ def records(table: Comparison, _settings: Any) -> tuple[tuple[str, ...], list[tu
     header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
     lines = []
     for row in table.rows:
-        for place, run in enumerate(table.runs):
-            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step, row.n[place])
-            ends = row.intervals[place] or (None, None)
+        for index, run in enumerate(table.runs):
+            facts = (row.dataset, row.split, row.name, run.run, run.name, run.objective, run.step, row.n[index])
+            ends = row.intervals[index] or (None, None)
             lines.append(
-                (*facts, row.values[place], *ends, int(place in row.best), question_text(row.question, task=True))
+                (*facts, row.values[index], *ends, int(index in row.best), question_text(row.question, task=True))
             )
     return (*header, "question"), lines
 

@@ -135,20 +135,23 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
         StoreError: No such run.
     """
     opened = open_targets(workspace, request)
-    for one in opened:
-        one.both("concepts are of")
-    found, snapshots = tuple(SnapshotLabel(**one.label) for one in opened), [one.snapshot for one in opened]
+    for target in opened:
+        target.both("concepts are of")
+    run_labels, snapshots = (
+        tuple(SnapshotLabel(**target.label) for target in opened),
+        [target.snapshot for target in opened],
+    )
     common = _common(snapshots)
     units = opened[0].units.taken(common[0])
-    places = units.sample(MOST_PAIRS, "picture")
-    places = places[units.taken(places).rows("pair")]
-    units, common = units.taken(places), [rows[places] for rows in common]
+    positions = units.sample(MOST_PAIRS, "picture")
+    positions = positions[units.taken(positions).rows("pair")]
+    units, common = units.taken(positions), [rows[positions] for rows in common]
     if units.count("picture") < LEAST_PAIRS:
         pictures = units.count("picture")
         raise ChartError(f"These runs have {pictures} pictures in common; a dictionary needs {LEAST_PAIRS}.")
     learned, held, apart = learned_and_held(units)
     learned_rows = once(units, learned)
-    spaces = [standardized(*_sides(one, rows), learned_rows) for one, rows in zip(snapshots, common, strict=True)]
+    spaces = [standardized(*_sides(target, rows), learned_rows) for target, rows in zip(snapshots, common, strict=True)]
     rows = np.concatenate([space.rows for space in spaces], axis=1)
     train = rows[learned_rows]
     size = min(settings.concepts, len(train) // _LEAST_ROWS)
@@ -169,20 +172,22 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     captions = [snapshots[0].items.caption[row] for row in common[0]]
     concepts = concepts_of(first, codes, stability, captions, common[0], units)
     texts = units.taken(held).matching.texts
-    kept = kept_by(first, codes, rows, train, spaces, held, units)
+    recall_kept = kept_by(first, codes, rows, train, spaces, held, units)
     of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0], units.picture)
     towers = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
-    steady = [one.stability >= STABLE for one in concepts]
+    steady = [target.stability >= STABLE for target in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
-    counts = len(places), len(held), len(texts.asking()), first.active
-    return Concepts(found, snapshots[0].items, *counts, concepts, size, kept, stable, of, towers, apart)
+    counts = len(positions), len(held), len(texts.asking()), first.active
+    return Concepts(run_labels, snapshots[0].items, *counts, concepts, size, recall_kept, stable, of, towers, apart)
 
 
 def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:
     """Return the rows of each snapshot that hold the pairs that all have, in the order of the first."""
     ids = common_ids([snapshot.items for snapshot in snapshots]).astype(str).tolist()
-    places = [{one: row for row, one in enumerate(np.asarray(s.items.id, str).tolist())} for s in snapshots]
-    return [np.array([own[one] for one in ids], np.int64) for own in places]
+    rows_of_ids = [
+        {pair_id: row for row, pair_id in enumerate(np.asarray(s.items.id, str).tolist())} for s in snapshots
+    ]
+    return [np.array([row_of[pair_id] for pair_id in ids], np.int64) for row_of in rows_of_ids]
 
 
 def _sides(snapshot: Snapshot, rows: Int[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:

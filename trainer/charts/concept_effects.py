@@ -76,32 +76,34 @@ def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     captions = read_snapshot(chosen.folder).items.caption
     counted = Counter(word for caption in captions for word in set(words_of(caption)))
-    words = tuple(word for word, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:MOST_WORDS])
+    frequent = tuple(word for word, _ in sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_WORDS])
     try:
         labels, templates = class_words(workspace, target.run)
     except ChartError:
-        return AskedTexts(words, (), (), ())
+        return AskedTexts(frequent, (), (), ())
     templates = templates[: max(1, MOST_PROMPTS // len(labels))]
     prompts = tuple(captioned(template, label) for label in labels for template in templates)
-    return AskedTexts(words, prompts, templates, labels)
+    return AskedTexts(frequent, prompts, templates, labels)
 
 
-def towers_texts(request: Request, asked: AskedTexts, snapshot: Snapshot, of: ConceptSpaces) -> TowerTexts:
+def towers_texts(request: Request, texts: AskedTexts, snapshot: Snapshot, of: ConceptSpaces) -> TowerTexts:
     """Return what the runs embedded, with the classes of the held-out images.
 
     Raises:
         ChartError: A run could not embed them.
     """
     rows = [request.vectors_of(target) for target in request.targets]
-    cut = len(asked.words)
-    places, truth = np.empty(0, np.int64), np.empty(0, np.int64)
-    if asked.labels:
-        task = class_task(snapshot, asked.labels)
+    cut = len(texts.words)
+    positions, truth = np.empty(0, np.int64), np.empty(0, np.int64)
+    if texts.labels:
+        task = class_task(snapshot, texts.labels)
         by_row = dict(zip(task.rows.tolist(), task.truth.tolist(), strict=True))
         held = of.held if of.pictures is None else of.held[in_order(of.pictures[of.held])[1]]
-        places = np.array([place for place in held if int(of.rows[place]) in by_row], np.int64)
-        truth = np.array([by_row[int(of.rows[place])] for place in places], np.int64)
-    return TowerTexts(asked, tuple(one[:cut] for one in rows), tuple(one[cut:] for one in rows), places, truth)
+        positions = np.array([position for position in held if int(of.rows[position]) in by_row], np.int64)
+        truth = np.array([by_row[int(of.rows[position])] for position in positions], np.int64)
+    return TowerTexts(
+        texts, tuple(vectors[:cut] for vectors in rows), tuple(vectors[cut:] for vectors in rows), positions, truth
+    )
 
 
 def effects_table(
@@ -110,14 +112,16 @@ def effects_table(
     """Return recall and, if the towers were asked, zero-shot accuracy as embedded and without the concepts."""
     lines = []
     question = f"{recall_name('image_to_text', split=split, n=len(of.texts.asking()))} (%)"
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         lines.append(heading_row(name))
-        both = tuple(100 * recall_without(of, place, one) for one in ((), tuple(off)))
+        both = tuple(100 * recall_without(of, index, switched_off) for switched_off in ((), tuple(off)))
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", both, 1))
         if texts is not None and len(texts.places):
             about = f"Zero-shot, {split}, n = {len(texts.places):,}, {len(texts.asked.labels)} classes (%)"
             part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
-            accuracy = tuple(100 * zero_shot_without(of, place, one, *part) for one in ((), tuple(off)))
+            accuracy = tuple(
+                100 * zero_shot_without(of, index, switched_off, *part) for switched_off in ((), tuple(off))
+            )
             n = len(texts.asked.templates)
             how = f"Template “{texts.asked.templates[0]}”." if n == 1 else f"Mean of the prompts of {n} templates."
             lines.append(NumberRow(about, how, accuracy, 1))
@@ -133,17 +137,17 @@ def search_rows(
     Raises:
         ChartError: The pair is not among those of the dictionary.
     """
-    found = np.flatnonzero(of.rows == pair)
-    if not len(found):
+    positions = np.flatnonzero(of.rows == pair)
+    if not len(positions):
         raise ChartError(f"Pair {pair} is not among the {len(of.rows):,} pairs of the dictionary. Choose another one.")
     rows = []
-    for place, name in enumerate(names):
-        for key, times, words in (("plain", 0.0, "nearest images"), ("added", strength, f"plus concept {concept}")):
-            near = neighbors_with(of, place, int(found[0]), concept, times, NEIGHBORS)
+    for index, name in enumerate(names):
+        for key, times, label in (("plain", 0.0, "nearest images"), ("added", strength, f"plus concept {concept}")):
+            near = neighbors_with(of, index, int(positions[0]), concept, times, NEIGHBORS)
             pairs = [int(of.rows[at]) for at in near]
             cells = tuple(RowImage(row, items.path[row], items.caption[row], "") for row in pairs)
-            title = f"{name}: {words} of pair {pair}" if not times else f"{name}: {words}, {times:g} times"
-            rows.append(ImageRow(f"search-{key}-{place}", title, run_tone(place), cells))
+            title = f"{name}: {label} of pair {pair}" if not times else f"{name}: {label}, {times:g} times"
+            rows.append(ImageRow(f"search-{key}-{index}", title, run_tone(index), cells))
     return rows
 
 
@@ -156,12 +160,12 @@ def names_by_tower(of: ConceptSpaces, texts: TowerTexts | None, concept: int) ->
 
 def effects(of: ConceptSpaces, texts: TowerTexts | None, off: Sequence[int]) -> list[dict[str, Any]]:
     """Return recall and zero-shot accuracy of each run without some concepts, for `--json`."""
-    found: list[dict[str, Any]] = []
-    for place in range(len(of.spaces)):
-        one: dict[str, Any] = {"image_to_text_R@1_without": recall_without(of, place, off)}
+    by_run: list[dict[str, Any]] = []
+    for index in range(len(of.spaces)):
+        numbers: dict[str, Any] = {"image_to_text_R@1_without": recall_without(of, index, off)}
         if texts is not None and len(texts.places):
             part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
-            one["zero_shot_acc1"] = zero_shot_without(of, place, (), *part)
-            one["zero_shot_acc1_without"] = zero_shot_without(of, place, off, *part)
-        found.append(one)
-    return found
+            numbers["zero_shot_acc1"] = zero_shot_without(of, index, (), *part)
+            numbers["zero_shot_acc1_without"] = zero_shot_without(of, index, off, *part)
+        by_run.append(numbers)
+    return by_run

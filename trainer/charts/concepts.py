@@ -81,25 +81,25 @@ def _effects(data: Concepts, names: Sequence[str], settings: ConceptsSettings) -
     chosen = (*settings.off, *((settings.concept,) if settings.strength else ()))
     if wrong := [number for number in chosen if not 0 <= number < data.size]:
         raise ChartError(f"There is no concept {wrong[0]} among the {data.size}. Choose one from 0 to {data.size - 1}.")
-    found: list[Mark] = []
+    marks: list[Mark] = []
     if settings.off or data.texts is not None:
-        found.append(effects_table(data.of, data.texts, names, data.runs[0].split, settings.off))
+        marks.append(effects_table(data.of, data.texts, names, data.runs[0].split, settings.off))
     if settings.strength:
-        asked = settings.query, settings.concept, settings.strength
-        found += search_rows(data.of, data.items, names, *asked)
-    return found
+        search = settings.query, settings.concept, settings.strength
+        marks += search_rows(data.of, data.items, names, *search)
+    return marks
 
 
 def _plot(data: Concepts, names: Sequence[str]) -> XYPlot:
     several = len(names) > 1
     label = f"part of {names[1]} (%)" if several else "images' part in its activations (%)"
     kinds: dict[tuple[str, Tone], list[tuple[float, float, int]]] = {}
-    for one in data.concepts:
-        unstable = one.stability < STABLE
-        tone: Tone = "quiet" if unstable else "first" if one.owner < 0 else run_tone(one.owner)
-        name = "unstable" if unstable else "shared" if one.owner < 0 else f"{names[one.owner]} only"
-        x = one.parts[1] if several else one.of_images
-        kinds.setdefault((name, tone), []).append((100 * x, 100 * one.frequency, one.number))
+    for concept in data.concepts:
+        unstable = concept.stability < STABLE
+        tone: Tone = "quiet" if unstable else "first" if concept.owner < 0 else run_tone(concept.owner)
+        name = "unstable" if unstable else "shared" if concept.owner < 0 else f"{names[concept.owner]} only"
+        x = concept.parts[1] if several else concept.of_images
+        kinds.setdefault((name, tone), []).append((100 * x, 100 * concept.frequency, concept.number))
     points = tuple(
         Points(name, tone, (every := np.array(xy))[:, :2], every[:, 2].astype(np.int64), size=6)
         for (name, tone), xy in kinds.items()
@@ -111,11 +111,11 @@ def _plot(data: Concepts, names: Sequence[str]) -> XYPlot:
 
 def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:
     lines = []
-    for name, kept in zip(names, data.kept, strict=True):
+    for name, fidelity in zip(names, data.kept, strict=True):
         lines.append(heading_row(name))
-        both = tuple(100 * value for value in kept.explained)
+        both = tuple(100 * value for value in fidelity.explained)
         lines.append(NumberRow("Explained variance (%)", "Of the centered rows.", (100.0, *both), 1))
-        recall = tuple(100 * value for value in kept.recall)
+        recall = tuple(100 * value for value in fidelity.recall)
         question = f"{recall_name('image_to_text', split=data.runs[0].split, n=data.pictures)} (%)"
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", recall, 1))
     columns = ("As embedded", "Dictionary", f"{data.active} components")
@@ -128,17 +128,22 @@ def _kinds(data: Concepts, names: Sequence[str]) -> list[tuple[str, list[Concept
         (-1, "Shared" if len(names) > 1 else "Concepts"),
         *((at, f"{name} only") for at, name in enumerate(names)),
     ]
-    found = [(words, [one for one in data.concepts if one.owner == owner]) for owner, words in owners]
-    return [(words, ones) for words, ones in found if ones]
+    by_owner = [(title, [concept for concept in data.concepts if concept.owner == owner]) for owner, title in owners]
+    return [(title, ones) for title, ones in by_owner if ones]
 
 
 def _table(data: Concepts, names: Sequence[str], listed: int) -> NumberTable:
     lines = []
-    for words, ones in _kinds(data, names):
-        lines.append(heading_row(f"{words}: {len(ones):,}"))
-        for one in ones[:listed]:
-            values = (100 * one.frequency, 100 * one.of_images, *(100 * part for part in one.parts), one.stability)
-            name = f"{one.name}{names_by_tower(data.of, data.texts, one.number)}"
+    for title, ones in _kinds(data, names):
+        lines.append(heading_row(f"{title}: {len(ones):,}"))
+        for concept in ones[:listed]:
+            values = (
+                100 * concept.frequency,
+                100 * concept.of_images,
+                *(100 * part for part in concept.parts),
+                concept.stability,
+            )
+            name = f"{concept.name}{names_by_tower(data.of, data.texts, concept.number)}"
             lines.append(NumberRow(name, "", tuple(values), 2 if len(values) < 3 else 1))
     parts = tuple(f"{name} (%)" for name in names)
     return NumberTable(
@@ -151,19 +156,19 @@ def _table(data: Concepts, names: Sequence[str], listed: int) -> NumberTable:
 
 
 def _strips(data: Concepts, names: Sequence[str], number: int) -> list[ImageRow]:
-    chosen = [one for one in data.concepts if one.number == number]
+    chosen = [concept for concept in data.concepts if concept.number == number]
     if number >= 0 and not chosen:
         raise ChartError(f"There is no used concept {number}. The table names those that are used.")
-    picked = [(one, "") for one in chosen] or [(ones[0], words) for words, ones in _kinds(data, names)]
+    picked = [(concept, "") for concept in chosen] or [(ones[0], kind) for kind, ones in _kinds(data, names)]
     strips = []
-    for one, words in picked:
+    for concept, kind in picked:
         cells = tuple(
             RowImage(row, data.items.path[row], data.items.caption[row], f"{strength:.2f}", strength)
-            for row, strength in zip(one.pairs, one.strengths, strict=True)
+            for row, strength in zip(concept.pairs, concept.strengths, strict=True)
         )
-        tone: Tone = "quiet" if one.owner < 0 else run_tone(one.owner)
-        title = f"{words}: {one.name}" if words else one.name
-        strips.append(ImageRow(f"concept-{one.number}", title, tone, cells))
+        tone: Tone = "quiet" if concept.owner < 0 else run_tone(concept.owner)
+        title = f"{kind}: {concept.name}" if kind else concept.name
+        strips.append(ImageRow(f"concept-{concept.number}", title, tone, cells))
     return strips
 
 
@@ -177,43 +182,53 @@ def values(data: Concepts, settings: ConceptsSettings) -> list[dict[str, Any]]:
     }
     sizes |= {"active": data.active, "stable": data.stable}
     runs: list[dict[str, Any]] = []
-    for run, kept in zip(data.runs, data.kept, strict=True):
+    for run, fidelity in zip(data.runs, data.kept, strict=True):
         facts = facts_of(run) | sizes
-        facts |= dict(zip(("explained_variance", "explained_variance_pca"), kept.explained, strict=True))
+        facts |= dict(zip(("explained_variance", "explained_variance_pca"), fidelity.explained, strict=True))
         recall = (f"image_to_text_R@1{of}" for of in ("", "_dictionary", "_pca"))
-        runs.append(facts | dict(zip(recall, kept.recall, strict=True)))
+        runs.append(facts | dict(zip(recall, fidelity.recall, strict=True)))
     if settings.off or data.texts is not None:
         without = effects(data.of, data.texts, settings.off)
         runs = [run | {"off": list(settings.off)} | more for run, more in zip(runs, without, strict=True)]
     return runs + [
         {
-            "concept": one.number,
-            "words": list(one.words),
-            "words_of_tower": names_by_tower(data.of, data.texts, one.number).strip(" []").split(),
-            "parts": list(one.parts),
-            "frequency": one.frequency,
-            "of_images": one.of_images,
-            "stability": one.stability,
-            "top_pairs": list(one.pairs),
+            "concept": concept.number,
+            "words": list(concept.words),
+            "words_of_tower": names_by_tower(data.of, data.texts, concept.number).strip(" []").split(),
+            "parts": list(concept.parts),
+            "frequency": concept.frequency,
+            "of_images": concept.of_images,
+            "stability": concept.stability,
+            "top_pairs": list(concept.pairs),
         }
-        for one in data.concepts
+        for concept in data.concepts
     ]
 
 
 def records(data: Concepts, _settings: ConceptsSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return one row per concept and picture."""
 
-    def owner(one: Concept) -> str:
-        return data.runs[one.owner].name if one.owner >= 0 else ""
+    def owner(concept: Concept) -> str:
+        return data.runs[concept.owner].name if concept.owner >= 0 else ""
 
     def facts(row: int) -> tuple[Any, ...]:
         return data.items.id[row].item(), data.items.caption[row], data.items.path[row]
 
     header = ("concept", "words", "owner", "frequency", "stability", "place", "pair", "id", "caption", "path")
     return (*header, "strength"), [
-        (one.number, " ".join(one.words), owner(one), one.frequency, one.stability, place, row, *facts(row), strength)
-        for one in data.concepts
-        for place, (row, strength) in enumerate(zip(one.pairs, one.strengths, strict=True), 1)
+        (
+            concept.number,
+            " ".join(concept.words),
+            owner(concept),
+            concept.frequency,
+            concept.stability,
+            rank,
+            row,
+            *facts(row),
+            strength,
+        )
+        for concept in data.concepts
+        for rank, (row, strength) in enumerate(zip(concept.pairs, concept.strengths, strict=True), 1)
     ]
 
 

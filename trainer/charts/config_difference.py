@@ -58,15 +58,18 @@ def compute(
     if len(rows) > MOST_RUNS:
         raise ChartError(f"{len(rows)} runs are too many for one table; choose at most {MOST_RUNS}.")
     flat = [config.flatten(workspace.runs.config_of(row.id)) for row in rows]
-    names = [name for name in dict.fromkeys(name for one in flat for name in one) if name != "name"]
-    fields = {name: tuple(plain(one[name]) if name in one else "" for one in flat) for name in names}
+    names = [name for name in dict.fromkeys(name for config_fields in flat for name in config_fields) if name != "name"]
+    fields = {
+        name: tuple(plain(config_fields[name]) if name in config_fields else "" for config_fields in flat)
+        for name in names
+    }
     return ConfigDifference(tuple((row.id, row.name) for row in rows), fields)
 
 
 def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
     """Draw one table, a column per run."""
-    shown = data.fields if settings.every else data.different
-    lines = tuple(NumberRow(name, "", tuple(value or "–" for value in row)) for name, row in shown.items())
+    fields = data.fields if settings.every else data.different
+    lines = tuple(NumberRow(name, "", tuple(value or "–" for value in row)) for name, row in fields.items())
     same = len(data.fields) - len(data.different)
     note = f"{len(data.different)} fields differ, {same} are the same in all {len(data.runs)} runs."
     columns = tuple(f"#{run} {name}" for run, name in data.runs)
@@ -76,10 +79,10 @@ def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
 
 def values(data: ConfigDifference, settings: ConfigDifferenceSettings) -> list[dict[str, Any]]:
     """Return one column per run: the fields that differ."""
-    shown = data.fields if settings.every else data.different
+    fields = data.fields if settings.every else data.different
     return [
-        {"run": run, "name": name} | {field: row[place] for field, row in shown.items()}
-        for place, (run, name) in enumerate(data.runs)
+        {"run": run, "name": name} | {field: row[index] for field, row in fields.items()}
+        for index, (run, name) in enumerate(data.runs)
     ]
 
 

@@ -40,12 +40,12 @@ def compute(
     Raises:
         ChartError: No run has answers to this task there.
     """
-    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    found = evaluation_at(workspace, shown, request.dataset, request.split)
-    if not _confused(found, settings):
+    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    if not _confused(chart, settings):
         task = settings.task.replace("_", " ")
-        raise ChartError(f"No run has a confusion of {task} on {found.dataset}. Evaluate that task.")
-    return found
+        raise ChartError(f"No run has a confusion of {task} on {chart.dataset}. Evaluate that task.")
+    return chart
 
 
 def _confused(chart: EvaluationChart, settings: ConfusionSettings) -> list[EvaluatedRun]:
@@ -58,9 +58,12 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
     maps = tuple(_map(run, settings) for run in runs)
     counts = [confusion_of(run.tasks[settings.task]).counts for run in runs]
     lines = (
-        NumberRow("Images", "Images with a prediction.", tuple(float(one.sum()) for one in counts), 0),
+        NumberRow("Images", "Images with a prediction.", tuple(float(matrix.sum()) for matrix in counts), 0),
         NumberRow(
-            "Correct (%)", "On the diagonal.", tuple(100 * float(np.trace(one) / one.sum()) for one in counts), 1
+            "Correct (%)",
+            "On the diagonal.",
+            tuple(100 * float(np.trace(matrix) / matrix.sum()) for matrix in counts),
+            1,
         ),
     )
     table = NumberTable("numbers", "Answers", tuple(run.label for run in runs), lines)
@@ -70,12 +73,12 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
 
 def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
     record = run.tasks[settings.task]
-    found = confusion_of(record)
-    ticks = tuple((float(place), name) for place, name in enumerate(found.classes))
+    matrix = confusion_of(record)
+    ticks = tuple((float(index), name) for index, name in enumerate(matrix.classes))
     return HeatMap(
         f"confusion-{run.index}",
         run.label,
-        100 * found.shares,
+        100 * matrix.shares,
         x_label="Answer",
         y_label="Class",
         x_ticks=ticks,
@@ -84,19 +87,19 @@ def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
         high=100.0,
         unit="percent of the class",
         note=question_text(record.question),
-        rows=found.classes,
-        columns=found.classes,
+        rows=matrix.classes,
+        columns=matrix.classes,
         named=True,
     )
 
 
 def values(chart: EvaluationChart, settings: ConfusionSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run: the number of images, and the accuracy."""
-    found = [(run, confusion_of(run.tasks[settings.task]).counts) for run in _confused(chart, settings)]
+    counted = [(run, confusion_of(run.tasks[settings.task]).counts) for run in _confused(chart, settings)]
     return [
         {"run": run.run, "name": run.name, "step": run.step, "dataset": chart.dataset, "split": chart.split}
         | {"task": settings.task, "n": int(counts.sum()), "right": float(np.trace(counts) / counts.sum())}
-        for run, counts in found
+        for run, counts in counted
     ]
 
 
@@ -104,10 +107,10 @@ def records(chart: EvaluationChart, settings: ConfusionSettings) -> tuple[tuple[
     """Return one row per run, class and prediction: the number of images."""
     lines = []
     for run in _confused(chart, settings):
-        found = confusion_of(run.tasks[settings.task])
+        matrix = confusion_of(run.tasks[settings.task])
         facts = (chart.dataset, chart.split, settings.task, run.run, run.name, run.step)
-        for (row, column), count in np.ndenumerate(found.counts):
-            lines.append((*facts, found.classes[row], found.classes[column], int(count)))
+        for (row, column), count in np.ndenumerate(matrix.counts):
+            lines.append((*facts, matrix.classes[row], matrix.classes[column], int(count)))
     return ("dataset", "split", "task", "run", "name", "step", "class", "answer", "images"), lines
 
 

@@ -14,20 +14,20 @@ def copies_notes(rows: Sequence[RunRow]) -> tuple[str, ...]:
 
     Runs of earlier versions noted none; `trainer evaluate` counts them anew.
     """
-    found: dict[tuple[str, int, int], list[str]] = {}
+    names_by_split: dict[tuple[str, int, int], list[str]] = {}
     for row in {row.id: row for row in rows}.values():
         pairs = _counts(row.facts, "heldout_pairs")
         for split, copies in _counts(row.facts, "heldout_copies").items():
             if copies:
-                found.setdefault((split, copies, pairs.get(split, 0)), []).append(row.name)
+                names_by_split.setdefault((split, copies, pairs.get(split, 0)), []).append(row.name)
     return tuple(
         f"{copies:,} of {n:,} {split_words(split)} pairs show pictures that {', '.join(names)} "
         f"{'was' if len(names) == 1 else 'were'} trained on (equal pixels); trainer data duplicates lists them."
-        for (split, copies, n), names in found.items()
+        for (split, copies, n), names in names_by_split.items()
     )
 
 
 def _counts(facts: Mapping[str, Any], name: str) -> dict[str, int]:
     """Return the whole numbers of a noted table; empty where there is none."""
-    found = facts.get(name)
-    return {str(key): n for key, n in found.items() if type(n) is int} if isinstance(found, Mapping) else {}
+    table = facts.get(name)
+    return {str(key): n for key, n in table.items() if type(n) is int} if isinstance(table, Mapping) else {}

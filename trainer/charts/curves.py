@@ -38,16 +38,16 @@ def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
     longest = max(float(line.x.max(initial=0)) for panel in data for line in panel.series)
     unit, seconds = ("s", 1) if longest < 180 else ("min", 60) if longest < 3 * 3600 else ("h", 3600)
     x_label, scale = ("Step", 1) if settings.axis == "step" else (f"Training time ({unit})", seconds)
-    plots = [_plot(f"curves-{place}", panel, x_label, scale, settings) for place, panel in enumerate(data)]
-    rows = tuple(tuple(plots[place : place + 2]) for place in range(0, len(plots), 2))
+    plots = [_plot(f"curves-{index}", panel, x_label, scale, settings) for index, panel in enumerate(data)]
+    rows = tuple(tuple(plots[index : index + 2]) for index in range(0, len(plots), 2))
     names = dict.fromkeys(line.name for panel in data for line in panel.series)
     notes = (f"Smoothed with weight {settings.smoothing:g}; faint: as logged.",) if settings.smoothing else ()
-    warnings = tuple(dict.fromkeys(words for panel in data for words in panel.warnings))
+    warnings = tuple(dict.fromkeys(warning for panel in data for warning in panel.warnings))
     return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes, warnings=warnings)
 
 
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:
-    lines = [one for line in panel.series for one in _lines(line, scale, 100 if panel.percent else 1, settings)]
+    lines = [series for line in panel.series for series in _lines(line, scale, 100 if panel.percent else 1, settings)]
     x = axis_over(x_label, [line.x for line in lines], margin=0.015, integer=settings.axis == "step")
     y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines], percent=panel.percent)
     title = f"{panel.label} ({panel.unit})" if panel.unit else panel.label
@@ -73,8 +73,8 @@ def _lines(curve: RunCurve, scale: float, factor: float, settings: CurveSettings
 
 def _drawn(curve: RunCurve, values: np.ndarray, scale: float, factor: float) -> tuple[np.ndarray, np.ndarray]:
     y = np.where(np.isfinite(values), values, np.nan) * factor
-    kept = thin(y, _POINTS)
-    return curve.x[kept] / scale, y[kept]
+    rows = thin(y, _POINTS)
+    return curve.x[rows] / scale, y[rows]
 
 
 def values(data: tuple[CurvePanel, ...], _settings: CurveSettings) -> list[dict[str, Any]]:

@@ -112,8 +112,8 @@ def _table(chart: EfficiencyChart, scale: float) -> NumberTable:
 
 
 def _of(chart: EfficiencyChart, name: str, scale: float = 1.0) -> tuple[float, ...]:
-    found = (getattr(group, name) for group in chart.groups)
-    return tuple(math.nan if value is None else scale * value for value in found)
+    values = (getattr(group, name) for group in chart.groups)
+    return tuple(math.nan if value is None else scale * value for value in values)
 
 
 def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[str, Any]]:

@@ -139,11 +139,13 @@ class DecodedChart:
         """What these pictures cannot show, in words."""
         size = self.runs[0].mean.shape[0]
         shares = [f"{100 * run.recovered:.0f} %" for run in self.runs if run.recovered == run.recovered]
-        known = f" The mean picture explains {', '.join(shares)} of the held-out pixels' variance." if shares else ""
+        explained = (
+            f" The mean picture explains {', '.join(shares)} of the held-out pixels' variance." if shares else ""
+        )
         return (
             f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
             f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
-            f"embeddings.{known} {_read(self.runs)}"
+            f"embeddings.{explained} {_read(self.runs)}"
         )
 
 
@@ -153,19 +155,19 @@ def request_words(request: Any) -> list[str]:
     Args:
         request: A `trainer.messages.Decode` or a `trainer.inference.decode.DecodeRequest`.
     """
-    words = ["--image", request.image] if request.image else ["--text", request.text, "--prior", request.prior]
-    words += ["--steps", str(request.steps)] if request.steps != STEPS else []
-    words += ["--guidance", f"{request.guidance:g}"] if request.guidance != 1 else []
-    words += ["--noises", str(len(request.noises))] if len(request.noises) != NOISES else []
+    arguments = ["--image", request.image] if request.image else ["--text", request.text, "--prior", request.prior]
+    arguments += ["--steps", str(request.steps)] if request.steps != STEPS else []
+    arguments += ["--guidance", f"{request.guidance:g}"] if request.guidance != 1 else []
+    arguments += ["--noises", str(len(request.noises))] if len(request.noises) != NOISES else []
     if request.other and request.share:
-        words += ["--other", request.other, "--share", f"{request.share:g}"]
+        arguments += ["--other", request.other, "--share", f"{request.share:g}"]
     if request.before and request.after and request.strength:
-        words += ["--before", request.before, "--after", request.after, f"--strength={request.strength:g}"]
+        arguments += ["--before", request.before, "--after", request.after, f"--strength={request.strength:g}"]
     if request.direction and request.distance is not None:
-        words += ["--along", str(request.direction), f"--distance={request.distance:g}"]
+        arguments += ["--along", str(request.direction), f"--distance={request.distance:g}"]
     elif request.direction:
-        words += ["--drop", str(request.direction)]
-    return words + (["--close-gap"] if request.close_gap else [])
+        arguments += ["--drop", str(request.direction)]
+    return arguments + (["--close-gap"] if request.close_gap else [])
 
 
 def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttribute, ...], int]:
@@ -179,11 +181,13 @@ def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttr
     try:
         if measures["step"] != step:
             return (), 0
-        found = [
-            MeasuredAttribute(str(name)[:40], *(_share_in(one, part) for part in ("samples", "originals", "limit")))
-            for name, one in list(measures["attributes"].items())[:_MOST_ATTRIBUTES]
+        attributes = [
+            MeasuredAttribute(str(name)[:40], *(_share_in(shares, part) for part in ("samples", "originals", "limit")))
+            for name, shares in list(measures["attributes"].items())[:_MOST_ATTRIBUTES]
         ]
-        return tuple(one for one in found if one.samples is not None and one.originals is not None), int(measures["n"])
+        return tuple(
+            shares for shares in attributes if shares.samples is not None and shares.originals is not None
+        ), int(measures["n"])
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError):
         return (), 0
 
@@ -204,13 +208,13 @@ def _read(runs: Sequence[DecodedRun]) -> str:
         f"samples of {run.of_name}{f' at step {run.of_step:,}' if names.count(run.of_name) > 1 else ''}"
         for run in measured
     ]
-    columns += ["of true attributes"] if all(one.limit is not None for one in first.measured) else []
+    columns += ["of true attributes"] if all(attribute.limit is not None for attribute in first.measured) else []
     parts = []
-    for place, one in enumerate(first.measured):
-        shares = [run.measured[place].samples for run in measured if len(run.measured) > place]
-        shares += [] if one.limit is None else [one.limit]
-        parts.append(f"{one.name.replace('_', ' ')} {', '.join(f'{100 * share:.0f}' for share in shares)} "
-                     f"of {100 * one.originals:.0f}")  # fmt: skip
+    for index, attribute in enumerate(first.measured):
+        shares = [run.measured[index].samples for run in measured if len(run.measured) > index]
+        shares += [] if attribute.limit is None else [attribute.limit]
+        parts.append(f"{attribute.name.replace('_', ' ')} {', '.join(f'{100 * share:.0f}' for share in shares)} "
+                     f"of {100 * attribute.originals:.0f}")  # fmt: skip
     return (
         f"A judge reads right, % of {first.measured_of:,} {', '.join(columns)}, of the originals: {'; '.join(parts)}."
     )

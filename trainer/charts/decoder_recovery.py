@@ -38,26 +38,32 @@ def recovery_panel(
     by_run = [sorted((row for row in rows if row.of_name == name), key=lambda row: row.of_step) for name in names]
     question = f"split {split}, n = {n:,} pictures, one sample each; bands: Wilson 95 %"
     if any(len(steps) > 1 for steps in by_run):
-        plots = tuple(_over_steps(place, steps, question) for place, steps in enumerate(by_run))
+        plots = tuple(_over_steps(index, steps, question) for index, steps in enumerate(by_run))
     else:
         plots = (_beside(rows, list(judge), question),)
     return Panel(title=title, rows=(*tuple((plot,) for plot in plots), (_table(rows, judge),)))
 
 
-def _over_steps(place: int, steps: Sequence[RecoveryRow], question: str) -> XYPlot:
+def _over_steps(index: int, steps: Sequence[RecoveryRow], question: str) -> XYPlot:
     attributes = list(dict.fromkeys(name for row in steps for name in row.recovered))
     at = np.array([row.of_step for row in steps], float)
     curves = []
     for number, attribute in enumerate(attributes):
-        found = np.array([row.recovered[attribute] for row in steps], float) * 100
+        shares = np.array([row.recovered[attribute] for row in steps], float) * 100
         curves.append(
             Series(
-                attribute, _TONES[number % len(_TONES)], at, found[:, 0], low=found[:, 1], high=found[:, 2], marked=True
+                attribute,
+                _TONES[number % len(_TONES)],
+                at,
+                shares[:, 0],
+                low=shares[:, 1],
+                high=shares[:, 2],
+                marked=True,
             )
         )
     spread = max(at[-1] - at[0], 1.0) * 0.04
     return XYPlot(
-        f"recovered-{place}", steps[0].of_name,
+        f"recovered-{index}", steps[0].of_name,
         Axis("step of the decoded run", at[0] - spread, at[-1] + spread, integer=True),
         Axis("read right by the judge, %", 0, 100), curves=tuple(curves), note=question,
     )  # fmt: skip
@@ -65,10 +71,10 @@ def _over_steps(place: int, steps: Sequence[RecoveryRow], question: str) -> XYPl
 
 def _beside(rows: Sequence[RecoveryRow], attributes: Sequence[str], question: str) -> XYPlot:
     bars = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         ends = list(zip(*(row.recovered[name] for name in attributes), strict=True))
         share, low, high = (tuple(100 * value for value in part) for part in ends)
-        bars.append(Bars(f"{row.of_name} at step {row.of_step:,}", run_tone(place), share, low, high))
+        bars.append(Bars(f"{row.of_name} at step {row.of_step:,}", run_tone(index), share, low, high))
     return XYPlot(
         "recovered", "Recovered attributes", Axis("attribute", -0.5, len(attributes) - 0.5),
         Axis("read right by the judge, %", 0, 100), bars=tuple(bars), names=tuple(attributes), note=question,

@@ -24,13 +24,13 @@ def best_distinct(
     scores: Float[np.ndarray, " n"], snapshot: Snapshot, target: Target, k: int
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Return `best_of`, but of equal pictures or captions the best pair alone."""
-    numbers, asked = _numbers(snapshot, target), 2 * k
+    numbers, count = _numbers(snapshot, target), 2 * k
     while True:
-        rows, best = best_of(scores, asked)
+        rows, best = best_of(scores, count)
         first = np.sort(np.unique(numbers[rows], return_index=True)[1])
-        if len(first) >= k or len(rows) < asked:
+        if len(first) >= k or len(rows) < count:
             return rows[first[:k]], best[first[:k]]
-        asked *= 4
+        count *= 4
 
 
 def distinct_count(snapshot: Snapshot, target: Target) -> int:

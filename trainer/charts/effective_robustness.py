@@ -70,38 +70,38 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
     Raises:
         ChartError: None has.
     """
-    found = []
+    runs = []
     rows = [workspace.runs.get(target.run) for target in request.targets]
-    for place, row in enumerate(rows):
-        progress(place / max(len(rows), 1), f"Reading {row.name}")
+    for index, row in enumerate(rows):
+        progress(index / max(len(rows), 1), f"Reading {row.name}")
         moved = number_series(workspace, row.id, settings.shifted)
         held = number_series(workspace, row.id, settings.own, beside=moved.data)
         common, mine, theirs = np.intersect1d(held.steps, moved.steps, return_indices=True)
-        own, shifted = held.values[mine], moved.values[theirs]
+        standard, shifted = held.values[mine], moved.values[theirs]
         run = workspace.runs.config_of(row.id)
         # A run that is trained here has learned nothing at step 0; a published model has no other step.
-        known = np.isfinite(own) & np.isfinite(shifted) & ((common > 0) | (not run.optimizer.epochs))
-        if known.any():
+        finite = np.isfinite(standard) & np.isfinite(shifted) & ((common > 0) | (not run.optimizer.epochs))
+        if finite.any():
             source = sources_text((held, moved))
-            found.append(RunShares(row.name, run.objective.kind, own[known], shifted[known], source))
-    if not found:
+            runs.append(RunShares(row.name, run.objective.kind, standard[finite], shifted[finite], source))
+    if not runs:
         both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"
         raise ChartError(
             f"None of these runs has both {both} at one step. Runs on Scenes log them: train one. Or measure a shift: "
             "trainer evaluate RUN --task zero_shot robustness --shift PATH, and choose --own zero_shot_acc1 --shifted "
             "shift."
         )
-    baseline = [(run.own, run.shifted) for run in found if run.kind == settings.baseline]
-    return Robustness(tuple(found[-MOST_RUNS:]), robustness_line(baseline))
+    baseline = [(run.own, run.shifted) for run in runs if run.kind == settings.baseline]
+    return Robustness(tuple(runs[-MOST_RUNS:]), robustness_line(baseline))
 
 
 def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
     """Draw all points with the line and its interval, and each run's effective robustness."""
     kinds = list(dict.fromkeys(run.kind for run in data.runs))
     points = tuple(
-        Points(kind, run_tone(2 + place), 100 * np.concatenate(
+        Points(kind, run_tone(2 + index), 100 * np.concatenate(
             [np.stack([run.own, run.shifted], 1) for run in data.runs if run.kind == kind]))
-        for place, kind in enumerate(kinds)
+        for index, kind in enumerate(kinds)
     )  # fmt: skip
     ends = tuple(Marker("", run_tone(2 + kinds.index(run.kind)), 100 * run.own[-1], 100 * run.shifted[-1], size=7)
                  for run in data.runs)  # fmt: skip
@@ -111,8 +111,8 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
         low, high = data.line.interval(x)
         fitted = 100 * data.line.at(x)
         curves = (Series(f"line of {settings.baseline}", "quiet", 100 * x, fitted, low=100 * low, high=100 * high),)
-    own, shifted = (f"{logged_name(name)} (%)" for name in (settings.own, settings.shifted))
-    plot = XYPlot("robustness", "Shifted against own data", Axis(own, 0, 100, percent=True),
+    x_label, shifted = (f"{logged_name(name)} (%)" for name in (settings.own, settings.shifted))
+    plot = XYPlot("robustness", "Shifted against own data", Axis(x_label, 0, 100, percent=True),
                   Axis(shifted, 0, 100, percent=True), curves, dots=ends, points=points)  # fmt: skip
     lacking = f"The line needs {LEAST_RUNS} runs of {settings.baseline} with both numbers."
     return Panel(
@@ -127,7 +127,7 @@ def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
 def _sources(data: Robustness) -> str:
     """Return where the numbers come from, each source with its number of runs."""
     counts = Counter(run.source for run in data.runs)
-    said = [f"{words} ({n} run{'s' * (n != 1)})" for words, n in counts.items()]
+    said = [f"{source} ({n} run{'s' * (n != 1)})" for source, n in counts.items()]
     return f"Numbers: {'; '.join(said)}."
 
 

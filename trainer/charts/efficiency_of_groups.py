@@ -106,12 +106,12 @@ class EfficiencyChart:
             return PAIRS_SEEN
         ends = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
         # No ratio of these: the level is the largest mean of one of them, which flatters it, and has no interval.
-        words = [f"Mean of {show(self.level)} is reached by {ends} pairs (between measurements by a straight line)"]
+        sentences = [f"Mean of {show(self.level)} is reached by {ends} pairs (between measurements by a straight line)"]
         if self.test is not None and self.budget is not None:
             a, b = (show(value) for value in (self.test.mean_a, self.test.mean_b))
             p = "< 0.001" if self.test.welch < 0.001 else f"= {self.test.welch:.3f}"
-            words.append(f"at the same {self.budget:,} pairs: {a} and {b} (Welch p {p})")
-        return "; ".join(words) + "."
+            sentences.append(f"at the same {self.budget:,} pairs: {a} and {b} (Welch p {p})")
+        return "; ".join(sentences) + "."
 
 
 def efficiency(
@@ -142,23 +142,34 @@ def efficiency(
     curves = [[(row, _measured(workspace, row, measure, same)) for row in group.counted] for group in named]
     chosen = _chosen(curves, (dataset, split), measure, [group.name for group in named], same)
     key, question = chosen[:2], chosen[2]
-    groups = [_group(workspace, place, named[place].name, curves[place], chosen) for place in range(len(named))]
-    known = metric(f"val/{measure}")
-    worst, best = (min, max) if known.better != "down" else (max, min)
+    groups = [_group(workspace, index, named[index].name, curves[index], chosen) for index in range(len(named))]
+    metric_of = metric(f"val/{measure}")
+    worst, best = (min, max) if metric_of.better != "down" else (max, min)
     bests = [float(best(group.band.mean)) for group in groups]
     level = float(worst(bests))
-    sign = 1 if known.better != "down" else -1
+    sign = 1 if metric_of.better != "down" else -1
     groups = [
         _with_level(group, value, pairs_to_reach(group.band.pairs, sign * group.band.mean, sign * level))
         for group, value in zip(groups, bests, strict=True)
     ]
     budget, test = _at_budget(groups)
     test = None if question is None else test
-    asked = {row.objective for row in every} if measure.startswith("zero_shot") else set()
-    words, captions = bool(asked & {"multiclass", "one_vs_all"}), "caption_prediction" in asked
+    objectives = {row.objective for row in every} if measure.startswith("zero_shot") else set()
+    class_texts, captions = bool(objectives & {"multiclass", "one_vs_all"}), "caption_prediction" in objectives
     n = _samples(workspace, every, key, same) if question is None else question.n
     return EfficiencyChart(
-        *key, known, measure, n, tuple(groups), level, budget, test, words, captions, question, counted_line(named)
+        *key,
+        metric_of,
+        measure,
+        n,
+        tuple(groups),
+        level,
+        budget,
+        test,
+        class_texts,
+        captions,
+        question,
+        counted_line(named),
     )
 
 
@@ -172,12 +183,12 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
     named = runs_of_groups(workspace, patterns)
     same = same_splits(workspace, [row for group in named for row in group.counted])
     for rows in (group.counted for group in named):
-        found: dict[Key, set[str]] = {}
+        measures: dict[Key, set[str]] = {}
         for row in rows:
-            for one in workspace.results.evaluations(row.id):
-                names = {name.rpartition("/")[2] for name in one.metrics}
-                found.setdefault(same.shown(one.dataset, one.split), set()).update(names)
-        groups.append(found)
+            for evaluation in workspace.results.evaluations(row.id):
+                names = {name.rpartition("/")[2] for name in evaluation.metrics}
+                measures.setdefault(same.shown(evaluation.dataset, evaluation.split), set()).update(names)
+        groups.append(measures)
     common = [key for key in groups[0] if all(key in other for other in groups[1:])] if groups else []
     shared = {key: [name for name in COMPARED if all(name in group[key] for group in groups)] for key in common}
     first = {key: sorted(names, key=lambda name: name != DEFAULT) for key, names in shared.items() if names}
@@ -187,13 +198,13 @@ def measured_data(workspace: Workspace, patterns: Sequence[str]) -> dict[Key, li
 def _measured(workspace: Workspace, row: RunRow, measure: str, same: SameSplits) -> dict[Asked, dict[int, float]]:
     """Return data and question -> pairs seen -> value."""
     batch = workspace.runs.config_of(row.id).optimizer.batch_size
-    found: dict[Asked, dict[int, float]] = {}
-    for one in workspace.results.answers(row.id):
-        values = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
+    values_of: dict[Asked, dict[int, float]] = {}
+    for evaluation in workspace.results.answers(row.id):
+        values = {name.rpartition("/")[2]: value for name, value in evaluation.metrics.items()}
         if math.isfinite(value := values.get(measure, math.nan)):
-            key = (*same.shown(one.dataset, one.split), _alike(one.question))
-            found.setdefault(key, {})[one.step * batch] = value
-    return found
+            key = (*same.shown(evaluation.dataset, evaluation.split), _alike(evaluation.question))
+            values_of.setdefault(key, {})[evaluation.step * batch] = value
+    return values_of
 
 
 def _alike(question: Question | None) -> Question | None:
@@ -205,18 +216,18 @@ def _alike(question: Question | None) -> Question | None:
 
 def _chosen(
     curves: list[list[tuple[RunRow, dict[Asked, dict[int, float]]]]],
-    asked: tuple[str | None, str | None],
+    data: tuple[str | None, str | None],
     measure: str,
     patterns: Sequence[str],
     same: SameSplits,
 ) -> Asked:
-    wanted = same.asked(*asked)
+    splits = same.asked(*data)
     points: list[dict[Asked, int]] = []
     for group in curves:
         count: dict[Asked, int] = {}
-        for _, found in group:
-            for key, values in found.items():
-                if key[:2] in wanted:
+        for _, measured in group:
+            for key, values in measured.items():
+                if key[:2] in splits:
                     count[key] = max(count.get(key, 0), len(values))
         points.append(count)
     fitting = [key for key in points[0] if all(key in other for other in points[1:])]
@@ -224,7 +235,7 @@ def _chosen(
         label = metric(f"val/{measure}").label
         without = [pattern for pattern, count in zip(patterns, points, strict=True) if not count]
         what = f"of {' and '.join(without)} " if without else "of all groups on one data set "
-        where = " ".join(word for word in asked if word)
+        where = " ".join(word for word in data if word)
         raise ChartError(
             f"{label} was not measured {what}{f'on {where} ' if where else ''}yet. "
             f"Run trainer evaluate on their steps, or choose another measure."
@@ -240,9 +251,9 @@ def _group(
     key: Asked,
 ) -> EfficiencyGroup:
     runs = []
-    for row, found in curves:
-        if key in found:
-            points = sorted(found[key].items())
+    for row, measured in curves:
+        if key in measured:
+            points = sorted(measured[key].items())
             pairs, values = zip(*points, strict=True)
             runs.append(EfficiencyRun(row.id, row.name, workspace.runs.config_of(row.id).seed, pairs, values))
     made = band([(np.array(run.pairs), np.array(run.values)) for run in runs])
@@ -273,10 +284,16 @@ def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | 
 
 
 def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameSplits) -> int | None:
-    of_snapshots = (one for row in rows for one in workspace.results.snapshots(row.id))
-    sizes = {one.n for one in of_snapshots if same.shown(one.dataset, one.split) == key}
+    of_snapshots = (row_of_split for row in rows for row_of_split in workspace.results.snapshots(row.id))
+    sizes = {
+        row_of_split.n for row_of_split in of_snapshots if same.shown(row_of_split.dataset, row_of_split.split) == key
+    }
     if not sizes:
-        evaluated = (one for row in rows for one in workspace.results.evaluations(row.id))
-        counts = (one.metrics.get("n") for one in evaluated if same.shown(one.dataset, one.split) == key)
+        evaluated = (row_of_split for row in rows for row_of_split in workspace.results.evaluations(row.id))
+        counts = (
+            row_of_split.metrics.get("n")
+            for row_of_split in evaluated
+            if same.shown(row_of_split.dataset, row_of_split.split) == key
+        )
         sizes = {int(value) for value in counts if value is not None}
     return sizes.pop() if len(sizes) == 1 else None

@@ -87,17 +87,17 @@ def spectra(
     eigenvalues = {side: covariance_spectrum(finite(part[rows[side]], run), progress) for side, part in parts}
     others = alike_snapshots(workspace, request, target, row)
     points: dict[Modality, list[tuple[float, ...]]] = {side: [] for side, _ in parts}
-    for place, other in enumerate(others):
-        progress(place / len(others), f"Spectra of {run.name}")
+    for index, other in enumerate(others):
+        progress(index / len(others), f"Spectra of {run.name}")
         earlier = read_snapshot(other.folder)
         for side, vectors in modalities_of(earlier):
             if side in points and np.isfinite(vectors[:1]).all():
-                own = units_of(earlier).rows(UNIT_OF[side], MOST_PAIRS)
-                points[side].append((other.step, *_measures(vectors[own])))
-    steps = {side: np.array(found, dtype=np.float64).reshape(-1, 4) for side, found in points.items()}
+                unit_rows = units_of(earlier).rows(UNIT_OF[side], MOST_PAIRS)
+                points[side].append((other.step, *_measures(vectors[unit_rows])))
+    steps = {side: np.array(measures, dtype=np.float64).reshape(-1, 4) for side, measures in points.items()}
     return EmbeddingSpectra(
         **shown(run, row, units),
-        n={side: len(own) for side, own in rows.items()},
+        n={side: len(unit_rows) for side, unit_rows in rows.items()},
         rows={side: units.count(UNIT_OF[side]) for side in rows},
         eigenvalues=eigenvalues,
         steps=steps,
@@ -113,32 +113,32 @@ def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
     """Draw spectra of both modalities, three measures over the steps, and the table."""
     names = labels(data.found)
     each = [
-        (f"{name}, {side}s", one.n[side], one.eigenvalues[side])
-        for one, name in zip(data.found, names, strict=True)
+        (f"{name}, {side}s", run.n[side], run.eigenvalues[side])
+        for run, name in zip(data.found, names, strict=True)
         for side in MODALITIES
-        if side in one.eigenvalues
+        if side in run.eigenvalues
     ]
     table = [NumberRow(w, h, tuple(float(read(e)) for *_, e in each), digits) for w, h, read, digits in _LINES]
     meaning = "Distinct pictures or captions measured; a centered cloud spans n − 1 directions at most."
     table.append(NumberRow("n", meaning, tuple(float(n) for _, n, _ in each), 0))
-    when = "At these steps" if len({one.step for one in data.found}) > 1 else "At this step"
+    when = "At these steps" if len({run.step for run in data.found}) > 1 else "At this step"
     numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), tuple(table), badges=False)
-    plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in one.eigenvalues for one in data.found))
+    plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in run.eigenvalues for run in data.found))
     return Panel(
         title="In how many directions do the embeddings vary?",
         head=head_of(data.found),
-        rows=(plots, tuple(_over_steps(data, place) for place in range(len(_STEPS))), (numbers,)),
+        rows=(plots, tuple(_over_steps(data, measure) for measure in range(len(_STEPS))), (numbers,)),
         notes=("Spectrum of the covariance of the unit rows, their mean taken off.", *_sampled(data, names)),
         warnings=tuple(_collapsed(data, names)),
     )
 
 
 def _plot(side: Modality, data: PerRun[EmbeddingSpectra], names: list[str]) -> XYPlot:
-    there = [each for each in zip(data.found, data.places, names, strict=True) if side in each[0].eigenvalues]
+    with_side = [each for each in zip(data.found, data.places, names, strict=True) if side in each[0].eigenvalues]
     curves = []
-    for one, place, name in there:
-        shares = np.maximum(shares_of(one.eigenvalues[side]), 1e-9)
-        curves.append(Series(name, run_tone(place), np.arange(1, len(shares) + 1, dtype=float), shares))
+    for run, index, name in with_side:
+        shares = np.maximum(shares_of(run.eigenvalues[side]), 1e-9)
+        curves.append(Series(name, run_tone(index), np.arange(1, len(shares) + 1, dtype=float), shares))
     d = max(len(curve.x) for curve in curves)
     x, y = Axis("direction", 1, d, log=True), Axis("share of variance", 1e-6, 1.0, log=True)
     return XYPlot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, tuple(curves))
@@ -147,28 +147,28 @@ def _plot(side: Modality, data: PerRun[EmbeddingSpectra], names: list[str]) -> X
 def _over_steps(data: PerRun[EmbeddingSpectra], measure: int) -> XYPlot:
     key, title, label = _STEPS[measure]
     curves = [
-        course(f"{one.name}, {side}s", run_tone(place), points[:, [0, measure + 1]], dashed=side == "text")
-        for one, place in zip(data.found, data.places, strict=True)
-        for side, points in one.steps.items()
+        course(f"{run.name}, {side}s", run_tone(index), points[:, [0, measure + 1]], dashed=side == "text")
+        for run, index in zip(data.found, data.places, strict=True)
+        for side, points in run.steps.items()
         if len(points)
     ]
     return steps_plot(f"steps-{key}", title, label, curves, percent=key == "first")
 
 
 def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
-    for one, name in zip(data.found, names, strict=True):
-        for side, eigenvalues in one.eigenvalues.items():
-            if is_collapsed(eigenvalues, one.n[side]):
-                number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(one.n[side] - 1, 1))
-                there = f"the {side}s of {name} vary in {number} of {possible} directions only"
-                yield f"Dimensional collapse: {there}."
+    for run, name in zip(data.found, names, strict=True):
+        for side, eigenvalues in run.eigenvalues.items():
+            if is_collapsed(eigenvalues, run.n[side]):
+                number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(run.n[side] - 1, 1))
+                text = f"the {side}s of {name} vary in {number} of {possible} directions only"
+                yield f"Dimensional collapse: {text}."
 
 
 def _sampled(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
-    for one, name in zip(data.found, names, strict=True):
-        for side, n in one.n.items():
-            if one.rows[side] > n:
-                yield f"{name}: {n:,} of {one.rows[side]:,} {side}s, drawn at random."
+    for run, name in zip(data.found, names, strict=True):
+        for side, n in run.n.items():
+            if run.rows[side] > n:
+                yield f"{name}: {n:,} of {run.rows[side]:,} {side}s, drawn at random."
 
 
 CHART: Final = Chart(

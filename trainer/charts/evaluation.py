@@ -61,7 +61,9 @@ class EvaluatedRun:
 
     def record(self, task: str, question: Question | None) -> TaskRecord | None:
         """Return the stored record of a task for this question."""
-        return next((one for one in reversed(self.records) if (one.task, one.question) == (task, question)), None)
+        return next(
+            (record for record in reversed(self.records) if (record.task, record.question) == (task, question)), None
+        )
 
 
 @dataclass(frozen=True)
@@ -150,14 +152,14 @@ def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str,
 
 
 def _evaluated(workspace: Workspace, rows: Sequence[RunRow], same: SameSplits) -> list[tuple[str, str]]:
-    found: dict[tuple[str, str], float] = {}
+    times: dict[tuple[str, str], float] = {}
     for row in rows:
-        for one in workspace.results.evaluations(row.id):
-            folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
+        for evaluation in workspace.results.evaluations(row.id):
+            folder = evaluation_folder(row.folder, evaluation.dataset, evaluation.split, evaluation.step)
             if folder.is_dir():
-                when, key = folder.stat().st_mtime, same.shown(one.dataset, one.split)
-                found[key] = max(when, found.get(key, 0.0))
-    return sorted(found, key=lambda key: -found[key])
+                when, key = folder.stat().st_mtime, same.shown(evaluation.dataset, evaluation.split)
+                times[key] = max(when, times.get(key, 0.0))
+    return sorted(times, key=lambda key: -times[key])
 
 
 def evaluation(
@@ -190,80 +192,84 @@ def evaluation_at(
     """
     rows = [row for row, _ in shown_at]
     same = same_splits(workspace, rows)
-    there = _evaluated(workspace, rows, same)
-    wanted = same.asked(dataset, split)
-    fitting = [key for key in there if key in wanted]
+    evaluated = _evaluated(workspace, rows, same)
+    names_of_split = same.asked(dataset, split)
+    fitting = [key for key in evaluated if key in names_of_split]
     if not fitting:
         names = ", ".join(row.name for row in rows)
         where = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
-        others = f" There are {', '.join(f'{d} {s}' for d, s in there)}." if there else ""
+        others = f" There are {', '.join(f'{d} {s}' for d, s in evaluated)}." if evaluated else ""
         raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
     key = fitting[0]
-    found = []
+    runs = []
     for index, (row, asked_at) in enumerate(shown_at):
         records = _records(workspace, row, same, key, asked_at)
         at = max(records, default=row.step if asked_at is None else asked_at)
         stored = tuple(records.get(at, ()))
-        found.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=stored))
-    if not any(run.records for run in found):
+        runs.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=stored))
+    if not any(run.records for run in runs):
         raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
-    found = [replace(run, tasks=_tasks(run, found)) for run in found]
-    names = told_apart([run.name for run in found], [run.step for run in found])
-    found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
-    known = over_seeds(workspace, [workspace.runs.get(run.run) for run in found])
-    return EvaluationChart(*key, tuple(found), _lines(found), references(key[0]), known)
+    runs = [replace(run, tasks=_tasks(run, runs)) for run in runs]
+    names = told_apart([run.name for run in runs], [run.step for run in runs])
+    runs = [replace(run, label=name) for run, name in zip(runs, names, strict=True)]
+    seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
+    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds)
 
 
 def _at_other_steps(
-    workspace: Workspace, rows: Sequence[RunRow], same: SameSplits, key: tuple[str, str], asked: Sequence[int | None]
+    workspace: Workspace,
+    rows: Sequence[RunRow],
+    same: SameSplits,
+    key: tuple[str, str],
+    steps_asked: Sequence[int | None],
 ) -> str:
     """Return the message when no run was evaluated at the requested step: the steps available, and what to do."""
-    wanted = " or ".join(f"{step:,}" for step in dict.fromkeys(asked) if step is not None)
-    there = []
+    missing = " or ".join(f"{step:,}" for step in dict.fromkeys(steps_asked) if step is not None)
+    at_steps = []
     for row in {row.id: row for row in rows}.values():
         if steps := sorted(_records(workspace, row, same, key, None)):
-            there.append(f"{row.name} at step {', '.join(f'{step:,}' for step in steps)}")
-    if not there:
+            at_steps.append(f"{row.name} at step {', '.join(f'{step:,}' for step in steps)}")
+    if not at_steps:
         return f"What was measured on {' '.join(key)} cannot be read any more. Run trainer evaluate again."
     return (
-        f"Nothing was evaluated on {' '.join(key)} at step {wanted}: there is {'; '.join(there)}. Choose one of these "
-        "steps, or last, or evaluate this step."
+        f"Nothing was evaluated on {' '.join(key)} at step {missing}: there is {'; '.join(at_steps)}. Choose one of "
+        "these steps, or last, or evaluate this step."
     )
 
 
 def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRecord]:
     """Return each task's newest record of a question that all runs with the task share, else the newest."""
-    found: dict[str, TaskRecord] = {}
-    for task in dict.fromkeys(one.task for one in run.records):
-        asked = [{one.question for one in other.records if one.task == task} for other in runs]
-        shared = set.intersection(*filter(None, asked)) - {None}
-        own = [one for one in run.records if one.task == task]
-        found[task] = next((one for one in reversed(own) if one.question in shared), own[-1])
-    return found
+    tasks: dict[str, TaskRecord] = {}
+    for task in dict.fromkeys(record.task for record in run.records):
+        questions = [{record.question for record in other.records if record.task == task} for other in runs]
+        shared = set.intersection(*filter(None, questions)) - {None}
+        of_task = [record for record in run.records if record.task == task]
+        tasks[task] = next((record for record in reversed(of_task) if record.question in shared), of_task[-1])
+    return tasks
 
 
 def _records(
     workspace: Workspace, row: RunRow, same: SameSplits, key: tuple[str, str], step: int | None
 ) -> dict[int, list[TaskRecord]]:
     """Return step -> its stored records, under any name of the split, oldest first."""
-    found: dict[int, list[TaskRecord]] = {}
-    for one in workspace.results.evaluations(row.id):
-        if same.shown(one.dataset, one.split) == key and step in (None, one.step):
-            folder = evaluation_folder(row.folder, one.dataset, one.split, one.step)
+    by_step: dict[int, list[TaskRecord]] = {}
+    for evaluation in workspace.results.evaluations(row.id):
+        if same.shown(evaluation.dataset, evaluation.split) == key and step in (None, evaluation.step):
+            folder = evaluation_folder(row.folder, evaluation.dataset, evaluation.split, evaluation.step)
             if folder.is_dir() and (records := read_records(folder)):
-                found[one.step] = found.get(one.step, []) + records
-    return found
+                by_step[evaluation.step] = by_step.get(evaluation.step, []) + records
+    return by_step
 
 
 def confusion_of(record: TaskRecord) -> Confusion:
     """Return the confusion matrix of a classification task, without classes that never occur."""
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     names = record.details["classes"]
-    shown = np.union1d(label, predicted).astype(int)
-    counts = confusion(predicted, label, classes=len(names))[np.ix_(shown, shown)]
+    present = np.union1d(label, predicted).astype(int)
+    counts = confusion(predicted, label, classes=len(names))[np.ix_(present, present)]
     sums = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, sums, out=np.full(counts.shape, np.nan), where=sums > 0)
-    return Confusion(tuple(names[place] for place in shown.tolist()), counts, shares, tuple(shown.tolist()))
+    return Confusion(tuple(names[index] for index in present.tolist()), counts, shares, tuple(present.tolist()))
 
 
 def images_of_cell(record: TaskRecord, true: int, answer: int) -> list[str]:
@@ -286,8 +292,8 @@ def answers(record: TaskRecord, name: str) -> np.ndarray | None:
     if k and direction in arrays:
         return arrays[direction] <= int(k)
     kinds = list(record.details.get("curves", {}))
-    wanted = kinds if name == "robust_mean" else [name.removeprefix("robust_")]
-    columns = [key for key in arrays if key.rpartition("_")[0] in wanted]
+    corruptions = kinds if name == "robust_mean" else [name.removeprefix("robust_")]
+    columns = [key for key in arrays if key.rpartition("_")[0] in corruptions]
     if record.task == "robustness" and columns:
         return np.mean([arrays[key] for key in columns], axis=0)
     return None
@@ -296,10 +302,10 @@ def answers(record: TaskRecord, name: str) -> np.ndarray | None:
 def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
     names: dict[tuple[str, Question | None, str], None] = {}
     for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness"):
-        records = [one for run in runs for one in run.records if one.task == task]
+        records = [record for run in runs for record in run.records if record.task == task]
         # The newest question first, and what older versions stored last.
-        for question in sorted(dict.fromkeys(one.question for one in reversed(records)), key=lambda q: q is None):
-            several = (one.metrics for one in records if one.question == question)
+        for question in sorted(dict.fromkeys(record.question for record in reversed(records)), key=lambda q: q is None):
+            several = (record.metrics for record in records if record.question == question)
             names |= {(task, question, name): None for metrics in several for name in metrics}
     made = [_line(runs, *name) for name in names]
     tested = [line.difference.p if line.difference else math.nan for line in made]
@@ -308,7 +314,7 @@ def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
 
 
 def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, name: str) -> EvaluationLine:
-    known = metric(f"val/{name}")
+    metric_of = metric(f"val/{name}")
     records = [run.record(task, question) for run in runs]
     values = tuple(record.metrics.get(name) if record else None for record in records)
     intervals = tuple(
@@ -320,7 +326,7 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     # What cannot differ is no test, and none that the p of the others is adjusted for.
     compared = both and question is not None and not question.is_certain(name)
     difference = _difference(records[0], records[1], name) if compared else None
-    return EvaluationLine(known, name, task, values, intervals, n, difference, question)
+    return EvaluationLine(metric_of, name, task, values, intervals, n, difference, question)
 
 
 def _asked(record: TaskRecord, name: str) -> int:
@@ -332,8 +338,8 @@ def _independent(record: TaskRecord, name: str) -> int:
 
 
 def _is_share(record: TaskRecord, name: str) -> bool:
-    found = answers(record, name)
-    return found is not None and found.dtype == bool
+    right = answers(record, name)
+    return right is not None and right.dtype == bool
 
 
 def _difference(a: TaskRecord, b: TaskRecord, name: str) -> Difference | None:
@@ -359,8 +365,8 @@ def _same_samples(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def _asking_first(record: TaskRecord, name: str, rows: np.ndarray) -> np.ndarray:
     """Return the first place in `rows` of each distinct question; repeated captions ask the same question."""
-    asked = record.arrays.get(f"{name.partition('_R@')[0]}_asked")
-    return np.arange(len(rows)) if asked is None else np.unique(asked[rows], return_index=True)[1]
+    questions = record.arrays.get(f"{name.partition('_R@')[0]}_asked")
+    return np.arange(len(rows)) if questions is None else np.unique(questions[rows], return_index=True)[1]
 
 
 def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
@@ -375,31 +381,31 @@ def asked_alike(chart: EvaluationChart, task: str) -> list[EvaluationChart]:
 
     Runs of different questions may not stand in one diagram; those without the task are in none.
     """
-    found: dict[Question | None, list[EvaluatedRun]] = {}
+    by_question: dict[Question | None, list[EvaluatedRun]] = {}
     for run in chart.runs:
         if task in run.tasks:
-            found.setdefault(run.tasks[task].question, []).append(run)
-    return [replace(chart, runs=tuple(runs)) for runs in found.values()]
+            by_question.setdefault(run.tasks[task].question, []).append(run)
+    return [replace(chart, runs=tuple(runs)) for runs in by_question.values()]
 
 
 def curves(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, list[float]]]:
     """Return run, corruption and accuracy at severities 0 (clean) to 5 of everything measured."""
-    found = []
+    measured = []
     for run in chart.runs:
         record = run.tasks.get("robustness")
         for kind, values in (record.details["curves"] if record else {}).items():
-            found.append((run, kind, [record.metrics["robust_clean"], *values]))
-    return found
+            measured.append((run, kind, [record.metrics["robust_clean"], *values]))
+    return measured
 
 
 def diagrams(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, dict[str, Any]]]:
     """Return run, `own` or `fitted`, and the reliability diagram of zero-shot classification at that temperature."""
-    found = []
+    measured = []
     for run in chart.runs:
         record = run.tasks.get("zero_shot")
         for name, diagram in (record.details["reliability"] if record else {}).items():
-            found.append((run, name, diagram))
-    return found
+            measured.append((run, name, diagram))
+    return measured
 
 
 def about(chart: EvaluationChart) -> str:
@@ -408,11 +414,11 @@ def about(chart: EvaluationChart) -> str:
     return f"{runs}. {asked(chart)}"
 
 
-def asked(chart: EvaluationChart, *, place: bool = True) -> str:
-    """Describe data and split (unless `place` is false), samples and classes, for all runs or each."""
-    suites = list(dict.fromkeys(words for run in chart.runs if (words := _suite(run))))
-    sizes = list(dict.fromkeys(words for run in chart.runs if (words := _size(run))))
-    where = [f"{chart.dataset}, split {chart.split}"] if place else []
+def asked(chart: EvaluationChart, *, with_split: bool = True) -> str:
+    """Describe data and split (unless `with_split` is false), samples and classes, for all runs or each."""
+    suites = list(dict.fromkeys(text for run in chart.runs if (text := _suite(run))))
+    sizes = list(dict.fromkeys(text for run in chart.runs if (text := _size(run))))
+    where = [f"{chart.dataset}, split {chart.split}"] if with_split else []
     parts = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
     return ". ".join(parts) + "." if parts else ""
 

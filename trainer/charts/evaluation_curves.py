@@ -36,15 +36,15 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
     Raises:
         ChartError: None of the runs was evaluated there, or nothing with a curve was measured.
     """
-    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    found = evaluation_at(workspace, shown, request.dataset, request.split)
-    if not _plots(found):
-        where = f"{found.dataset} {found.split}"
+    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    if not _plots(chart):
+        where = f"{chart.dataset} {chart.split}"
         raise ChartError(
             f"No reliability, corruption or few-shot curve was measured on {where}. Evaluate zero-shot, robustness or "
             "few-shot."
         )
-    return found
+    return chart
 
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
@@ -55,16 +55,16 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
 
 def _plots(chart: EvaluationChart) -> list[Mark]:
     kinds = (("reliability", "zero_shot", _reliability), ("corruption", "robustness", _corruption))
-    found: list[Mark] = []
+    marks: list[Mark] = []
     for key, task, plot in (*kinds, ("few-shot", "few_shot", _few_shot)):
         parts = asked_alike(chart, task)
-        for place, part in enumerate(parts):
-            asked = question_text(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
-            found += plot(f"{key}-{place}" if place else key, part, asked)
-    return found
+        for index, part in enumerate(parts):
+            question = question_text(part.runs[0].tasks[task].question) if len(parts) > 1 else ""
+            marks += plot(f"{key}-{index}" if index else key, part, question)
+    return marks
 
 
-def _reliability(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
+def _reliability(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
     lines, errors = (
         [Series("calibrated", "quiet", np.array([0.0, 1.0]), np.array([0.0, 1.0]), dashed=True, width=1)],
         [],
@@ -72,40 +72,40 @@ def _reliability(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
     for run, name, diagram in diagrams(chart):
         filled = np.array(diagram["counts"]) > 0
         x, y = (np.array(diagram[part], dtype=np.float64)[filled] for part in ("confidence", "accuracy"))
-        own = name == "own"
-        words = run.label if own else f"{run.label}, tau fitted"
-        lines.append(Series(words, run_tone(run.index), x, y, dashed=not own, marked=own))
+        trained = name == "own"
+        label = run.label if trained else f"{run.label}, tau fitted"
+        lines.append(Series(label, run_tone(run.index), x, y, dashed=not trained, marked=trained))
         # Records of older versions lack it.
         chance = f" ({100 * diagram['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in diagram else ""
         errors.append(f"{100 * diagram['ece']:.1f}{chance}")
     if len(lines) == 1:
         return []
-    note = " · ".join(filter(None, (f"ECE {', '.join(errors)} %", asked)))
+    note = " · ".join(filter(None, (f"ECE {', '.join(errors)} %", question)))
     axes = Axis("confidence", 0.0, 1.0), Axis("accuracy", 0.0, 1.0)
     return [XYPlot(key, "Reliability, zero-shot", *axes, tuple(lines), note=note)]
 
 
-def _corruption(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
+def _corruption(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
     """Return one plot per run, because the color encodes the corruption."""
-    found = curves(chart)
-    kinds = list(dict.fromkeys(kind for _, kind, _ in found))
-    y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in found], include=(0,), percent=True)
+    measured = curves(chart)
+    kinds = list(dict.fromkeys(kind for _, kind, _ in measured))
+    y = axis_over("accuracy (%)", [100 * np.array(values) for _, _, values in measured], include=(0,), percent=True)
     plots = []
-    for run in dict.fromkeys(run.index for run, _, _ in found):
-        own = [(one, kind, values) for one, kind, values in found if one.index == run]
+    for run in dict.fromkeys(run.index for run, _, _ in measured):
+        of_run = [(evaluated, kind, values) for evaluated, kind, values in measured if evaluated.index == run]
         lines = tuple(
             Series(kind, _KINDS[kinds.index(kind) % len(_KINDS)], SEVERITIES, 100 * np.array(values), marked=True)
-            for _, kind, values in own
+            for _, kind, values in of_run
         )
-        record = own[0][0].tasks["robustness"]
-        note = " · ".join(filter(None, (f"{record.details['measure']}, n = {record.n:,}", asked)))
-        title = f"{own[0][0].label} under corruption"
+        record = of_run[0][0].tasks["robustness"]
+        note = " · ".join(filter(None, (f"{record.details['measure']}, n = {record.n:,}", question)))
+        title = f"{of_run[0][0].label} under corruption"
         plots.append(XYPlot(f"{key}-{run}", title, _SEVERITY, y, lines, note=note, tone=run_tone(run)))
     return plots
 
 
-def _few_shot(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
-    whole = [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks][:1]
+def _few_shot(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
+    all_labels = [run.tasks["linear_probe"].question for run in chart.runs if "linear_probe" in run.tasks][:1]
     lines: list[Series] = []
     dots: list[Marker] = []
     for run in chart.runs:
@@ -114,7 +114,7 @@ def _few_shot(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
             tone = run_tone(run.index)
             low, high = 100 * (mean - spread), 100 * (mean + spread)
             lines.append(Series(run.label, tone, shots, 100 * mean, low=low, high=high, marked=True))
-        if "linear_probe" in run.tasks and [run.tasks["linear_probe"].question] == whole:
+        if "linear_probe" in run.tasks and [run.tasks["linear_probe"].question] == all_labels:
             value = 100 * run.tasks["linear_probe"].metrics["linear_probe_acc1"]
             dots.append(Marker(f"{run.label}, all labels", run_tone(run.index), math.nan, value, mark="ring"))
     if not lines:
@@ -125,7 +125,7 @@ def _few_shot(key: str, chart: EvaluationChart, asked: str) -> list[XYPlot]:
     y = axis_over(
         "accuracy (%)", [*(line.high for line in lines), [dot.y for dot in marked]], include=(0,), percent=True
     )
-    note = " · ".join(filter(None, ("mean ± deviation of 3 draws; ring: all labels", asked)))
+    note = " · ".join(filter(None, ("mean ± deviation of 3 draws; ring: all labels", question)))
     return [XYPlot(key, "Few-shot probes", x, y, tuple(lines), dots=marked, note=note)]
 
 

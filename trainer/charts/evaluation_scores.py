@@ -45,16 +45,16 @@ NOTE: Final = (
 
 def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
     """Return the runs' stored evaluations on the requested data set or the one measured last."""
-    shown = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    return evaluation_at(workspace, shown, request.dataset, request.split)
+    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
+    return evaluation_at(workspace, targets, request.dataset, request.split)
 
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     """Draw A, B, their difference with its interval, and p; shares with their intervals; published results."""
-    shown = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
+    shares = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
     rows: list[tuple[Mark, ...]] = [(_table(chart),)]
-    if shown:
-        rows.append((_plot(chart, shown),))
+    if shares:
+        rows.append((_plot(chart, shares),))
     if chart.published:
         rows.append((_published(chart),))
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
@@ -71,7 +71,7 @@ def _table(chart: EvaluationChart) -> NumberTable:
     lines: list[NumberRow] = []
     for task, question in dict.fromkeys((line.task, line.question) for line in chart.lines):
         lines.append(heading_row(_heading(chart, task, question)))
-        for line in (one for one in chart.lines if (one.task, one.question) == (task, question)):
+        for line in (member for member in chart.lines if (member.task, member.question) == (task, question)):
             cells = [f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
             cells += _difference(line) if both else [_interval(line.intervals[0])]
             winner = _winner(line)
@@ -84,18 +84,20 @@ def _label(chart: EvaluationChart, line: EvaluationLine) -> str:
     return line.metric.on(chart.split, max(line.n))
 
 
-def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
+def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
     gap, middle, dots = 0.5 / len(chart.runs), (len(chart.runs) - 1) / 2, []
     for run in chart.runs:
-        for place, line in enumerate(shown):
+        for index, line in enumerate(lines):
             value, ends = line.values[run.index], line.intervals[run.index]
             if value is not None and ends is not None:
-                at = place + gap * (run.index - middle)
+                at = index + gap * (run.index - middle)
                 low, high = (100 * end for end in ends)
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
-    labels = [_label(chart, line) for line in shown]
-    often, asked = Counter(labels), (question_text(line.question) for line in shown)
-    names = tuple(f"{name}, {words}" if often[name] > 1 else name for name, words in zip(labels, asked, strict=True))
+    labels = [_label(chart, line) for line in lines]
+    often, questions = Counter(labels), (question_text(line.question) for line in lines)
+    names = tuple(
+        f"{name}, {question}" if often[name] > 1 else name for name, question in zip(labels, questions, strict=True)
+    )
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
     note = "with 95 % intervals (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
@@ -104,10 +106,10 @@ def _plot(chart: EvaluationChart, shown: list[EvaluationLine]) -> XYPlot:
 
 def _published(chart: EvaluationChart) -> NumberTable:
     lines = []
-    for one in chart.published:
-        spread = f" ± {100 * one.std:.2f}" if one.std is not None else ""
-        cells = (TASK_WORDS[one.task], one.trained, f"{one.runs}", f"{100 * one.value:.2f}{spread} %")
-        lines.append(NumberRow(one.model, one.source, cells))
+    for result in chart.published:
+        spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
+        cells = (TASK_WORDS[result.task], result.trained, f"{result.runs}", f"{100 * result.value:.2f}{spread} %")
+        lines.append(NumberRow(result.model, result.source, cells))
     title = "Published numbers, of other models at full resolution"
     return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)
 
@@ -118,8 +120,8 @@ def _heading(chart: EvaluationChart, task: str, question: Question | None) -> st
     left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
     seen = max((record.details.get("trained_on", 0) for record in records), default=0)
     trained = f", {seen:,} of the pairs trained on" if seen else ""
-    words = f"{TASK_WORDS[task]}, {chart.split}, {question_text(question)}{trained}"
-    return ". ".join([words, *dict.fromkeys(filter(None, left_out))])
+    title = f"{TASK_WORDS[task]}, {chart.split}, {question_text(question)}{trained}"
+    return ". ".join([title, *dict.fromkeys(filter(None, left_out))])
 
 
 def _difference(line: EvaluationLine) -> list[str]:
@@ -142,13 +144,15 @@ def _winner(line: EvaluationLine) -> int:
 
 
 def _tip(line: EvaluationLine) -> str:
-    words = [
-        f"{'AB'[place]}: 95 % interval {_interval(ends)} %" for place, ends in enumerate(line.intervals[:2]) if ends
+    sentences = [
+        f"{'AB'[index]}: 95 % interval {_interval(ends)} %" for index, ends in enumerate(line.intervals[:2]) if ends
     ]
     if line.difference is not None and line.difference.mcnemar is not None:
         test = line.difference.mcnemar
-        words.append(f"Right in A alone: {test.only_a:,}; in B alone: {test.only_b:,}. McNemar p = {p_text(test.p)}")
-    return "\n".join(words)
+        sentences.append(
+            f"Right in A alone: {test.only_a:,}; in B alone: {test.only_b:,}. McNemar p = {p_text(test.p)}"
+        )
+    return "\n".join(sentences)
 
 
 def values(chart: EvaluationChart, _settings: Any) -> list[dict[str, Any]]:
@@ -176,8 +180,8 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
         tested = (gap.paired.difference, gap.paired.low, gap.paired.high, _number(gap.p)) if gap else (None,) * 4
         for run in chart.runs:
             low, high = line.intervals[run.index] or (None, None)
-            own = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
-            yield *facts, "metric", line.task, line.name, None, *own, *tested, None, question_text(line.question)
+            measured = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
+            yield *facts, "metric", line.task, line.name, None, *measured, *tested, None, question_text(line.question)
     for run, kind, values in curves(chart):
         n = run.tasks["robustness"].n
         for severity, value in enumerate(values):
@@ -198,13 +202,13 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
                 question_text(run.tasks["robustness"].question),
             )
     for run, name, diagram in diagrams(chart):
-        asked = question_text(run.tasks["zero_shot"].question)
+        question = question_text(run.tasks["zero_shot"].question)
         for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):
-            own = (run.run, run.name, run.step, count, y, None, None)
-            yield *facts, "reliability", "zero_shot", name, x, *own, *none, asked
-    for one in chart.published:
-        facts_of = (None, one.model, one.trained, None, one.value, None, None)
-        yield one.dataset, "", "published", one.task, one.metric, None, *facts_of, *none[:4], one.source, ""
+            measured = (run.run, run.name, run.step, count, y, None, None)
+            yield *facts, "reliability", "zero_shot", name, x, *measured, *none, question
+    for result in chart.published:
+        facts_of = (None, result.model, result.trained, None, result.value, None, None)
+        yield result.dataset, "", "published", result.task, result.metric, None, *facts_of, *none[:4], result.source, ""
 
 
 def _number(value: float) -> float | None:

@@ -88,40 +88,42 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
     curves = []
     for name in settings.metrics or USUAL:
-        for place, arm in enumerate(experiment.arms):
+        for index, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
-            series = [(one, number_series(workspace, one.run.id, name)) for one in members]
-            logged = [(one, (one.run.id, found.steps, found.values)) for one, found in series if len(found.steps)]
+            series = [(member, number_series(workspace, member.run.id, name)) for member in members]
+            logged = [
+                (member, (member.run.id, curve.steps, curve.values)) for member, curve in series if len(curve.steps)
+            ]
             if logged:
-                curves.append(_curve(experiment, name, place, logged))
+                curves.append(_curve(experiment, name, index, logged))
     if not curves:
         raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
     return ArmCurves(row.name, tuple(curves), counted_line(groups))
 
 
-def _curve(experiment: Experiment, name: str, place: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:
-    counted = tuple(curve for one, curve in logged if not one.reason)
-    others = tuple(curve for one, curve in logged if one.reason)
-    arm = experiment.arms[place].name
+def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:
+    counted = tuple(curve for member, curve in logged if not member.reason)
+    others = tuple(curve for member, curve in logged if member.reason)
+    arm = experiment.arms[index].name
     if not counted:
         none = np.zeros(0)
-        return ArmCurve(name, arm, place, none.astype(np.int64), none, none, none, (), others)
-    whole, n = band([curve[1:] for curve in counted]), len(counted)
+        return ArmCurve(name, arm, index, none.astype(np.int64), none, none, none, (), others)
+    mean_band, n = band([curve[1:] for curve in counted]), len(counted)
     c = critical_t(n, experiment.alpha, experiment.least_seeds, experiment.most_seeds)
-    half = c * whole.std / np.sqrt(n) if math.isfinite(c) else np.full(len(whole.pairs), np.inf)
-    low, high = whole.mean - half, whole.mean + half
+    half = c * mean_band.std / np.sqrt(n) if math.isfinite(c) else np.full(len(mean_band.pairs), np.inf)
+    low, high = mean_band.mean - half, mean_band.mean + half
     if metric(name).percent:
         low, high = (np.where(np.isfinite(end), np.clip(end, 0.0, 1.0), end) for end in (low, high))
-    return ArmCurve(name, arm, place, whole.pairs, whole.mean, low, high, counted, others)
+    return ArmCurve(name, arm, index, mean_band.pairs, mean_band.mean, low, high, counted, others)
 
 
 def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
     """Draw one plot per metric, of losses one per metric and arm."""
     # Losses of two objectives are different quantities: one axis for both would invite comparing them.
-    apart = {one.metric for one in data.curves if not metric(one.metric).shared_axis}
+    apart = {arm_curve.metric for arm_curve in data.curves if not metric(arm_curve.metric).shared_axis}
     groups: dict[tuple[str, str], list[ArmCurve]] = {}
-    for one in data.curves:
-        groups.setdefault((one.metric, one.arm if one.metric in apart else ""), []).append(one)
+    for arm_curve in data.curves:
+        groups.setdefault((arm_curve.metric, arm_curve.arm if arm_curve.metric in apart else ""), []).append(arm_curve)
     plots = [_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     note = "Line and band: mean over seeds and its interval, as in the verdict. Gray: runs that do not count."
@@ -130,50 +132,50 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
 
 
 def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
-    known = metric(name)
-    factor = 100.0 if known.percent else 1.0
+    metric_of = metric(name)
+    factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []
-    for one in curves:
-        tone = run_tone(one.place)
-        for line_tone, runs in ((tone, one.runs), ("quiet", one.left_out)):
+    for curve in curves:
+        tone = run_tone(curve.place)
+        for line_tone, runs in ((tone, curve.runs), ("quiet", curve.left_out)):
             lines += [
                 Series("", line_tone, s.astype(np.float64), factor * v, faint=line_tone != "quiet", width=1.0)
                 for _, s, v in runs
             ]
-        if not one.runs:
+        if not curve.runs:
             continue
-        steps, mean = one.steps.astype(np.float64), factor * one.mean
-        banded = bool(np.isfinite(one.low).all())
-        low, high = (factor * one.low, factor * one.high) if banded else (None, None)
-        words = f"{one.arm} ({len(one.runs)})"
-        lines.append(Series(words, tone, steps, mean, low=low, high=high, dashed=one.place % 2 == 1))
+        steps, mean = curve.steps.astype(np.float64), factor * curve.mean
+        banded = bool(np.isfinite(curve.low).all())
+        low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
+        legend = f"{curve.arm} ({len(curve.runs)})"
+        lines.append(Series(legend, tone, steps, mean, low=low, high=high, dashed=curve.place % 2 == 1))
     x = axis_over("Step", [line.x for line in lines], margin=0.015, integer=True)
     y = axis_over("", [line.y for line in lines])
-    unit = "%" if known.percent else known.unit
-    label = f"{known.label}, {arm}" if arm else known.label
+    unit = "%" if metric_of.percent else metric_of.unit
+    label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines))
 
 
 def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]:
     """Return one dictionary per metric and arm: its last common step."""
-    found = []
-    for one in data.curves:
-        column: dict[str, Any] = {"metric": one.metric, "arm": one.arm, "runs": len(one.runs)}
-        if len(one.steps):
-            column |= {"step": int(one.steps[-1]), "mean": float(one.mean[-1])}
-            column |= {"low": float(one.low[-1]), "high": float(one.high[-1])}
-        found.append(column)
-    return found
+    columns = []
+    for curve in data.curves:
+        column: dict[str, Any] = {"metric": curve.metric, "arm": curve.arm, "runs": len(curve.runs)}
+        if len(curve.steps):
+            column |= {"step": int(curve.steps[-1]), "mean": float(curve.mean[-1])}
+            column |= {"low": float(curve.low[-1]), "high": float(curve.high[-1])}
+        columns.append(column)
+    return columns
 
 
 def records(data: ArmCurves, _settings: ArmCurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return every logged value of every run, and whether the run counts."""
     lines = [
-        (one.metric, one.arm, run, step, value, counted)
-        for one in data.curves
-        for counted, runs in ((1, one.runs), (0, one.left_out))
-        for run, steps, found in runs
-        for step, value in zip(steps.tolist(), found.tolist(), strict=True)
+        (curve.metric, curve.arm, run, step, value, counted)
+        for curve in data.curves
+        for counted, runs in ((1, curve.runs), (0, curve.left_out))
+        for run, steps, numbers in runs
+        for step, value in zip(steps.tolist(), numbers.tolist(), strict=True)
     ]
     return ("metric", "arm", "run", "step", "value", "counted"), lines
 

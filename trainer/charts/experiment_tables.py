@@ -24,9 +24,9 @@ from trainer.metrics import Metric, metric
 from trainer.store.question import question_text
 
 
-def scaled(known: Metric) -> tuple[float, str]:
+def scaled(metric: Metric) -> tuple[float, str]:
     """Return the factor of a metric in a plot, and the unit of its differences."""
-    return (100.0, "points") if known.percent else (1.0, known.unit)
+    return (100.0, "points") if metric.percent else (1.0, metric.unit)
 
 
 def compared_table(
@@ -34,24 +34,24 @@ def compared_table(
 ) -> NumberTable:
     """Return the comparisons of arms with the control: a difference, its interval, and p for each outcome."""
     lines = []
-    for outcome in dict.fromkeys(one.outcome for one in compared):
+    for outcome in dict.fromkeys(comparison.outcome for comparison in compared):
         if key != "primary":
             lines.append(heading_row(outcome.label))
-        known = metric(f"val/{outcome.metric}")
-        for one in (one for one in compared if one.outcome == outcome):
-            says = one.decision if key == "primary" else ""
+        metric_of = metric(f"val/{outcome.metric}")
+        for comparison in (comparison for comparison in compared if comparison.outcome == outcome):
+            says = comparison.decision if key == "primary" else ""
             lines.append(
                 NumberRow(
-                    f"{one.arm} against {one.control}",
+                    f"{comparison.arm} against {comparison.control}",
                     "Mean difference over seeds, with its interval.",
                     (
-                        difference_text(known, one.interval.mean),
-                        interval_text(known, one.interval),
-                        str(len(one.differences)),
-                        p_text(one.adjusted),
+                        difference_text(metric_of, comparison.interval.mean),
+                        interval_text(metric_of, comparison.interval),
+                        str(len(comparison.differences)),
+                        p_text(comparison.adjusted),
                         *((says,) if key == "primary" else ()),
                     ),
-                    strong=one.decision in ("better", "worse") and key == "primary",
+                    strong=comparison.decision in ("better", "worse") and key == "primary",
                 )
             )
     experiment = verdict.experiment
@@ -78,35 +78,38 @@ def arms_table(verdict: ExperimentVerdict) -> NumberTable:
     experiment = verdict.experiment
     lines = []
     for outcome in (experiment.outcome, *experiment.secondaries):
-        known = metric(f"val/{outcome.metric}")
-        shown = tuple(_spread_text(known, one) for one in verdict.arms if one.outcome == outcome)
-        lines.append(NumberRow(outcome.label, "Mean ± standard deviation (seeds).", shown))
+        metric_of = metric(f"val/{outcome.metric}")
+        spreads = tuple(
+            _spread_text(metric_of, arm_outcome) for arm_outcome in verdict.arms if arm_outcome.outcome == outcome
+        )
+        lines.append(NumberRow(outcome.label, "Mean ± standard deviation (seeds).", spreads))
     names = tuple(arm.name for arm in experiment.arms)
     return NumberTable("arms", "Arms: mean ± standard deviation (seeds)", names, tuple(lines), badges=False)
 
 
-def _spread_text(known: Metric, one: ArmOutcome) -> str:
-    mean = known.text(None if math.isnan(one.mean) else one.mean)
-    return f"{mean} ± {known.text(one.std)} ({one.n})" if one.n > 1 else f"{mean} ({one.n})"
+def _spread_text(metric: Metric, arm: ArmOutcome) -> str:
+    mean = metric.text(None if math.isnan(arm.mean) else arm.mean)
+    return f"{mean} ± {metric.text(arm.std)} ({arm.n})" if arm.n > 1 else f"{mean} ({arm.n})"
 
 
 def runs_table(verdict: ExperimentVerdict) -> NumberTable:
     """Return every run with its outcomes, and why one is not counted."""
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     lines = tuple(
-        NumberRow(f"#{one.run.id} {one.run.name}", one.run.name, _cells(one, outcomes)) for one in verdict.runs
+        NumberRow(f"#{run_outcome.run.id} {run_outcome.run.name}", run_outcome.run.name, _cells(run_outcome, outcomes))
+        for run_outcome in verdict.runs
     )
     columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Counted")
     return NumberTable("runs", f"Every run ({len(verdict.runs)})", columns, lines, badges=False)
 
 
-def _cells(one: RunOutcome, outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
+def _cells(run_outcome: RunOutcome, outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
     values = (
         metric(f"val/{outcome.metric}").text(None if math.isnan(value) else value)
-        for outcome, value in zip(outcomes, one.values, strict=True)
+        for outcome, value in zip(outcomes, run_outcome.values, strict=True)
     )
-    status = f"{one.run.status}, deleted" if one.run.deleted_at is not None else one.run.status
-    return (one.arm, str(one.seed), status, *values, one.note or "yes")
+    status = f"{run_outcome.run.status}, deleted" if run_outcome.run.deleted_at is not None else run_outcome.run.status
+    return (run_outcome.arm, str(run_outcome.seed), status, *values, run_outcome.note or "yes")
 
 
 def _budget(experiment: Experiment) -> str:
@@ -122,7 +125,7 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
     """Return the question, outcome, arms and stopping rule of the experiment."""
     experiment = verdict.experiment
     better = "more" if experiment.outcome.direction == "up" else "less"
-    question = next((one.questions[0] for one in verdict.runs if not one.note), None)
+    question = next((run_outcome.questions[0] for run_outcome in verdict.runs if not run_outcome.note), None)
     facts = {
         "Question": experiment.question or "–",
         "Primary outcome": f"{experiment.outcome.label} ({better} is better), at the last step",
@@ -137,5 +140,5 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
         "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any stop within the budget, if differences are "
         "about normal",
     }
-    lines = tuple(NumberRow(words, "", (value,)) for words, value in facts.items())
+    lines = tuple(NumberRow(title, "", (value,)) for title, value in facts.items())
     return NumberTable("asked", "Design", ("",), lines, badges=False)

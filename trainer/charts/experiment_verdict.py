@@ -91,18 +91,21 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
 def _differences(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
     factor, unit = scaled(metric(f"val/{outcome.metric}"))
-    clouds = [factor * np.array([gap for _, gap in one.differences], dtype=np.float64) for one in verdict.primary]
+    clouds = [
+        factor * np.array([gap for _, gap in comparison.differences], dtype=np.float64)
+        for comparison in verdict.primary
+    ]
     margin = factor * verdict.experiment.margin
     # Over the seeds and not over the bars: an interval that is still wide would squeeze the seeds into a line.
     y = axis_over(f"{unit} over {verdict.experiment.control.name}", [*clouds, [0.0, margin, -margin]], margin=0.2)
     dots, points = [], []
-    for place, (one, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
+    for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
         if not len(gaps):
             continue
-        spread = _spread(place, len(gaps))
-        points.append(Points("", run_tone(place + 1), np.column_stack([spread, gaps]), size=6.0))
-        dots += _bar(one, place, factor, y)
-    names = tuple(one.arm for one in verdict.primary)
+        spread = _spread(index, len(gaps))
+        points.append(Points("", run_tone(index + 1), np.column_stack([spread, gaps]), size=6.0))
+        dots += _bar(comparison, index, factor, y)
+    names = tuple(comparison.arm for comparison in verdict.primary)
     x = categories("", names)
     ends = np.array([x.low, x.high])
     lines = [Series("", "quiet", ends, np.zeros(2), width=1.0)]
@@ -118,39 +121,46 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     )  # fmt: skip
 
 
-def _bar(one: ArmComparison, place: int, factor: float, y: Axis) -> list[Marker]:
+def _bar(comparison: ArmComparison, index: int, factor: float, y: Axis) -> list[Marker]:
     """Return the mean with its interval, cut at the ends of the axis where arrows say that it is longer."""
-    low, high = factor * one.interval.low, factor * one.interval.high
-    tone, mean = run_tone(place + 1), factor * one.interval.mean
+    low, high = factor * comparison.interval.low, factor * comparison.interval.high
+    tone, mean = run_tone(index + 1), factor * comparison.interval.mean
     if math.isinf(low):
-        return [Marker(one.arm, tone, place, mean, 11.0, "diamond")]
-    hint = f"{one.arm}: {interval_text(metric(f'val/{one.outcome.metric}'), one.interval)}"
-    found = [Marker(one.arm, tone, place, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
+        return [Marker(comparison.arm, tone, index, mean, 11.0, "diamond")]
+    hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
+    markers = [Marker(comparison.arm, tone, index, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
     inside = 0.025 * (y.high - y.low)  # so that an arrow is seen whole
-    found += [Marker("", tone, place, y.high - inside, 9.0, "up", hint=hint)] if high > y.high else []
-    return found + ([Marker("", tone, place, y.low + inside, 9.0, "down", hint=hint)] if low < y.low else [])
+    markers += [Marker("", tone, index, y.high - inside, 9.0, "up", hint=hint)] if high > y.high else []
+    return markers + ([Marker("", tone, index, y.low + inside, 9.0, "down", hint=hint)] if low < y.low else [])
 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
-    known = metric(f"val/{outcome.metric}")
-    factor = 100.0 if known.percent else 1.0
-    arms, seeds = verdict.experiment.arms, sorted({one.seed for one in verdict.runs if not one.note})
+    metric_of = metric(f"val/{outcome.metric}")
+    factor = 100.0 if metric_of.percent else 1.0
+    arms, seeds = (
+        verdict.experiment.arms,
+        sorted({run_outcome.seed for run_outcome in verdict.runs if not run_outcome.note}),
+    )
     points = []
-    for place, arm in enumerate(arms):
-        counted = [one for one in verdict.runs if one.arm == arm.name and not one.note]
+    for index, arm in enumerate(arms):
+        counted = [run_outcome for run_outcome in verdict.runs if run_outcome.arm == arm.name and not run_outcome.note]
         # Next to each other, so that equal values of two arms are both seen.
-        x = [seeds.index(one.seed) + 0.3 * (place / (len(arms) - 1) - 0.5) for one in counted]
-        xy = np.array([x, [factor * one.values[0] for one in counted]], dtype=np.float64).T
-        points.append(Points(arm.name, run_tone(place), xy, size=8.0))
+        x = [seeds.index(run_outcome.seed) + 0.3 * (index / (len(arms) - 1) - 0.5) for run_outcome in counted]
+        xy = np.array([x, [factor * run_outcome.values[0] for run_outcome in counted]], dtype=np.float64).T
+        points.append(Points(arm.name, run_tone(index), xy, size=8.0))
     names = tuple(f"seed {seed}" for seed in seeds)
-    y = axis_over("%" if known.percent else known.unit, [one.xy[:, 1] for one in points], percent=known.percent)
+    y = axis_over(
+        "%" if metric_of.percent else metric_of.unit,
+        [run_outcome.xy[:, 1] for run_outcome in points],
+        percent=metric_of.percent,
+    )
     return XYPlot("values", outcome.label, categories("", names), y, points=tuple(points), names=names)
 
 
-def _spread(place: int, n: int) -> np.ndarray:
+def _spread(index: int, n: int) -> np.ndarray:
     """Return places of points next to their mean, so that none hides another."""
-    return place + 0.14 + 0.16 * np.arange(n) / max(n - 1, 1)
+    return index + 0.14 + 0.16 * np.arange(n) / max(n - 1, 1)
 
 
 def _decisive(verdict: ExperimentVerdict) -> NumberTable:
@@ -165,14 +175,14 @@ def _secondary(verdict: ExperimentVerdict) -> NumberTable:
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:
     """Return one dictionary per comparison, the primary ones first."""
-    found = []
-    for place, one in enumerate((*verdict.primary, *verdict.secondaries)):
-        column = {"outcome": one.outcome.label, "primary": place < len(verdict.primary)}
-        column |= {"arm": one.arm, "control": one.control, "difference": one.interval.mean}
-        column |= {"low": one.interval.low, "high": one.interval.high, "seeds": one.interval.n}
-        column |= {"p": one.p, "p_holm": one.adjusted, "p_sign_flip": one.sign_flip}
-        found.append(column | {"decision": one.decision})
-    return found
+    columns = []
+    for index, comparison in enumerate((*verdict.primary, *verdict.secondaries)):
+        column = {"outcome": comparison.outcome.label, "primary": index < len(verdict.primary)}
+        column |= {"arm": comparison.arm, "control": comparison.control, "difference": comparison.interval.mean}
+        column |= {"low": comparison.interval.low, "high": comparison.interval.high, "seeds": comparison.interval.n}
+        column |= {"p": comparison.p, "p_holm": comparison.adjusted, "p_sign_flip": comparison.sign_flip}
+        columns.append(column | {"decision": comparison.decision})
+    return columns
 
 
 def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -180,7 +190,16 @@ def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     header = ("run", "name", "arm", "seed", "status", *(outcome.label for outcome in outcomes), "not_counted")
     lines = [
-        (one.run.id, one.run.name, one.arm, one.seed, one.run.status, *one.values, one.note) for one in verdict.runs
+        (
+            run_outcome.run.id,
+            run_outcome.run.name,
+            run_outcome.arm,
+            run_outcome.seed,
+            run_outcome.run.status,
+            *run_outcome.values,
+            run_outcome.note,
+        )
+        for run_outcome in verdict.runs
     ]
     return header, lines
 

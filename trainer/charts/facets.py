@@ -29,6 +29,6 @@ def column_values(items: Items, column: str) -> Shaped[np.ndarray, " n"]:
     """
     values = items.label if column == LABEL else items.metadata.get(column)
     if values is None:
-        there = ", ".join(facet_columns(items)) or "none"
-        raise ChartError(f"There is no column {column} in this snapshot; its columns are: {there}.")
+        columns = ", ".join(facet_columns(items)) or "none"
+        raise ChartError(f"There is no column {column} in this snapshot; its columns are: {columns}.")
     return np.array([str(value) for value in values], dtype=str)

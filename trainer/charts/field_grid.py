@@ -77,8 +77,8 @@ def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
     if len(about.fields) < 2 and not rows and not columns:
         nothing = np.zeros((0, 0))
         return FieldGrid(about, ("", ""), (), (), nothing, nothing.astype(np.int64), nothing, nothing)
-    given = [_named(about, name) if name else "" for name in (rows, columns)]
-    pairs = [pair for pair in permutations(about.fields, 2) if all(g in ("", name) for g, name in zip(given, pair))]
+    fixed = [_named(about, name) if name else "" for name in (rows, columns)]
+    pairs = [pair for pair in permutations(about.fields, 2) if all(g in ("", name) for g, name in zip(fixed, pair))]
     if not pairs:
         raise ChartError("A grid needs two fields in which the runs differ, such as an experiment over both.")
     chosen = max(pairs, key=lambda pair: _filled(about, pair))
@@ -101,8 +101,8 @@ def grid(about: RunFields, rows: str = "", columns: str = "") -> FieldGrid:
 def _left_out(about: RunFields) -> tuple[str, ...]:
     """Return which runs the means leave out."""
     names = [name for (_, name), counts in zip(about.runs, about.counted, strict=True) if not counts]
-    one = len(names) == 1
-    many = f"{len(names)} run{'' if one else 's'} not counted, because {'it' if one else 'they'} did not finish"
+    single = len(names) == 1
+    many = f"{len(names)} run{'' if single else 's'} not counted, because {'it' if single else 'they'} did not finish"
     return (
         (f"{many}: {', '.join(names[:MOST_NAMED])}{' and more' if len(names) > MOST_NAMED else ''}.",) if names else ()
     )
@@ -110,20 +110,20 @@ def _left_out(about: RunFields) -> tuple[str, ...]:
 
 def _named(about: RunFields, name: str) -> str:
     """Return the field with this name, or with this last part."""
-    fits = [one for one in about.fields if name in (one, one.rpartition(".")[2])]
+    fits = [field for field in about.fields if name in (field, field.rpartition(".")[2])]
     if len(fits) != 1 and name not in fits:
-        there = ", ".join(about.fields) or "nothing"
-        raise ChartError(f"The runs do not differ in {name!r}. They differ in {there}.")
+        names = ", ".join(about.fields) or "nothing"
+        raise ChartError(f"The runs do not differ in {name!r}. They differ in {names}.")
     return name if name in fits else fits[0]
 
 
 def _filled(about: RunFields, pair: tuple[str, str]) -> tuple[float, int]:
     """Return the share of cells that have runs, and how many runs those are; 0 where there are too many cells."""
-    known = np.isfinite([about.fields[name] for name in pair]).all(axis=0) & np.isfinite(about.values)
-    sizes = [len(np.unique(about.fields[name][known])) for name in pair]
-    cells = len({*zip(*(about.fields[name][known].tolist() for name in pair), strict=True)})
+    finite = np.isfinite([about.fields[name] for name in pair]).all(axis=0) & np.isfinite(about.values)
+    sizes = [len(np.unique(about.fields[name][finite])) for name in pair]
+    cells = len({*zip(*(about.fields[name][finite].tolist() for name in pair), strict=True)})
     fits = min(sizes) > 1 and max(sizes) <= MOST_VALUES
-    return (cells / (sizes[0] * sizes[1]) if fits else 0.0), int(known.sum())
+    return (cells / (sizes[0] * sizes[1]) if fits else 0.0), int(finite.sum())
 
 
 def _levels(about: RunFields, name: str) -> tuple[list[int], tuple[str, ...]]:
@@ -132,8 +132,8 @@ def _levels(about: RunFields, name: str) -> tuple[list[int], tuple[str, ...]]:
     values = np.unique(column[np.isfinite(column)])
     if len(values) > MOST_VALUES:
         raise ChartError(f"{name} has {len(values)} values; a grid shows at most {MOST_VALUES}. Choose another field.")
-    words = about.words[name]
-    texts = tuple(words[int(value)] if words else f"{value:g}" for value in values)
+    level_texts = about.words[name]
+    texts = tuple(level_texts[int(value)] if level_texts else f"{value:g}" for value in values)
     return [int(np.searchsorted(values, value)) if np.isfinite(value) else -1 for value in column], texts
 
 
@@ -145,14 +145,14 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
         count = NumberRow("Fields that differ", "", (float(len(about.fields)),), 0)
         return Panel(title="Grid", rows=((NumberTable("grid", "Grid", ("Runs",), (count,), badges=False, note=why),),))
     unit, title = "%" if about.percent else "", f"{about.label} by {data.names[0]} and {data.names[1]}"
-    shown = scale * data.mean
-    there = shown[np.isfinite(shown)]
-    low, high = (float(there.min()), float(there.max())) if len(there) else (0.0, 1.0)
+    means = scale * data.mean
+    finite = means[np.isfinite(means)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     ticks = [
         tuple((float(at), text) for at, text in enumerate(texts)) for texts in (data.column_values, data.row_values)
     ]
     heat = HeatMap(
-        "grid", title, shown, data.names[1], data.names[0], ticks[0], ticks[1], low, high if high > low else low + 1,
+        "grid", title, means, data.names[1], data.names[0], ticks[0], ticks[1], low, high if high > low else low + 1,
         f"mean {about.label}{', %' if unit else ''}", rows=data.row_values, columns=data.column_values, named=True,
     )  # fmt: skip
     lines = tuple(
@@ -169,7 +169,7 @@ def _cell(data: FieldGrid, row: int, column: int, scale: float) -> str:
     n = int(data.count[row, column])
     if n == 0:
         return "–"
-    mean, low, high = (scale * float(one[row, column]) for one in (data.mean, data.low, data.high))
+    mean, low, high = (scale * float(part[row, column]) for part in (data.mean, data.low, data.high))
     return f"{mean:.3g} (n 1)" if n == 1 else f"{mean:.3g} ({low:.3g}–{high:.3g}; n {n})"
 
 

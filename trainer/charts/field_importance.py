@@ -67,16 +67,16 @@ def compute(
 
 def importance(about: RunFields, progress: Progress) -> FieldImportance:
     """Return the importance of each field; nothing of fewer than `LEAST_RUNS` runs or of outcomes that are equal."""
-    known = np.isfinite(about.values)
-    n, nothing = int(known.sum()), np.zeros(0)
-    outcome = about.values[known]
+    finite = np.isfinite(about.values)
+    n, nothing = int(finite.sum()), np.zeros(0)
+    outcome = about.values[finite]
     if n < LEAST_RUNS or not about.fields or not np.ptp(outcome) > 0:
         return FieldImportance(about, n, math.nan, (), nothing, nothing)
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.model_selection import KFold
 
     # A field that a run's objective does not have is a value of its own, below all others.
-    columns = [column[known] for column in about.fields.values()]
+    columns = [column[finite] for column in about.fields.values()]
     table = np.stack(
         [np.where(np.isnan(c), np.nanmin(c) - 1.0 if np.isfinite(c).any() else 0.0, c) for c in columns], 1
     )
@@ -90,12 +90,12 @@ def importance(about: RunFields, progress: Progress) -> FieldImportance:
         missed[held] = (forest.predict(table[held]) - outcome[held]) ** 2
         plain = float(missed[held].mean())
         shuffled = np.repeat(table[held][None], SHUFFLES, axis=0)
-        for place in range(len(columns)):
+        for column_index in range(len(columns)):
             moved = shuffled.copy()
             for at in range(SHUFFLES):
-                moved[at, :, place] = rng.permutation(moved[at, :, place])
-            found = forest.predict(moved.reshape(-1, table.shape[1])).reshape(SHUFFLES, -1)
-            falls[place] += (((found - outcome[held]) ** 2).mean(1) - plain).tolist()
+                moved[at, :, column_index] = rng.permutation(moved[at, :, column_index])
+            predicted = forest.predict(moved.reshape(-1, table.shape[1])).reshape(SHUFFLES, -1)
+            falls[column_index] += (((predicted - outcome[held]) ** 2).mean(1) - plain).tolist()
     mean = np.array([np.mean(fall) for fall in falls]) / total
     std = np.array([np.std(fall) for fall in falls]) / total
     order = np.argsort(-mean, kind="stable")

@@ -95,25 +95,25 @@ def draw(data: PerRun[GapRun], settings: GapSettings) -> Panel:
     return Panel(
         title="Modality gap",
         rows=(
-            tuple(_clouds(run, place, name, settings) for (run, place), name in zip(runs, names, strict=True)),
+            tuple(_clouds(run, index, name, settings) for (run, index), name in zip(runs, names, strict=True)),
             tuple(_table(data.found, names, settings.way, share) for share in dict.fromkeys((0, settings.share))),
             (_sizes(runs), _recalls(runs, names, settings)),
-            tuple(_losses(run, place, name, settings) for (run, place), name in zip(runs, names, strict=True)),
+            tuple(_losses(run, index, name, settings) for (run, index), name in zip(runs, names, strict=True)),
         ),
         notes=tuple(_notes(data.found)),
     )
 
 
-def _clouds(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot:
+def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot:
     live = run.measures.live
     both = np.concatenate(live.places(0.0, "shift"))
     image, text = live.places(settings.share / 100, settings.way)
     means = np.stack([image.mean(0), text.mean(0)])
     # The frame is that of the snapshot: the eye sees what moves.
     x, y = (axis_over("", [both[:, side]]) for side in (0, 1))
-    tone = run_tone(place)
+    tone = run_tone(index)
     return XYPlot(
-        f"clouds-{place}",
+        f"clouds-{index}",
         name,
         x,
         y,
@@ -131,20 +131,20 @@ def _clouds(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot
 
 def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
     # The course of a run that is shown at two steps is one.
-    once = {run.run: (run, place) for run, place in reversed(runs)}
+    once = {run.run: (run, index) for run, index in reversed(runs)}
     curves = tuple(
         Series(
             run.name,
-            run_tone(place),
+            run_tone(index),
             np.array(run.measures.steps, float),
             np.array(run.measures.sizes),
             marked=True,
         )
-        for run, place in sorted(once.values(), key=lambda one: one[1])
+        for run, index in sorted(once.values(), key=lambda run_index: run_index[1])
     )
     dots = tuple(
-        Marker("", run_tone(place), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
-        for run, place in runs
+        Marker("", run_tone(index), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
+        for run, index in runs
     )
     x = axis_over("step", [c.x for c in curves], integer=True)
     y = axis_over("size of the gap", [c.y for c in curves], include=(0,))
@@ -153,40 +153,42 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
 
 def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: GapSettings) -> XYPlot:
     curves = []
-    for (run, place), name in zip(runs, names, strict=True):
+    for (run, index), name in zip(runs, names, strict=True):
         points = run.measures.curve(settings.way)
         x = np.array([100 * point.share for point in points])
-        for way, attribute in (("image to text", "image_to_text"), ("text to image", "text_to_image")):
+        for direction, attribute in (("image to text", "image_to_text"), ("text to image", "text_to_image")):
             y = np.array([getattr(point, attribute) for point in points])
-            curves.append(Series(f"{name}, {way}", run_tone(place), x, y, dashed=way == "text to image"))
+            curves.append(Series(f"{name}, {direction}", run_tone(index), x, y, dashed=direction == "text to image"))
     y_axis = axis_over("recall", [curve.y for curve in curves], include=(0,))
-    asked = [run.asked(way) for run, _ in runs for way in WAYS]
-    title = recall_name("both", split=[run.split for run, _ in runs], n=asked)
+    question_counts = [run.asked(direction) for run, _ in runs for direction in WAYS]
+    title = recall_name("both", split=[run.split for run, _ in runs], n=question_counts)
     return XYPlot("recall", title, CLOSED, y_axis, tuple(curves), cursor=settings.share)
 
 
-def _losses(run: GapRun, place: int, name: str, settings: GapSettings) -> XYPlot:
+def _losses(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot:
     points = run.measures.curve(settings.way)
     x, y = np.array([100 * point.share for point in points]), np.array([point.loss for point in points])
-    words = f"{run.measures.objective.words}, n = {run.n:,}"
-    curve, title, y_axis = Series("loss", run_tone(place), x, y), f"Loss of {name}", axis_over("loss", [y])
-    return XYPlot(f"loss-{place}", title, CLOSED, y_axis, (curve,), cursor=settings.share, note=words)
+    note = f"{run.measures.objective.words}, n = {run.n:,}"
+    curve, title, y_axis = Series("loss", run_tone(index), x, y), f"Loss of {name}", axis_over("loss", [y])
+    return XYPlot(f"loss-{index}", title, CLOSED, y_axis, (curve,), cursor=settings.share, note=note)
 
 
-def _table(runs: Sequence[GapRun], names: list[str], way: Way, share: int) -> NumberTable:
-    points = [run.measures.at(way, share) for run in runs]
+def _table(runs: Sequence[GapRun], names: list[str], method: Way, share: int) -> NumberTable:
+    points = [run.measures.at(method, share) for run in runs]
     lines = tuple(
-        NumberRow(_words(runs, name, words), hint, tuple(float(getattr(point, name)) for point in points), digits)
-        for name, words, hint, digits in MEASURES
+        NumberRow(_words(runs, name, label), hint, tuple(float(getattr(point, name)) for point in points), digits)
+        for name, label, hint, digits in MEASURES
     )
     key, title = ("now", f"{share} % closed") if share else ("open", "As trained")
     return NumberTable(key, title, tuple(names), lines)
 
 
-def _words(runs: Sequence[GapRun], name: str, words: str) -> str:
+def _words(runs: Sequence[GapRun], name: str, label: str) -> str:
     splits = [run.split for run in runs]
-    recalls: dict[str, str] = {way: recall_name(way, split=splits, n=[run.asked(way) for run in runs]) for way in WAYS}
-    return recalls.get(name, words)
+    recalls: dict[str, str] = {
+        direction: recall_name(direction, split=splits, n=[run.asked(direction) for run in runs]) for direction in WAYS
+    }
+    return recalls.get(name, label)
 
 
 def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
@@ -202,7 +204,7 @@ def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
 
 def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
     """Return facts, the gap over the steps, and the measures at every closed share."""
-    found = []
+    rows = []
     for run in data.found:
         row = facts_of(run, "n") | {"pairs": run.measures.pairs}
         row["objective_words"] = run.measures.objective.words
@@ -212,8 +214,8 @@ def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
         for share, point in sorted(points.items()):
             measured = {name: getattr(point, name) for name, *_ in MEASURES if name != "n"}
             row |= {f"{name} at {share:g}": value for name, value in measured.items()}
-        found.append(row)
-    return filled(found)
+        rows.append(row)
+    return filled(rows)
 
 
 CHART: Final = Chart(

@@ -138,9 +138,9 @@ class GapSample:
         """Places of the distinct pairs."""
         return self.units.rows("pair")
 
-    def measure(self, objective: Objective, share: float, way: Way, progress: Progress | None = None) -> GapPoint:
+    def measure(self, objective: Objective, share: float, method: Way, progress: Progress | None = None) -> GapPoint:
         """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
-        image, text = close_gap(self.image, self.text, share, way, gap=self.gap)
+        image, text = close_gap(self.image, self.text, share, method, gap=self.gap)
         forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
         back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
         # The loss takes about as long as both rankings together, or longer.
@@ -151,9 +151,9 @@ class GapSample:
         recalls = recall_at(forward, 1), recall_at(back, 1)
         return GapPoint(share, len(self.batch), modality_gap(image, text, self.matching)[1], loss, *recalls, matched)
 
-    def places(self, share: float, way: Way) -> tuple[np.ndarray, np.ndarray]:
+    def places(self, share: float, method: Way) -> tuple[np.ndarray, np.ndarray]:
         """Return the map positions of images and texts (two n x 2 arrays, float64)."""
-        moved = close_gap(self.image, self.text, share, way, gap=self.gap)
+        moved = close_gap(self.image, self.text, share, method, gap=self.gap)
         image, text = ((rows - self.mean) @ self.axes for rows in moved)
         return image, text
 
@@ -180,20 +180,20 @@ class GapMeasures:
     sizes: tuple[float, ...]
     points: dict[tuple[Way, int], GapPoint] = field(default_factory=dict)
 
-    def at(self, way: Way, share: int, progress: Progress | None = None) -> GapPoint:
+    def at(self, method: Way, share: int, progress: Progress | None = None) -> GapPoint:
         """Return the point of a share, measured on first use; without progress only on the live pairs."""
-        known = (way, share) if share else ("shift", 0)
-        if known in self.points:
-            return self.points[known]
+        key = (method, share) if share else ("shift", 0)
+        if key in self.points:
+            return self.points[key]
         if progress is None:
-            return self.live.measure(self.objective, share / 100, way)
-        self.points[known] = self.sample.measure(self.objective, share / 100, way, progress)
-        return self.points[known]
+            return self.live.measure(self.objective, share / 100, method)
+        self.points[key] = self.sample.measure(self.objective, share / 100, method, progress)
+        return self.points[key]
 
-    def curve(self, way: Way) -> list[GapPoint]:
+    def curve(self, method: Way) -> list[GapPoint]:
         """Return the measures at `SHARES`."""
-        known = ((way, share) if share else ("shift", 0) for share in SHARES)
-        return [self.points[key] for key in known if key in self.points]
+        keys = ((method, share) if share else ("shift", 0) for share in SHARES)
+        return [self.points[key] for key in keys if key in self.points]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,10 +207,10 @@ class GapRun(SnapshotLabel):
         """The number of pairs measured as one batch, on which the loss depends."""
         return len(self.measures.sample.batch)
 
-    def asked(self, way: str) -> int:
+    def asked(self, direction: str) -> int:
         """Return the number of distinct questions of a direction of retrieval."""
-        found = self.measures.sample.matching
-        return len(found.images if way == "image_to_text" else found.texts)
+        matching = self.measures.sample.matching
+        return len(matching.images if direction == "image_to_text" else matching.texts)
 
 
 _ALIVE: Final[WeakValueDictionary[object, GapMeasures]] = WeakValueDictionary()
@@ -232,8 +232,8 @@ def gap(workspace: Workspace, target: Target, request: Request, settings: GapSet
     if (measures := _ALIVE.get(key)) is None:
         measures = _ALIVE[key] = _read(workspace, opened, rows, settings.most, progress)
     shares = (*SHARES, settings.share)
-    for place, share in enumerate(shares):
-        measures.at(settings.way, share, part_of(progress, place, len(shares)))
+    for index, share in enumerate(shares):
+        measures.at(settings.way, share, part_of(progress, index, len(shares)))
     return GapRun(**opened.label, measures=measures)
 
 
@@ -276,8 +276,8 @@ def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
 
 def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, float]:
     by_step = {}
-    for place, row in enumerate(sorted(rows, key=lambda r: r.step)):
-        progress(0.02 * place / len(rows), "measuring each checkpoint")
+    for index, row in enumerate(sorted(rows, key=lambda r: r.step)):
+        progress(0.02 * index / len(rows), "measuring each checkpoint")
         snapshot = read_snapshot(row.folder)
         if snapshot.image is not None and snapshot.text is not None:
             by_step[row.step] = modality_gap(snapshot.image, snapshot.text, matching_of(snapshot))[1]

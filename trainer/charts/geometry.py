@@ -85,9 +85,9 @@ COURSES: Final = {
 def draw(data: PerRun[Geometry], settings: GeometrySettings) -> Panel:
     """Draw each modality's angles against the sphere's, the course of one measure, and every number."""
     names = labels(data.found)
-    there = [modality for modality in MODALITIES if any(modality in run.spreads for run in data.found)]
-    angles = tuple(_angles(data, names, modality) for modality in there)
-    tables = tuple(_spreads(data, names, modality) for modality in there)
+    present = [modality for modality in MODALITIES if any(modality in run.spreads for run in data.found)]
+    angles = tuple(_angles(data, names, modality) for modality in present)
+    tables = tuple(_spreads(data, names, modality) for modality in present)
     return Panel(
         title="Geometry",
         rows=((*angles, _course_plot(data, settings)), tables, (_pairs(data, names), _published())),
@@ -97,30 +97,30 @@ def draw(data: PerRun[Geometry], settings: GeometrySettings) -> Panel:
 
 def _angles(data: PerRun[Geometry], names: Sequence[str], modality: str) -> XYPlot:
     degrees = np.arange(BINS) + 0.5
-    found = [run.spreads.get(modality) for run in data.found]
+    spreads = [run.spreads.get(modality) for run in data.found]
     curves = [
-        Series(name, run_tone(place), degrees, 100 * spread.angle_density)
-        for name, place, spread in zip(names, data.places, found, strict=True)
+        Series(name, run_tone(index), degrees, 100 * spread.angle_density)
+        for name, index, spread in zip(names, data.places, spreads, strict=True)
         if spread is not None
     ]
-    for d in sorted({spread.d for spread in found if spread is not None}):
+    for d in sorted({spread.d for spread in spreads if spread is not None}):
         curves.append(Series(f"uniform, d = {d}", "quiet", degrees, 100 * sphere_density(d), dashed=True, width=1.5))
     x = Axis("pairwise angle (°)", 0, 180)
     y = axis_over("share of pairs (%)", [curve.y for curve in curves], include=(0,), percent=True)
     # Each angle is of two rows: a selected pair stands where its mean angle with all others is.
-    rug = joined(Rug(spread.rows, spread.row_angles) for spread in found if spread is not None)
+    rug = joined(Rug(spread.rows, spread.row_angles) for spread in spreads if spread is not None)
     return XYPlot(f"angles-{modality}", f"Angles of {modality}s", x, y, tuple(curves), brushes="x", rug=rug)
 
 
 def _course_plot(data: PerRun[Geometry], settings: GeometrySettings) -> XYPlot:
-    field, words = COURSES[settings.course]
+    field, label = COURSES[settings.course]
     curves, dots = [], []
     followed: set[object] = set()
-    for run, place in zip(data.found, data.places, strict=True):
+    for run, index in zip(data.found, data.places, strict=True):
         for modality, course in run.course.items():
             steps = np.array([at.step for at in course], dtype=np.float64)
             values = np.array([getattr(at, field) for at in course])
-            name, tone = f"{run.name}, {modality}s", run_tone(place)
+            name, tone = f"{run.name}, {modality}s", run_tone(index)
             if (run.run, run.dataset, run.split) not in followed:
                 curves.append(Series(name, tone, steps, values, dashed=modality == "text", marked=True))
             dots += [Marker("", tone, run.step, float(y), size=11, mark="ring") for y in values[steps == run.step]]
@@ -128,9 +128,9 @@ def _course_plot(data: PerRun[Geometry], settings: GeometrySettings) -> XYPlot:
         followed.add((run.run, run.dataset, run.split))
     x, y = (
         axis_over("step", [curve.x for curve in curves], integer=True),
-        axis_over(words, [curve.y for curve in curves]),
+        axis_over(label, [curve.y for curve in curves]),
     )
-    title, note = f"{words.partition(' (')[0]} over training", "texts dashed; ring: step shown"
+    title, note = f"{label.partition(' (')[0]} over training", "texts dashed; ring: step shown"
     return XYPlot("course", title, x, y, tuple(curves), dots=tuple(dots), note=note)
 
 
@@ -149,9 +149,9 @@ def _spreads(data: PerRun[Geometry], names: Sequence[str], modality: str) -> Num
         ("n (angles)", "Distinct pictures, or captions, compared with each other.", lambda s: s.n, 0),
         ("n tested", "Rows used for the p-values; the null is simulated at this n.", lambda s: s.n_tested, 0),
     )
-    found = [run.spreads.get(modality) for run in data.found]
-    measures = [Measure(words, hint, of, digits) for words, hint, of, digits in lines]
-    return measure_table(f"{modality}s", f"{modality.capitalize()}s", names, measures, found)
+    spreads = [run.spreads.get(modality) for run in data.found]
+    measures = [Measure(label, hint, of, digits) for label, hint, of, digits in lines]
+    return measure_table(f"{modality}s", f"{modality.capitalize()}s", names, measures, spreads)
 
 
 def _pairs(data: PerRun[Geometry], names: Sequence[str]) -> NumberTable:
@@ -173,11 +173,11 @@ def _published() -> NumberTable:
     return NumberTable("published", f"Published, n ≈ {PUBLISHED_N:,}", columns, lines, badges=False)
 
 
-def _sampled(found: Sequence[Geometry]) -> str:
-    n = max(run.n for run in found)
-    sampled = any(run.n < run.pairs for run in found)
-    words = f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
-    return f"{words} p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
+def _sampled(runs: Sequence[Geometry]) -> str:
+    n = max(run.n for run in runs)
+    sampled = any(run.n < run.pairs for run in runs)
+    text = f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
+    return f"{text} p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
 
 
 _OF_ROWS: Final = ("angles", "rows", "row_angles")
@@ -186,14 +186,14 @@ _OF_ROWS: Final = ("angles", "rows", "row_angles")
 
 def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str, Any]]:
     """Return facts, alignment, modality gap, and each modality's measures by name; NaN if it is missing."""
-    found = []
+    columns = []
     for run in data.found:
         row = facts_of(run, "n", "pairs", "d", "modality_gap", "alignment")
         for modality, spread in run.spreads.items():
-            kept = [field.name for field in dataclasses.fields(spread) if field.name not in _OF_ROWS]
-            row |= {f"{name}_{modality}": getattr(spread, name) for name in (*kept, "ajne_per_n", "gine_per_n")}
-        found.append(row)
-    return filled(found)
+            names = [field.name for field in dataclasses.fields(spread) if field.name not in _OF_ROWS]
+            row |= {f"{name}_{modality}": getattr(spread, name) for name in (*names, "ajne_per_n", "gine_per_n")}
+        columns.append(row)
+    return filled(columns)
 
 
 def records(data: PerRun[Geometry], _settings: GeometrySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

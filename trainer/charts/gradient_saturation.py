@@ -84,13 +84,13 @@ def saturation(
     masked, units = masks_duplicates(workspace, run), units_of(snapshot)
     anchors = unsaturated(snapshot, units, warm, size, masked=masked)
     others, steps = alike_snapshots(workspace, request, target, row), []
-    for place, other in enumerate(others):
-        progress(place / len(others), f"Saturation of {run.name}")
+    for index, other in enumerate(others):
+        progress(index / len(others), f"Saturation of {run.name}")
         then = temperatures(workspace, run, other.step)
         earlier = read_snapshot(other.folder)
         left, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)
         steps.append((other.step, float(left.mean())))
-    found = np.array(steps, dtype=np.float64).reshape(-1, 2)
+    course_points = np.array(steps, dtype=np.float64).reshape(-1, 2)
     left, infonce, infoloob = anchors
     return Saturation(
         **shown(run, row, units),
@@ -99,7 +99,7 @@ def saturation(
         left=left,
         infonce=infonce,
         infoloob=infoloob,
-        steps=found,
+        steps=course_points,
         masked=masked,
     )
 
@@ -125,8 +125,8 @@ def unsaturated(
             ways = [(anchors, samples, right.T if side == "texts" else right)]
             ways += [(samples, anchors, right.T)] if warm.beta is None else []
             for x, y, answers in ways:
-                found = batches.batch(x, y, warm.inv_tau, answers)
-                left, (ours_here, loob_here) = found.unsaturated, batches.pull_lengths(found, y)
+                batch = batches.batch(x, y, warm.inv_tau, answers)
+                left, (ours_here, loob_here) = batch.unsaturated, batches.pull_lengths(batch, y)
                 lefts.append(left)
                 ours.append(ours_here)
                 loobs.append(loob_here)
@@ -137,34 +137,34 @@ def draw(data: PerRun[Saturation], settings: SaturationSettings) -> Panel:
     """Draw the remaining gradient over anchors and over training, the pulls of both bounds, and the table."""
     names = labels(data.found)
     drawn = list(zip(data.found, data.places, names, strict=True))
-    curves = [course(one.name, run_tone(place), one.steps) for one, place, _ in drawn if len(one.steps)]
+    curves = [course(run.name, run_tone(index), run.steps) for run, index, _ in drawn if len(run.steps)]
     over = steps_plot("steps-left", "Mean of 1 − p over training", "mean of 1 − p", curves)
     pulls = tuple(_pull_plot(*each) for each in drawn)
     return Panel(
         title="How much of the gradient is left?",
         head=head_of(data.found),
         rows=((_factor_plot(drawn), over), pulls, (_table(data.found, names),)),
-        notes=(*NOTES, *(_note(one, name) for one, _, name in drawn)),
+        notes=(*NOTES, *(_note(run, name) for run, _, name in drawn)),
     )
 
 
-def _note(one: Saturation, name: str) -> str:
-    seen = "of image and text" if one.warm.beta is None else f"after its retrieval, beta = {one.warm.beta:g}"
+def _note(run: Saturation, name: str) -> str:
+    seen = "of image and text" if run.warm.beta is None else f"after its retrieval, beta = {run.warm.beta:g}"
     return (
-        f"{name}: batches of {one.size:,} {kind_of(one.split)} pairs, {len(one.left):,} anchors, "
-        f"1/tau = {one.warm.inv_tau:.3g}, cosines {seen}{MASK_WORDS[one.masked]}."
+        f"{name}: batches of {run.size:,} {kind_of(run.split)} pairs, {len(run.left):,} anchors, "
+        f"1/tau = {run.warm.inv_tau:.3g}, cosines {seen}{MASK_WORDS[run.masked]}."
     )
 
 
-def _table(found: Sequence[Saturation], names: Sequence[str]) -> NumberTable:
+def _table(runs: Sequence[Saturation], names: Sequence[str]) -> NumberTable:
     lines = (
-        ("Mean of 1 − p", [one.left.mean() for one in found], 4),
-        ("Median of 1 − p", [np.median(one.left) for one in found], 4),
-        *((f"Anchors below {b:g} (%)", [100 * np.mean(one.left < b) for one in found], 1) for b in (0.1, 0.01, 0.001)),
-        ("Mean pull, InfoNCE", [one.infonce.mean() for one in found], 4),
-        ("Mean pull, InfoLOOB", [one.infoloob.mean() for one in found], 4),
-        ("1/tau", [one.warm.inv_tau for one in found], 4),
-        ("Anchors", [len(one.left) for one in found], 0),
+        ("Mean of 1 − p", [run.left.mean() for run in runs], 4),
+        ("Median of 1 − p", [np.median(run.left) for run in runs], 4),
+        *((f"Anchors below {b:g} (%)", [100 * np.mean(run.left < b) for run in runs], 1) for b in (0.1, 0.01, 0.001)),
+        ("Mean pull, InfoNCE", [run.infonce.mean() for run in runs], 4),
+        ("Mean pull, InfoLOOB", [run.infoloob.mean() for run in runs], 4),
+        ("1/tau", [run.warm.inv_tau for run in runs], 4),
+        ("Anchors", [len(run.left) for run in runs], 0),
     )
     rows = (NumberRow(w, "", tuple(float(v) for v in values), d, w == "Mean of 1 − p") for w, values, d in lines)
     return NumberTable("saturation", "Of one update", tuple(names), tuple(rows))
@@ -173,9 +173,9 @@ def _table(found: Sequence[Saturation], names: Sequence[str]) -> NumberTable:
 def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
     edges = np.linspace(-6, 0, 49)
     curves = []
-    for one, place, name in drawn:
-        share = 100 * np.histogram(np.log10(np.clip(one.left, 1e-6, 1)), edges)[0] / len(one.left)
-        curves.append(Series(name, run_tone(place), 10.0**edges, share, stepped=True))
+    for run, index, name in drawn:
+        share = 100 * np.histogram(np.log10(np.clip(run.left, 1e-6, 1)), edges)[0] / len(run.left)
+        curves.append(Series(name, run_tone(index), 10.0**edges, share, stepped=True))
     top = max(float(c.y.max()) for c in curves)
     curves.append(Series("InfoLOOB: always 1", "quiet", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
     x, y = (
@@ -186,12 +186,12 @@ def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
     return XYPlot("factor", "What saturation leaves of InfoNCE", x, y, tuple(curves), note=note)
 
 
-def _pull_plot(one: Saturation, index: int, name: str) -> XYPlot:
-    edges = np.linspace(0, max(float(one.infoloob.max()), 0.1) * 1.001, 41)
-    shares = [100 * np.histogram(values, edges)[0] / len(values) for values in (one.infonce, one.infoloob)]
+def _pull_plot(run: Saturation, index: int, name: str) -> XYPlot:
+    edges = np.linspace(0, max(float(run.infoloob.max()), 0.1) * 1.001, 41)
+    shares = [100 * np.histogram(values, edges)[0] / len(values) for values in (run.infonce, run.infoloob)]
     curves = (
-        Series(f"InfoNCE, mean {one.infonce.mean():.3f}", run_tone(index), edges, shares[0], stepped=True),
-        Series(f"InfoLOOB, mean {one.infoloob.mean():.3f}", "quiet", edges, shares[1], stepped=True),
+        Series(f"InfoNCE, mean {run.infonce.mean():.3f}", run_tone(index), edges, shares[0], stepped=True),
+        Series(f"InfoLOOB, mean {run.infoloob.mean():.3f}", "quiet", edges, shares[1], stepped=True),
     )
     # The first bar of a saturated run towers over all others: the axis would show nothing else.
     top = max(float(np.sort(s)[-2]) if s.max() > 60 else float(s.max()) for s in shares)

@@ -131,11 +131,11 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
         groups += [(arm, [row for row in rows if (row.experiment, row.arm) == (pattern, arm)]) for arm in arms]
         if arms:
             continue
-        found = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
-        if not found:
+        matching = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
+        if not matching:
             names = ", ".join(row.name for row in rows) or "none"
             raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
-        groups.append((pattern, found))
+        groups.append((pattern, matching))
     found_groups = run_groups(workspace, groups)
     if empty := next((group for group in found_groups if not group.counted), None):
         raise ChartError(f"No run of {empty.name} counts yet. {counted_line([empty])} Train them to the end.")
@@ -144,14 +144,17 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
     """Return each question's numbers at the split's last step, under any name of the split."""
-    answers = [(same.shown(one.dataset, one.split), one) for one in workspace.results.answers(row.id)]
-    last = {split: one.step for split, one in answers}  # by step: the last one stays
-    found: dict[Key, dict[str, float]] = {}
-    for split, one in answers:
-        if one.step == last[split]:
-            plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
-            found.setdefault((*split, one.question), {}).update(plain)
-    return found
+    answers = [
+        (same.shown(evaluation.dataset, evaluation.split), evaluation)
+        for evaluation in workspace.results.answers(row.id)
+    ]
+    last = {split: evaluation.step for split, evaluation in answers}  # by step: the last one stays
+    numbers: dict[Key, dict[str, float]] = {}
+    for split, evaluation in answers:
+        if evaluation.step == last[split]:
+            plain = {name.rpartition("/")[2]: value for name, value in evaluation.metrics.items()}
+            numbers.setdefault((*split, evaluation.question), {}).update(plain)
+    return numbers
 
 
 def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, name: str) -> GroupLine | None:
@@ -182,14 +185,17 @@ def _with_p(line: GroupLine, p: tuple[float, ...]) -> GroupLine:
     if line.metric.better == "none":
         return replace(line, p=p)
     sign = 1 if line.metric.better == "up" else -1
-    gains = [sign * test.difference if test and one < ALPHA else 0.0 for test, one in zip(line.tests, p, strict=True)]
-    better = {place for place, gain in enumerate(gains, 1) if gain > 0}
+    gains = [
+        sign * test.difference if test and probability < ALPHA else 0.0
+        for test, probability in zip(line.tests, p, strict=True)
+    ]
+    better = {index for index, gain in enumerate(gains, 1) if gain > 0}
     return replace(line, p=p, better=frozenset(better or ({0} if gains and max(gains) < 0 else ())))
 
 
-def cell(line: GroupLine, place: int) -> str:
+def cell(line: GroupLine, index: int) -> str:
     """Format mean and deviation as `12.3 ± 0.4 %`; a dash without a value."""
-    values = line.values[place]
+    values = line.values[index]
     if not values:
         return "–"
     scale, digits = (100, 1) if line.metric.percent else (1, line.metric.digits)

@@ -48,10 +48,10 @@ _ADJUSTED: Final = {"table": "all lines", "line": "the groups of a line"}
 
 def note(table: GroupTable) -> str:
     """Return the explanation of the table's signs."""
-    words = METHOD.replace("all lines", _ADJUSTED[table.family])
+    text = METHOD.replace("all lines", _ADJUSTED[table.family])
     if len(table.groups) == 2:
-        return words
-    several = words.replace("the better group where", "better than the first group (the first: than all others) where")
+        return text
+    several = text.replace("the better group where", "better than the first group (the first: than all others) where")
     return several.partition(" p (permutation)")[0]
 
 
@@ -66,8 +66,8 @@ def draw(table: GroupTable, _settings: GroupSettings) -> Panel:
     least = max((test.least for line in table.lines for test in line.tests if test), default=0.0)
     told_few = (f"A test over seeds needs two runs or more of {' and of '.join(few)}.",) if few else ()
     bound = (f"With so few runs, permutation gives {least:.3f} at least.",) if not few and least > FEW_P else ()
-    shown = [line for line in table.lines if line.metric.percent]
-    plots = ((_plot(table, shown),),) if shown else ()
+    shares = [line for line in table.lines if line.metric.percent]
+    plots = ((_plot(table, shares),),) if shares else ()
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in table.lines)
     notes = (*told_few, note(table), *bound, *([CERTAIN_NOTE] if certain else []))
     head = (table.not_counted,) if table.not_counted else ()
@@ -79,20 +79,20 @@ def _table(table: GroupTable) -> NumberTable:
     for title, members in sections(table):
         lines.append(heading_row(title))
         for line in members:
-            texts = (*(cell(line, place) for place in range(len(table.groups))), n_text(line), *p_cells(line))
+            texts = (*(cell(line, index) for index in range(len(table.groups))), n_text(line), *p_cells(line))
             lines.append(NumberRow(_label(line), line.name, texts, best=line.better))
     heads = (*_names(table), "Runs", *p_heads(table))
     return NumberTable("numbers", "Newest evaluations", heads, tuple(lines), badges=False)
 
 
-def _plot(table: GroupTable, shown: Sequence[GroupLine]) -> XYPlot:
+def _plot(table: GroupTable, lines: Sequence[GroupLine]) -> XYPlot:
     gap, middle = 0.5 / len(table.groups), (len(table.groups) - 1) / 2
     dots, clouds = [], []
     for number, name in enumerate(_names(table)):
         singles = []
-        for place, line in enumerate(shown):
+        for index, line in enumerate(lines):
             values = 100 * np.array(line.values[number])
-            at = place + gap * (number - middle)
+            at = index + gap * (number - middle)
             singles += [(at, value) for value in values.tolist()]
             if len(values):
                 mean, spread = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else math.nan
@@ -100,7 +100,7 @@ def _plot(table: GroupTable, shown: Sequence[GroupLine]) -> XYPlot:
                 dots.append(Marker(name, run_tone(number), at, mean, mark="diamond", **ends))
         clouds.append(Points("", run_tone(number), np.array(singles).reshape(-1, 2), size=6.0))
     every = [end for dot in dots for end in (dot.y, dot.low, dot.high)]
-    y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)], percent=True), tuple(_rows_of(shown))
+    y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)], percent=True), tuple(_rows_of(lines))
     note = "diamond: mean, with its deviation over runs; dot: a run"
     marks: dict[str, Any] = {"dots": tuple(dots), "points": tuple(clouds), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Shares", categories("", names), y, **marks)
@@ -110,14 +110,14 @@ def _names(table: GroupTable) -> tuple[str, ...]:
     return tuple(group.pattern for group in table.groups)
 
 
-def _rows_of(shown: Sequence[GroupLine]) -> list[str]:
+def _rows_of(lines: Sequence[GroupLine]) -> list[str]:
     """Return the measure of each line, with split and question where needed to distinguish them."""
-    several = len({(line.dataset, line.split) for line in shown}) > 1
-    names = [f"{_label(line)}, {line.dataset} {line.split}" if several else _label(line) for line in shown]
+    several = len({(line.dataset, line.split) for line in lines}) > 1
+    names = [f"{_label(line)}, {line.dataset} {line.split}" if several else _label(line) for line in lines]
     often = Counter(names)
     return [
         f"{name}, {question_text(line.question)}" if often[name] > 1 else name
-        for name, line in zip(names, shown, strict=True)
+        for name, line in zip(names, lines, strict=True)
     ]
 
 
@@ -130,8 +130,8 @@ def values(table: GroupTable, _settings: GroupSettings) -> list[dict[str, Any]]:
     """Return one dictionary per group: its runs, and its values of each metric, split and question."""
     return [
         {"group": group.pattern, "runs": list(group.runs), "not_counted": table.not_counted}
-        | {f"{title}: {line.name}": list(line.values[place]) for title, lines in sections(table) for line in lines}
-        for place, group in enumerate(table.groups)
+        | {f"{title}: {line.name}": list(line.values[index]) for title, lines in sections(table) for line in lines}
+        for index, group in enumerate(table.groups)
     ]
 
 
@@ -140,20 +140,20 @@ def records(table: GroupTable, _settings: GroupSettings) -> tuple[tuple[str, ...
     header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
     lines = []
     for line in table.lines:
-        for place, group in enumerate(table.groups):
-            values = line.values[place]
+        for index, group in enumerate(table.groups):
+            values = line.values[index]
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             mean = float(np.mean(values)) if values else None
             facts = (line.dataset, line.split, line.name, group.pattern, len(values), mean, spread)
             lines.append(
-                (*facts, *_tests(line, place), int(place in line.better), question_text(line.question, task=True))
+                (*facts, *_tests(line, index), int(index in line.better), question_text(line.question, task=True))
             )
     return (*header, "p_welch", "p_welch_holm", "p_permutation", "best", "question"), lines
 
 
-def _tests(line: GroupLine, place: int) -> tuple[float | None, ...]:
+def _tests(line: GroupLine, index: int) -> tuple[float | None, ...]:
     """Return the test of this group against the first; for the first of two groups, the second's test."""
-    number = 0 if len(line.tests) == 1 else place - 1
+    number = 0 if len(line.tests) == 1 else index - 1
     test = line.tests[number] if number >= 0 else None
     if test is None:
         return (None,) * 6

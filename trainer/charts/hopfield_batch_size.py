@@ -81,18 +81,18 @@ def self_weights(
 
 def draw(data: PerRun[SelfWeights], settings: BatchSizeSettings) -> Panel:
     """Draw measured and theoretical self-weights, one plot per run, and the numbers of the whole snapshot."""
-    runs = [one.run for one in data.found]
+    runs = [weights.run for weights in data.found]
     names = labels(runs)
     plots = tuple(_plot(*each, settings.beta) for each in zip(data.found, data.places, names, strict=True))
     lines = [(o.constant[-1], o.ruled[-1], float(o.rule[-1]), o.cosine, float(o.run.n)) for o in data.found]
-    words = (
+    measures = (
         (f"Self-weight at N = n, β = {settings.beta:g}", "Mean share of a pattern in its own retrieval.", 3),
         ("Self-weight at N = n, β by the rule", "β = 8 + ln((N − 1) / 511): not from the paper.", 3),
         ("β by the rule at N = n", "8 + ln((N − 1) / 511), at least 0.1.", 2),
         ("Mean cosine of two patterns", "With all others at cosine c, β acts as β (1 − c).", 3),
         ("n", "Patterns drawn from.", 0),
     )
-    table = tuple(NumberRow(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(words))
+    table = tuple(NumberRow(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(measures))
     return Panel(
         title="Hopfield retrieval: self-weight over batch size",
         head=head(runs, stored_words(runs, settings), beta_words(settings.beta)),
@@ -101,17 +101,17 @@ def draw(data: PerRun[SelfWeights], settings: BatchSizeSettings) -> Panel:
     )
 
 
-def _plot(one: SelfWeights, index: int, name: str, beta: float) -> XYPlot:
-    tone, sizes, far = run_tone(index), one.sizes.astype(float), np.geomspace(2, 65_536, 121)
-    inside = f"formula, cosine {minus(one.cosine, 2)}"
+def _plot(weights: SelfWeights, index: int, name: str, beta: float) -> XYPlot:
+    tone, sizes, far = run_tone(index), weights.sizes.astype(float), np.geomspace(2, 65_536, 121)
+    inside = f"formula, cosine {minus(weights.cosine, 2)}"
     curves = (
-        Series(f"measured, β = {beta:g}", tone, sizes, one.constant, width=2.5),
-        Series("measured, β by the rule", "first", sizes, one.ruled, width=2.5),
+        Series(f"measured, β = {beta:g}", tone, sizes, weights.constant, width=2.5),
+        Series("measured, β by the rule", "first", sizes, weights.ruled, width=2.5),
         Series(f"formula, β = {beta:g}, cosine 0", "quiet", far, self_weight(far, beta)),
-        Series(inside, "quiet", far, self_weight(far, beta, one.cosine), dashed=True),
+        Series(inside, "quiet", far, self_weight(far, beta, weights.cosine), dashed=True),
     )
     x, y = Axis("batch size N", 2, 65_536, log=True), Axis("self-weight", 0, 1.04)
-    note = f"n = {one.run.n:,} {one.run.side}, {ANCHORS} anchors"
+    note = f"n = {weights.run.n:,} {weights.run.side}, {ANCHORS} anchors"
     return XYPlot(f"self-{index}", f"Self-weight of {name}", x, y, curves, note=note, tone=tone)
 
 
@@ -121,8 +121,8 @@ def _mean_cosine(vectors: np.ndarray) -> float:
     if n < 2:
         return 0.0
     total = vectors.sum(0, dtype=np.float64)
-    own = float(np.einsum("nd,nd->", vectors, vectors, dtype=np.float64))
-    return float((total @ total - own) / n / (n - 1))
+    diagonal = float(np.einsum("nd,nd->", vectors, vectors, dtype=np.float64))
+    return float((total @ total - diagonal) / n / (n - 1))
 
 
 CHART: Final = Chart(

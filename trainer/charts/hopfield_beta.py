@@ -70,20 +70,22 @@ def beta_grid(
 
 def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
     """Draw one heat map per run, and the medians over beta."""
-    runs = [one.run for one in data.found]
+    runs = [grid.run for grid in data.found]
     names = labels(runs)
     drawn = list(zip(data.found, data.places, names, strict=True))
-    curves = tuple(curve for one in drawn for curve in _medians(*one))
+    curves = tuple(curve for grid in drawn for curve in _medians(*grid))
     x = Axis("beta", BETAS[0], BETAS[-1], log=True)
     y = Axis("effective number", 0.9, 1.15 * max(run.n for run in runs), log=True)
     note = "dashed: 10 % and 90 %"
     plot = XYPlot("medians", "Effective number over beta", x, y, curves, cursor=settings.beta, note=note)
     unit = UNIT_OF[settings.asks]
-    queries = "; ".join(f"{name}: {len(one.rows):,} of {one.run.units.count(unit):,} queries" for one, _, name in drawn)
+    queries = "; ".join(
+        f"{name}: {len(grid.rows):,} of {grid.run.units.count(unit):,} queries" for grid, _, name in drawn
+    )
     return Panel(
         title="Hopfield retrieval: effective number of patterns over beta",
         head=head(runs, stored_words(runs, settings), f"queries: {settings.asks}s", beta_words(settings.beta)),
-        rows=(tuple(_grid(*one, settings) for one in drawn), (plot,)),
+        rows=(tuple(_grid(*grid, settings) for grid in drawn), (plot,)),
         notes=(
             f"One retrieval of each query, ordered by the mean of the logarithm; {queries}, drawn at random.",
             "Dark: one pattern. Bright: the average of all. Click a row to make its pair the query; drag the line.",
@@ -91,11 +93,11 @@ def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
     )
 
 
-def _medians(one: BetaGrid, index: int, name: str) -> tuple[Series, ...]:
+def _medians(grid: BetaGrid, index: int, name: str) -> tuple[Series, ...]:
     tone = run_tone(index)
-    low, high = np.percentile(one.values, (10, 90), axis=0)
+    low, high = np.percentile(grid.values, (10, 90), axis=0)
     ends = (Series("", tone, BETAS, end, dashed=True, width=1) for end in (low, high))
-    return Series(f"{name}, median", tone, BETAS, np.median(one.values, axis=0)), *ends
+    return Series(f"{name}, median", tone, BETAS, np.median(grid.values, axis=0)), *ends
 
 
 def _column(beta: float) -> float:
@@ -103,23 +105,23 @@ def _column(beta: float) -> float:
     return float(np.interp(math.log(beta), np.log(BETAS), np.arange(len(BETAS))))
 
 
-def _grid(one: BetaGrid, index: int, name: str, settings: BetaSettings) -> HeatMap:
-    rows = one.rows.tolist()
+def _grid(grid: BetaGrid, index: int, name: str, settings: BetaSettings) -> HeatMap:
+    rows = grid.rows.tolist()
     return HeatMap(
         f"beta-{index}",
         name,
-        one.values,
+        grid.values,
         "beta",
         f"query ({settings.asks})",
         tuple((_column(beta), f"{beta:g}") for beta in (0.1, 1, 10, 100)),
         (),
         1.0,
-        float(one.run.n),
+        float(grid.run.n),
         "effective number",
         log=True,
         cursor=_column(settings.beta),
-        note=f"n = {one.run.n:,} {one.run.side} stored",
-        rows=tuple(f"pair {row}: {one.run.items.caption[row]}" for row in rows),
+        note=f"n = {grid.run.n:,} {grid.run.side} stored",
+        rows=tuple(f"pair {row}: {grid.run.items.caption[row]}" for row in rows),
         columns=tuple(f"beta {beta:.3g}" for beta in BETAS),
         row_ids=tuple(rows),
     )

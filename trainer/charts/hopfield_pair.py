@@ -101,16 +101,16 @@ def pair_retrievals(
 
 def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
     """Draw cosines, weights and histograms, and the images of the four retrievals."""
-    runs = [one.run for one in data.found]
+    runs = [retrievals.run for retrievals in data.found]
     names = labels(runs)
     drawn = list(zip(data.found, data.places, names, strict=True))
     sampled = tuple(
-        f"{name}: {len(one.rows):,} of {one.run.pairs:,} pairs, drawn at random."
-        for one, _, name in drawn
-        if len(one.rows) < one.run.pairs
+        f"{name}: {len(retrievals.rows):,} of {retrievals.run.pairs:,} pairs, drawn at random."
+        for retrievals, _, name in drawn
+        if len(retrievals.rows) < retrievals.run.pairs
     )
-    histograms = tuple(_matched(*one) for one in drawn)
-    strips = tuple((strip,) for one in drawn for strip in _strips(*one, settings.query))
+    histograms = tuple(_matched(*retrievals) for retrievals in drawn)
+    strips = tuple((strip,) for retrievals in drawn for strip in _strips(*retrievals, settings.query))
     return Panel(
         title="Four Hopfield retrievals of a pair",
         head=head(runs, f"pair {settings.query}", beta_words(settings.beta)),
@@ -119,34 +119,38 @@ def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
     )
 
 
-def _numbers(found: Sequence[PairRetrievals], names: Sequence[str], query: int) -> NumberTable:
-    fours = [one.four for one in found]
+def _numbers(pairs: Sequence[PairRetrievals], names: Sequence[str], query: int) -> NumberTable:
+    fours = [retrievals.four for retrievals in pairs]
     cosines = zip(*((four.before, four.images, four.texts) for four in fours), strict=True)
     lines = [NumberRow(w, h, values, 3, strong=True) for (w, h), values in zip(_COSINES, cosines, strict=True)]
-    for place, name in enumerate(_NAMES):
-        lines.append(NumberRow(f"own weight in {name}", "", tuple(four.own[place] for four in fours)))
-    for place, name in enumerate(_NAMES):
-        lines.append(NumberRow(f"patterns in {name}", "", tuple(four.numbers[place] for four in fours), 1))
-    lines.append(NumberRow("n stored", "", tuple(float(len(one.rows)) for one in found), 0))
+    for index, name in enumerate(_NAMES):
+        lines.append(NumberRow(f"own weight in {name}", "", tuple(four.own[index] for four in fours)))
+    for index, name in enumerate(_NAMES):
+        lines.append(NumberRow(f"patterns in {name}", "", tuple(four.numbers[index] for four in fours), 1))
+    lines.append(NumberRow("n stored", "", tuple(float(len(retrievals.rows)) for retrievals in pairs), 0))
     return NumberTable("pair", f"Pair {query}", tuple(names), tuple(lines))
 
 
-def _strips(one: PairRetrievals, index: int, label: str, query: int) -> list[ImageRow]:
+def _strips(retrievals: PairRetrievals, index: int, label: str, query: int) -> list[ImageRow]:
     """Return the images and texts that both modalities retrieve; a text is shown as its image."""
     strips = []
-    for (name, words), (places, tops, rest) in zip(_WAYS, one.tops, strict=True):
-        rows = one.rows[places].tolist()
-        cells = tuple(cell(one.run, row, float(s), strong=row == query) for row, s in zip(rows, tops, strict=True))
-        note = f"{percent(rest)} in the other {len(one.rows) - len(cells):,}"
-        strips.append(ImageRow(f"pair-{index}-{name}", f"{label} · {name}: {words}", run_tone(index), cells, note))
+    for (name, label_of_way), (positions, tops, rest) in zip(_WAYS, retrievals.tops, strict=True):
+        rows = retrievals.rows[positions].tolist()
+        cells = tuple(
+            cell(retrievals.run, row, float(s), strong=row == query) for row, s in zip(rows, tops, strict=True)
+        )
+        note = f"{percent(rest)} in the other {len(retrievals.rows) - len(cells):,}"
+        strips.append(
+            ImageRow(f"pair-{index}-{name}", f"{label} · {name}: {label_of_way}", run_tone(index), cells, note)
+        )
     return strips
 
 
-def _matched(one: PairRetrievals, index: int, label: str) -> XYPlot:
-    edges = np.linspace(min(map(np.min, one.matched)) - 0.01, 1.0 + 1e-6, 41)
+def _matched(retrievals: PairRetrievals, index: int, label: str) -> XYPlot:
+    edges = np.linspace(min(map(np.min, retrievals.matched)) - 0.01, 1.0 + 1e-6, 41)
     curves, top = [], 0.0
     tones: tuple[Tone, ...] = ("quiet", "first", "second")
-    for name, tone, values in zip(("before", "U_x·U_y", "V_x·V_y"), tones, one.matched, strict=True):
+    for name, tone, values in zip(("before", "U_x·U_y", "V_x·V_y"), tones, retrievals.matched, strict=True):
         share = 100 * np.histogram(np.clip(values, edges[0], 1.0), edges)[0] / len(values)
         top = max(top, float(share.max()))
         curves.append(Series(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
@@ -154,7 +158,7 @@ def _matched(one: PairRetrievals, index: int, label: str) -> XYPlot:
         Axis("cosine of matched pairs", float(edges[0]), 1.0),
         Axis("share of pairs (%)", 0, 1.05 * top, percent=True),
     )
-    note = f"n = {len(one.rows):,} pairs"
+    note = f"n = {len(retrievals.rows):,} pairs"
     return XYPlot(f"matched-{index}", label, x, y, tuple(curves), note=note, tone=run_tone(index))
 
 

@@ -104,8 +104,8 @@ class Patterns(SnapshotLabel):
     def is_own(self, query: int) -> Bool[np.ndarray, " n"]:
         """Return which stored pattern is that of a pair: its picture, or its caption."""
         number = self.units.of(UNIT_OF[self.side[:-1]])
-        there = 0 <= query < len(number)
-        return number[self.rows] == number[query] if there else np.zeros(len(self.rows), bool)
+        exists = 0 <= query < len(number)
+        return number[self.rows] == number[query] if exists else np.zeros(len(self.rows), bool)
 
     @property
     def n(self) -> int:
@@ -169,11 +169,11 @@ def patterns(
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
     key = (row.name, chosen, written, settings.stored, settings.only, settings.pairs, plane)
-    if (found := _ALIVE.get(key)) is None:
+    if (stored := _ALIVE.get(key)) is None:
         if progress:
             progress(0.0, "Reading embeddings")
-        found = _ALIVE[key] = _read(row, chosen, settings, plane)
-    return found
+        stored = _ALIVE[key] = _read(row, chosen, settings, plane)
+    return stored
 
 
 def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane) -> Patterns:
@@ -251,9 +251,9 @@ def _stored_rows(items: Items, settings: StoredSettings, n: int) -> Int[np.ndarr
     if settings.only:
         rows = rows[np.array([items.label[row] == settings.only for row in rows.tolist()], dtype=bool)]
     if not len(rows):
-        there = ", ".join(sorted(set(items.label) - {""})[:12])
+        classes = ", ".join(sorted(set(items.label) - {""})[:12])
         none = f"no pair of the class {settings.only!r}" if settings.only else "no such pair"
-        raise ChartError(f"Nothing is stored: {none}; there are {there or 'no classes'}.")
+        raise ChartError(f"Nothing is stored: {none}; there are {classes or 'no classes'}.")
     return rows
 
 

@@ -103,20 +103,20 @@ def retrieval(
 
 def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
     """Draw the largest weights with their images, the facts, the energy and the path."""
-    found, names = data.found, labels([one.run for one in data.found])
-    drawn = list(zip(found, data.places, names, strict=True))
-    strips = tuple((_strip(one, place, settings),) for one, place, _ in drawn)
-    lines = [_facts(one, settings) for one in found]
+    retrievals, names = data.found, labels([retrieval.run for retrieval in data.found])
+    drawn = list(zip(retrievals, data.places, names, strict=True))
+    strips = tuple((_strip(retrieval, index, settings),) for retrieval, index, _ in drawn)
+    lines = [_facts(retrieval, settings) for retrieval in retrievals]
     table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits, strong) for w, h, digits, strong in _LINES)
     numbers = NumberTable("numbers", "This retrieval", tuple(names), table)
-    energy = _energy(found, data.places, names)
+    energy = _energy(retrievals, data.places, names)
     query = (settings.query_text and f"“{settings.query_text}”") or Path(settings.query_image).name
-    runs = [one.run for one in found]
-    asked = f"query: {query or f'{settings.asks} of pair {settings.query}'}"
+    runs = [retrieval.run for retrieval in retrievals]
+    query_text = f"query: {query or f'{settings.asks} of pair {settings.query}'}"
     return Panel(
         title="Hopfield retrieval of one query",
-        head=head(runs, stored_words(runs, settings), asked, beta_words(settings.beta)),
-        rows=(*strips, (numbers, energy), tuple(_map(*one) for one in drawn)),
+        head=head(runs, stored_words(runs, settings), query_text, beta_words(settings.beta)),
+        rows=(*strips, (numbers, energy), tuple(_map(*retrieval) for retrieval in drawn)),
         notes=(NOTE_KIND, "Energies and the path are of updates without normalizing, as only then energy falls."),
     )
 
@@ -135,42 +135,42 @@ _LINES: Final = (
 )
 
 
-def _facts(one: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
-    own = np.flatnonzero(one.run.is_own(settings.query) & (not settings.is_outside))
-    updated = len(one.path.states) - 1
+def _facts(retrieval: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
+    own_pattern = np.flatnonzero(retrieval.run.is_own(settings.query) & (not settings.is_outside))
+    updated = len(retrieval.path.states) - 1
     return {
-        "Effective number": effective_number(one.shares),
-        "of patterns": float(one.run.n),
-        "Entropy (nats)": entropy(one.shares),
-        "Largest weight": float(one.shares.max()),
-        "Weight of its own pair": float(one.shares[own[0]]) if len(own) else math.nan,
-        "Fixed point": one.kind,
-        "Its effective number": float(one.path.numbers[-1]),
-        "Updates": float(updated) if one.path.converged else f"> {updated}",
-        "Energy of the query": float(one.path.energies[0]),
-        "Energy of the fixed point": float(one.path.energies[-1]),
+        "Effective number": effective_number(retrieval.shares),
+        "of patterns": float(retrieval.run.n),
+        "Entropy (nats)": entropy(retrieval.shares),
+        "Largest weight": float(retrieval.shares.max()),
+        "Weight of its own pair": float(retrieval.shares[own_pattern[0]]) if len(own_pattern) else math.nan,
+        "Fixed point": retrieval.kind,
+        "Its effective number": float(retrieval.path.numbers[-1]),
+        "Updates": float(updated) if retrieval.path.converged else f"> {updated}",
+        "Energy of the query": float(retrieval.path.energies[0]),
+        "Energy of the fixed point": float(retrieval.path.energies[-1]),
     }
 
 
-def _strip(one: Retrieval, index: int, settings: RetrievalSettings) -> ImageRow:
-    run = one.run
-    places, tops, rest = top_shares(one.shares, KEPT)
-    own = run.is_own(settings.query)[places] & (not settings.is_outside)
+def _strip(retrieval: Retrieval, index: int, settings: RetrievalSettings) -> ImageRow:
+    run = retrieval.run
+    positions, tops, rest = top_shares(retrieval.shares, KEPT)
+    is_own = run.is_own(settings.query)[positions] & (not settings.is_outside)
     cells = tuple(
         cell(run, row, float(share), strong=strong)
-        for row, share, strong in zip(run.rows[places].tolist(), tops, own.tolist(), strict=True)
+        for row, share, strong in zip(run.rows[positions].tolist(), tops, is_own.tolist(), strict=True)
     )
-    ends = "a metastable state" if one.kind == "metastable" else f"a {one.kind}"
-    note = f"averages {effective_number(one.shares):,.1f} of {run.n:,} · updates end in {ends}"
+    ends = "a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}"
+    note = f"averages {effective_number(retrieval.shares):,.1f} of {run.n:,} · updates end in {ends}"
     note += f" · {percent(rest)} in the other {run.n - len(cells):,}" if run.n > len(cells) else ""
     return ImageRow(f"top-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
 
 
-def _energy(found: Sequence[Retrieval], places: Sequence[int], names: Sequence[str]) -> XYPlot:
-    energies = [one.path.energies for one in found]
+def _energy(retrievals: Sequence[Retrieval], indices: Sequence[int], names: Sequence[str]) -> XYPlot:
+    energies = [retrieval.path.energies for retrieval in retrievals]
     curves = tuple(
-        Series(name, run_tone(place), np.arange(len(values), dtype=float), values, marked=True)
-        for name, place, values in zip(names, places, energies, strict=True)
+        Series(name, run_tone(index), np.arange(len(values), dtype=float), values, marked=True)
+        for name, index, values in zip(names, indices, energies, strict=True)
     )
     x = Axis("update", -0.3, max(*map(len, energies), 2) - 0.7, integer=True)
     y = axis_over("energy", energies, margin=0.06)
@@ -178,8 +178,8 @@ def _energy(found: Sequence[Retrieval], places: Sequence[int], names: Sequence[s
     return XYPlot("energy", "Energy", x, Axis("energy", y.low - least / 2, y.high + least / 2), curves)
 
 
-def _map(one: Retrieval, index: int, name: str) -> XYPlot:
-    run, trail, tone = one.run, one.run.place(one.path.states), run_tone(index)
+def _map(retrieval: Retrieval, index: int, name: str) -> XYPlot:
+    run, trail, tone = retrieval.run, retrieval.run.place(retrieval.path.states), run_tone(index)
     dots = (
         Marker("query", "second", float(trail[0, 0]), float(trail[0, 1]), size=13, mark="diamond"),
         Marker("fixed point", tone, float(trail[-1, 0]), float(trail[-1, 1]), size=13, mark="ring"),

@@ -80,19 +80,23 @@ def spectra(
     image, text, rows = both_of(run, unit=UNIT_OF[settings.stored[:-1]])
     # What is retrieved of a narrow cone differs by less than single precision holds.
     image, text = image.astype(np.float64), text.astype(np.float64)
-    own, other = (image, text) if settings.stored == "images" else (text, image)
-    before = covariance_spectrum(own, progress)
-    after = covariance_spectrum(hopfield_retrieval(own, own, settings.beta), progress)
-    across = covariance_spectrum(hopfield_retrieval(other, own, settings.beta), progress)
+    stored, other = (image, text) if settings.stored == "images" else (text, image)
+    before = covariance_spectrum(stored, progress)
+    after = covariance_spectrum(hopfield_retrieval(stored, stored, settings.beta), progress)
+    across = covariance_spectrum(hopfield_retrieval(other, stored, settings.beta), progress)
     return Spectra(run, len(rows), before, after, across)
 
 
 def draw(data: PerRun[Spectra], settings: SpectrumSettings) -> Panel:
     """Draw one plot per run, and the measures of all spectra."""
-    runs = [one.run for one in data.found]
+    runs = [run_spectra.run for run_spectra in data.found]
     names = labels(runs)
     plots = tuple(_plot(*each) for each in zip(data.found, data.places, names, strict=True))
-    each = [(f"{name}, {part}", getattr(one, part)) for one, name in zip(data.found, names) for part in _PARTS]
+    each = [
+        (f"{name}, {part}", getattr(run_spectra, part))
+        for run_spectra, name in zip(data.found, names)
+        for part in _PARTS
+    ]
     table = tuple(NumberRow(w, h, tuple(float(read(e)) for _, e in each), digits) for w, h, read, digits in _LINES)
     return Panel(
         title="Covariance before and after a Hopfield retrieval",
@@ -105,20 +109,22 @@ def draw(data: PerRun[Spectra], settings: SpectrumSettings) -> Panel:
 _PARTS: Final = ("before", "after", "across")
 
 
-def _plot(one: Spectra, index: int, name: str) -> XYPlot:
-    side, other = ("image", "text") if one.run.side == "images" else ("text", "image")
-    d = len(one.before)
+def _plot(run_spectra: Spectra, index: int, name: str) -> XYPlot:
+    side, other = ("image", "text") if run_spectra.run.side == "images" else ("text", "image")
+    d = len(run_spectra.before)
     parts: tuple[tuple[str, Tone, np.ndarray, bool], ...] = (
-        (f"{one.run.side} before", "quiet", one.before, False),
-        (f"retrieved by the {side}", run_tone(index), one.after, False),
-        (f"retrieved by the {other}", run_tone(index), one.across, True),
+        (f"{run_spectra.run.side} before", "quiet", run_spectra.before, False),
+        (f"retrieved by the {side}", run_tone(index), run_spectra.after, False),
+        (f"retrieved by the {other}", run_tone(index), run_spectra.across, True),
     )
     curves = tuple(
-        Series(words, tone, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(part), 1e-9), dashed=dashed)
-        for words, tone, part, dashed in parts
+        Series(label, tone, np.arange(1, d + 1, dtype=float), np.maximum(shares_of(part), 1e-9), dashed=dashed)
+        for label, tone, part, dashed in parts
     )
     x, y = Axis("direction", 1, d, log=True), Axis("share of variance", 1e-6, 1.0, log=True)
-    note = f"n = {one.n:,} pairs" + (f" of {one.run.pairs:,}, sampled" if one.n < one.run.pairs else "")
+    note = f"n = {run_spectra.n:,} pairs" + (
+        f" of {run_spectra.run.pairs:,}, sampled" if run_spectra.n < run_spectra.run.pairs else ""
+    )
     return XYPlot(f"spectrum-{index}", name, x, y, curves, note=note, tone=run_tone(index))
 
 

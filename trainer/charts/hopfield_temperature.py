@@ -65,12 +65,14 @@ def draw(_data: None, settings: HopfieldTemperatureSettings) -> Panel:
     angle = math.radians(settings.angle)
     state = np.array([math.cos(angle), math.sin(angle)])
     shares = retrieval_shares(state, stored, settings.beta)
-    own = float(self_weight(settings.n, settings.beta, settings.cosine))
+    weight = float(self_weight(settings.n, settings.beta, settings.cosine))
     facts = (
         one_number("Entropy H (nats)", entropy(shares), 4, f"Of the shares; at most ln 8 = {math.log(PATTERNS):.3f}."),
         one_number("Effective number exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True),
         one_number("Largest share", float(shares.max()), 4, "Of the nearest pattern."),
-        one_number("Self-weight in the batch", own, 4, "A pattern's share in its own retrieval among N.", strong=True),
+        one_number(
+            "Self-weight in the batch", weight, 4, "A pattern's share in its own retrieval among N.", strong=True
+        ),
         one_number("β of equal self-weight", float(equal_self_weight_beta(settings.n)), 2, "8 + ln((N − 1) / 511)."),
     )
     rows = (

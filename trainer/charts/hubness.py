@@ -96,29 +96,29 @@ def hubness(
     """
     opened = open_target(workspace, target, request)
     snapshot, (image, text) = opened.snapshot, opened.both("hubs of a search need")
-    found = matching_of(snapshot)
-    drawn = at_most(found.texts.rows, MOST_QUERIES)
-    image, text = found.images.gallery(image), text[drawn]
+    matching = matching_of(snapshot)
+    drawn = at_most(matching.texts.rows, MOST_QUERIES)
+    image, text = matching.images.gallery(image), text[drawn]
     image, text = (ranked(side, len(image) * len(text)) for side in (image, text))
     _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
-    answers = replace(found.images, question=found.images.question[drawn], rows=np.arange(len(image)))
+    answers = replace(matching.images, question=matching.images.question[drawn], rows=np.arange(len(image)))
     counts = [
-        k_occurrence(q, s, settings.k, _part(progress, 2 + place, 1, "who finds whom"))
-        for place, (q, s) in enumerate(((text, image), (asks, wide)))
+        k_occurrence(q, s, settings.k, _part(progress, 2 + rank, 1, "who finds whom"))
+        for rank, (q, s) in enumerate(((text, image), (asks, wide)))
     ]
-    places = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
-    recalls = [{at: recall_at(place, at) for at in (1, 5, 10)} for place in places]
+    rankings = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
+    recalls = [{at: recall_at(rank, at) for at in (1, 5, 10)} for rank in rankings]
     return Hubness(
         **opened.label,
         k=min(settings.k, len(image)),
         n=len(drawn),
-        texts=len(found.texts),
+        texts=len(matching.texts),
         images=len(image),
         pairs=snapshot.n,
-        rows=found.images.rows,
-        image_of=found.images.place,
+        rows=matching.images.rows,
+        image_of=matching.images.place,
         occurrences=counts[0],
         occurrences_csls=counts[1],
         skewness=skewness(counts[0]),
@@ -131,32 +131,32 @@ def hubness(
 def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     """Draw one histogram per run on a common axis, and recall with and without CSLS."""
     names = labels(data.found)
-    top = max(int(max(one.occurrences.max(initial=1), one.occurrences_csls.max(initial=1))) for one in data.found)
+    top = max(int(max(run.occurrences.max(initial=1), run.occurrences_csls.max(initial=1))) for run in data.found)
     edges = np.linspace(-0.5, top + 0.5, min(top + 2, MOST_BARS))
-    parts = [_series(one, edges, place, settings) for one, place in zip(data.found, data.places, strict=True)]
-    x = Axis(f"texts that find an image (first {max(one.k for one in data.found)})", -0.5, top + 0.5)
+    parts = [_series(run, edges, index, settings) for run, index in zip(data.found, data.places, strict=True)]
+    x = Axis(f"texts that find an image (first {max(run.k for run in data.found)})", -0.5, top + 0.5)
     y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,), percent=True)
     plots = tuple(
-        XYPlot(f"hubs-{place}", name, x, y, part, note=_asked(one), tone=run_tone(place), brushes="x", rug=_pairs(one))
-        for name, one, place, part in zip(names, data.found, data.places, parts, strict=True)
+        XYPlot(f"hubs-{index}", name, x, y, part, note=_asked(run), tone=run_tone(index), brushes="x", rug=_pairs(run))
+        for name, run, index, part in zip(names, data.found, data.places, parts, strict=True)
     )
     notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
     return Panel(title="Hubs", rows=(plots, (_table(data, names),)), notes=notes)
 
 
-def _pairs(one: Hubness) -> Rug:
-    return Rug(np.arange(len(one.image_of)), one.occurrences[one.image_of].astype(np.float64))
+def _pairs(run: Hubness) -> Rug:
+    return Rug(np.arange(len(run.image_of)), run.occurrences[run.image_of].astype(np.float64))
 
 
-def _series(one: Hubness, edges: np.ndarray, place: int, settings: HubSettings) -> tuple[Series, ...]:
-    shares = [100 * np.histogram(c, edges)[0] / one.images for c in (one.occurrences, one.occurrences_csls)]
-    cosine = Series("cosine", run_tone(place), edges, shares[0], stepped=True, filled=True, width=1)
+def _series(run: Hubness, edges: np.ndarray, index: int, settings: HubSettings) -> tuple[Series, ...]:
+    shares = [100 * np.histogram(c, edges)[0] / run.images for c in (run.occurrences, run.occurrences_csls)]
+    cosine = Series("cosine", run_tone(index), edges, shares[0], stepped=True, filled=True, width=1)
     return (cosine, Series("CSLS", "quiet", edges, shares[1], stepped=True)) if settings.csls else (cosine,)
 
 
 def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
     lines = []
-    for words, hint, read, digits in (
+    for label, hint, read, digits in (
         ("Skewness", "Of how often an image is found: large where few images are hubs.", _skewness, 2),
         ("Largest hub", "Number of texts that find the most frequent hit.", _greatest, 0),
         ("Never found (%)", "Images that no text finds.", _never, 1),
@@ -165,51 +165,51 @@ def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
             for k in (1, 5, 10)
         ),
     ):
-        for end, way in (("", "cosine"), ("_csls", "CSLS")):
-            lines.append(NumberRow(f"{words}, {way}", hint, tuple(read(one, end) for one in data.found), digits))
+        for end, search in (("", "cosine"), ("_csls", "CSLS")):
+            lines.append(NumberRow(f"{label}, {search}", hint, tuple(read(run, end) for run in data.found), digits))
     return NumberTable("numbers", "Text to image", tuple(names), tuple(lines))
 
 
 def _name(data: PerRun[Hubness], k: int) -> str:
     runs = data.found
-    return recall_name("text_to_image", k, split=[one.split for one in runs], n=[one.n for one in runs])
+    return recall_name("text_to_image", k, split=[run.split for run in runs], n=[run.n for run in runs])
 
 
-def _skewness(one: Hubness, end: str) -> float:
-    return getattr(one, f"skewness{end}")
+def _skewness(run: Hubness, end: str) -> float:
+    return getattr(run, f"skewness{end}")
 
 
-def _greatest(one: Hubness, end: str) -> float:
-    return float(getattr(one, f"occurrences{end}").max(initial=0))
+def _greatest(run: Hubness, end: str) -> float:
+    return float(getattr(run, f"occurrences{end}").max(initial=0))
 
 
-def _never(one: Hubness, end: str) -> float:
-    return 100 * float((getattr(one, f"occurrences{end}") == 0).mean())
+def _never(run: Hubness, end: str) -> float:
+    return 100 * float((getattr(run, f"occurrences{end}") == 0).mean())
 
 
 def _recall(k: int) -> Any:
-    return lambda one, end: getattr(one, f"recall{end}")[k]
+    return lambda run, end: getattr(run, f"recall{end}")[k]
 
 
-def _asked(one: Hubness) -> str:
-    sampled = f" of {one.texts:,}" if one.n < one.texts else ""
-    return f"{one.dataset} {one.split}, {one.n:,}{sampled} distinct texts, {one.images:,} images"
+def _asked(run: Hubness) -> str:
+    sampled = f" of {run.texts:,}" if run.n < run.texts else ""
+    return f"{run.dataset} {run.split}, {run.n:,}{sampled} distinct texts, {run.images:,} images"
 
 
 def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]]:
     """Return facts, skewness, the largest hub, images without hits, and recall, each for cosine and CSLS."""
-    return [_values(one) for one in data.found]
+    return [_values(run) for run in data.found]
 
 
-def _values(one: Hubness) -> dict[str, Any]:
-    found = facts_of(one, "k", "n", "texts", "images", "pairs")
+def _values(run: Hubness) -> dict[str, Any]:
+    facts = facts_of(run, "k", "n", "texts", "images", "pairs")
     for end in ("", "_csls"):
-        counts = getattr(one, f"occurrences{end}")
-        found[f"skewness{end}"] = getattr(one, f"skewness{end}")
-        found[f"greatest_hub{end}"] = int(counts.max(initial=0))
-        found[f"never_found{end}"] = int((counts == 0).sum())
-        found |= {f"recall_at_{k}{end}": share for k, share in getattr(one, f"recall{end}").items()}
-    return found
+        counts = getattr(run, f"occurrences{end}")
+        facts[f"skewness{end}"] = getattr(run, f"skewness{end}")
+        facts[f"greatest_hub{end}"] = int(counts.max(initial=0))
+        facts[f"never_found{end}"] = int((counts == 0).sum())
+        facts |= {f"recall_at_{k}{end}": share for k, share in getattr(run, f"recall{end}").items()}
+    return facts
 
 
 def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -222,8 +222,8 @@ def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, .
     ]
 
 
-def _part(progress: Progress, start: int, length: int, words: str) -> Progress:
-    return lambda share, _note: progress((start + length * share) / 4, words)
+def _part(progress: Progress, start: int, length: int, note: str) -> Progress:
+    return lambda share, _note: progress((start + length * share) / 4, note)
 
 
 CHART: Final = Chart(

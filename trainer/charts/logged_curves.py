@@ -106,45 +106,48 @@ def curves(
     panels = [panel for name in dict.fromkeys(metrics) for panel in _panels(workspace, rows, name, axis, smoothing)]
     if not panels:
         logged = sorted({name for row in rows for name in workspace.results.scalar_names(row.id)})
-        there = f"choose among {', '.join(logged)}" if logged else "nothing is logged yet, wait for the first step"
-        raise ChartError(f"No run has logged {' or '.join(metrics)}; {there}.")
+        advice = f"choose among {', '.join(logged)}" if logged else "nothing is logged yet, wait for the first step"
+        raise ChartError(f"No run has logged {' or '.join(metrics)}; {advice}.")
     return tuple(panels)
 
 
 def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smoothing: float) -> list[CurvePanel]:
-    known = metric(name)
+    metric_of = metric(name)
     drawn = [
         (row, series)
         for index, row in enumerate(rows)
         if (series := _series(workspace, row, index, name, axis, smoothing)) is not None
     ]
-    if known.shared_axis:
-        return [_panel(workspace, known, known.label, drawn)] if drawn else []
+    if metric_of.shared_axis:
+        return [_panel(workspace, metric_of, metric_of.label, drawn)] if drawn else []
     # Losses of two objectives are different quantities: one axis for both would invite comparing them.
     kinds = dict.fromkeys(row.objective for row, _ in drawn)
     return [
         _panel(
-            workspace, known, f"{known.label}, {objective_label(kind)}", [d for d in drawn if d[0].objective == kind]
+            workspace,
+            metric_of,
+            f"{metric_of.label}, {objective_label(kind)}",
+            [d for d in drawn if d[0].objective == kind],
         )
         for kind in kinds
     ]
 
 
-def _panel(workspace: Workspace, known: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
-    sizes = {_pairs_behind(workspace, row, known.name) for row, _ in drawn}
+def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
+    sizes = {_pairs_behind(workspace, row, metric.name) for row, _ in drawn}
     n = sizes.pop() if len(sizes) == 1 else None
-    label = logged_name(known.name, n) if known.is_recall else label
-    unit = "%" if known.percent else known.unit
-    held = known.name.startswith(("val/", "combinations/"))
+    label = logged_name(metric.name, n) if metric.is_recall else label
+    unit = "%" if metric.percent else metric.unit
+    held = metric.name.startswith(("val/", "combinations/"))
     warnings = copies_notes([row for row, _ in drawn]) if held else ()
-    return CurvePanel(known.name, label, unit, known.percent, n, tuple(series for _, series in drawn), warnings)
+    return CurvePanel(metric.name, label, unit, metric.percent, n, tuple(series for _, series in drawn), warnings)
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
-    found = number_series(workspace, row.id, name)
-    if not len(found.steps) or (axis == "time" and found.source != "logged"):
+    numbers = number_series(workspace, row.id, name)
+    if not len(numbers.steps) or (axis == "time" and numbers.source != "logged"):
         return None
-    x, values = np.asarray(found.seconds if axis == "time" else found.steps, dtype=np.float64), found.values
+    x, values = np.asarray(numbers.seconds if axis == "time" else numbers.steps, dtype=np.float64), numbers.values
     # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
     weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
     return RunCurve(index, row.id, row.name, row.objective, x, values, smooth(values, weight))

@@ -89,8 +89,8 @@ def negatives(
     _workspace: Workspace, _request: Request, settings: LossMarginsSettings, _progress: Progress
 ) -> Negatives:
     """Return the samplers' draws for these settings."""
-    found = _distances(settings.negatives, settings.dimension)
-    return Negatives(found, drawn_distances(found, settings.positive, settings.dimension, seed=SEED))
+    distances = _distances(settings.negatives, settings.dimension)
+    return Negatives(distances, drawn_distances(distances, settings.positive, settings.dimension, seed=SEED))
 
 
 def draw(data: Negatives, settings: LossMarginsSettings) -> Panel:
@@ -165,9 +165,9 @@ def _squared(settings: LossMarginsSettings) -> bool:
 @lru_cache(maxsize=8)
 def _distances(negatives: int, dimension: int) -> Float[np.ndarray, "anchors negatives"]:
     """Return the distances, cached per sphere so that margin sliders stay fast."""
-    found = distances_to_uniform(ANCHORS, negatives, dimension=dimension, seed=SEED)
-    found.setflags(write=False)
-    return found
+    distances = distances_to_uniform(ANCHORS, negatives, dimension=dimension, seed=SEED)
+    distances.setflags(write=False)
+    return distances
 
 
 CHART: Final = Chart(

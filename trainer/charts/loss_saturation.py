@@ -74,8 +74,8 @@ def draw(_data: None, settings: LossSaturationSettings) -> Panel:
     """Draw the pull on the match by its cosine, the factor between objectives, negative weights, a failing merge."""
     inv_tau, beta = 1 / settings.tau, settings.beta
     unmatched = spread_cosines(settings.n - 1, settings.negatives, settings.spread)
-    here = np.array([settings.match])
-    factor = float(match_factor(here, unmatched, inv_tau)[0])
+    match = np.array([settings.match])
+    factor = float(match_factor(match, unmatched, inv_tau)[0])
     facts = (
         one_number("p of the match", 1 - factor, 4, "Its softmax probability among all N."),
         one_number("1 − p", factor, 4, "What is left of InfoLOOB's gradient in InfoNCE.", strong=True),
@@ -83,7 +83,7 @@ def draw(_data: None, settings: LossSaturationSettings) -> Panel:
         one_number("Pull of InfoLOOB", inv_tau, 3, "1 / τ, before CLOOB's factor τ."),
         one_number(
             "Pull of the merge",
-            float(merged_pull(here, unmatched, inv_tau, beta)[0]),
+            float(merged_pull(match, unmatched, inv_tau, beta)[0]),
             3,
             "On the logit, where DHN-NCE pulls with 1 whatever the match; NaN once a > b.",
         ),
@@ -116,12 +116,12 @@ def _factor(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
 
 def _weights(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     inv_tau, beta = 1 / settings.tau, settings.beta
-    shown = np.unique(np.linspace(0, len(unmatched) - 1, MOST_CURVE).round().astype(int))
-    x = unmatched[shown]
-    push = dhn_push(unmatched, inv_tau, beta)[shown]
+    rows = np.unique(np.linspace(0, len(unmatched) - 1, MOST_CURVE).round().astype(int))
+    x = unmatched[rows]
+    push = dhn_push(unmatched, inv_tau, beta)[rows]
     curves = (
-        Series("weight", "first", x, dhn_weights(unmatched, inv_tau, beta)[shown]),
-        Series("push, weights constant", "fourth", x, dhn_push(unmatched, inv_tau, beta, detach_weights=True)[shown]),
+        Series("weight", "first", x, dhn_weights(unmatched, inv_tau, beta)[rows]),
+        Series("push, weights constant", "fourth", x, dhn_push(unmatched, inv_tau, beta, detach_weights=True)[rows]),
         Series("push", "second", x, push),
     )
     low = float(push.min())

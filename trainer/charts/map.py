@@ -137,7 +137,7 @@ def embedding_maps(
     Raises:
         ChartError: A layout is of another snapshot, there is no such column, or the runs cannot be compared.
     """
-    snapshots = [read_snapshot(one.folder) for one in placed]
+    snapshots = [read_snapshot(each.folder) for each in placed]
     if color in CHANGED:
         colored = _changed(color, workspace, placed, snapshots, progress)
     elif color in COMPUTED:
@@ -145,8 +145,8 @@ def embedding_maps(
     else:
         colored = [pair_colors(color, [ColoredMap(s.n, _columns(s.items, color))])[0] for s in snapshots]
     charts = [
-        _chart(workspace, one, snapshot, colors)
-        for one, snapshot, colors in zip(placed, snapshots, colored, strict=True)
+        _chart(workspace, each, snapshot, colors)
+        for each, snapshot, colors in zip(placed, snapshots, colored, strict=True)
     ]
     charts = [_isolated(chart, isolate) for chart in charts] if isolate else charts
     if pairs is None:
@@ -160,18 +160,18 @@ def embedding_maps(
 def _isolated(chart: MapChart, names: Sequence[str]) -> MapChart:
     unknown = [name for name in names if name not in chart.classes]
     if unknown:
-        there = ", ".join(chart.classes) or "none"
-        raise ChartError(f"{words(chart.color)} has no class {unknown[0]!r} to isolate; there are: {there}.")
-    kept = np.isin(chart.class_of, [chart.classes.index(name) for name in names])
-    return replace(chart, lit=kept, lit_note=f"only {', '.join(names)} in color")
+        classes = ", ".join(chart.classes) or "none"
+        raise ChartError(f"{words(chart.color)} has no class {unknown[0]!r} to isolate; there are: {classes}.")
+    in_classes = np.isin(chart.class_of, [chart.classes.index(name) for name in names])
+    return replace(chart, lit=in_classes, lit_note=f"only {', '.join(names)} in color")
 
 
 def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= chart.n):
         raise ChartError(f"There is no pair {int(pairs.max())}: the snapshot has {chart.n:,}, the first one is 0.")
-    kept = np.zeros(chart.n, bool)
-    kept[pairs] = True
-    lit = kept if chart.lit is None else kept & chart.lit
+    selected = np.zeros(chart.n, bool)
+    selected[pairs] = True
+    lit = selected if chart.lit is None else selected & chart.lit
     said = f"{len(pairs):,} selected pairs in color"
     return replace(chart, lit=lit, lit_note=f"{chart.lit_note}; {said}" if chart.lit_note else said)
 
@@ -205,11 +205,11 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: Pai
 
 def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
     """Return the share of total variance along both map axes; None if the map is not a projection."""
-    whole = total_variance([part for part in (snapshot.image, snapshot.text) if part is not None])
+    total = total_variance([part for part in (snapshot.image, snapshot.text) if part is not None])
     along = placed.layout[:, :2].var(axis=0, dtype=np.float64)
-    if not whole > 0 or along.sum() > 1.001 * whole:
+    if not total > 0 or along.sum() > 1.001 * total:
         return None
-    return float(along[0] / whole), float(along[1] / whole)
+    return float(along[0] / total), float(along[1] / total)
 
 
 def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColors]:
@@ -217,7 +217,7 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
     numbers = _numbers(by, compared, progress)
-    maps = [ColoredMap(s.n, {}, one) for s, one in zip(compared, numbers, strict=True)]
+    maps = [ColoredMap(s.n, {}, pair_ranks) for s, pair_ranks in zip(compared, numbers, strict=True)]
     return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[len(compared) :]]
 
 
@@ -258,18 +258,18 @@ def seen_pairs(
     same = len(snapshots) > 1 and same_pairs(snapshots[0].items, snapshots[1].items)
     verdicts = agreement(numbers[0].rank, numbers[1].rank) if same else None
     return [
-        SeenPairs(**shown(row, snapshot), numbers=one, agreement=verdicts if place < 2 else None)
-        for place, (row, snapshot, one) in enumerate(zip(rows, snapshots, numbers, strict=True))
+        SeenPairs(**shown(row, snapshot), numbers=run_numbers, agreement=verdicts if index < 2 else None)
+        for index, (row, snapshot, run_numbers) in enumerate(zip(rows, snapshots, numbers, strict=True))
     ]
 
 
 def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairNumbers]:
     numbers = []
     for snapshot in snapshots:
-        found = pair_numbers(snapshot, progress)
-        if found is None:
+        of_snapshot = pair_numbers(snapshot, progress)
+        if of_snapshot is None:
             raise ChartError(f"Run {snapshot.model} embeds only one modality; {what} needs images and texts. {BOTH}")
-        numbers.append(found)
+        numbers.append(of_snapshot)
     return numbers
 
 
@@ -279,13 +279,13 @@ def _changed(
     if len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
     (a, b), first = snapshots[:2], placed[0]
-    runs = [workspace.runs.get(Path(one.folder).parent.parent).id for one in (first, placed[1])]
+    runs = [workspace.runs.get(Path(snapshot.folder).parent.parent).id for snapshot in (first, placed[1])]
     refs = ((runs[0], a.step), (runs[1], b.step))
-    found = changes(workspace, *refs, dataset=a.dataset, split=a.split, progress=progress)
-    columns = changed_columns(found)
+    compared = changes(workspace, *refs, dataset=a.dataset, split=a.split, progress=progress)
+    columns = changed_columns(compared)
     if by not in columns:
         raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
-    maps = [ColoredMap(one.n, columns) for one in (a, b)]
+    maps = [ColoredMap(snapshot.n, columns) for snapshot in (a, b)]
     return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[2:]]
 
 
@@ -315,15 +315,15 @@ def _columns(items: Items, color: str) -> dict[str, MetadataColumn]:
         return {}
     if color not in (*_BUILT_IN, *items.metadata):
         raise ChartError(f"There is no column {color!r} to color by; choose one of {_choices(items)}.")
-    found = column(_column(items, color))
-    if found is None:
+    prepared = column(_column(items, color))
+    if prepared is None:
         raise ChartError(f"Column {color!r} holds no words and no numbers; choose one of {_choices(items)}.")
-    if len(found.names) > _MOST_CLASSES:
+    if len(prepared.names) > _MOST_CLASSES:
         raise ChartError(
-            f"Column {color!r} has {len(found.names)} different values, too many for colors; "
+            f"Column {color!r} has {len(prepared.names)} different values, too many for colors; "
             f"choose one of {_choices(items)}."
         )
-    return {color: found}
+    return {color: prepared}
 
 
 def _choices(items: Items) -> str:

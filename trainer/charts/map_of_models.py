@@ -96,16 +96,16 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
     chosen = snapshots_of(workspace, request, settings.steps)
     if len(chosen) > MOST_SNAPSHOTS:
         raise ChartError(f"{len(chosen)} snapshots are too many; take fewer steps or runs ({MOST_SNAPSHOTS}).")
-    kept = common_ids([snapshot.items for _, snapshot in chosen])
-    if len(kept) < 3:
-        raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are compared.")
-    units = common_units(chosen, kept)
+    ids = common_ids([snapshot.items for _, snapshot in chosen])
+    if len(ids) < 3:
+        raise ChartError(f"These runs have {len(ids)} pairs in common; at least 3 are compared.")
+    units = common_units(chosen, ids)
     parts, n = [], {}
     for modality in ("image", "text") if settings.modality == "both" else (settings.modality,):
         arrays = [getattr(snapshot, modality) for _, snapshot in chosen]
         if any(array is None for array in arrays):
             continue
-        drawn = kept[units.rows(UNIT_OF[modality], MOST_PAIRS)]
+        drawn = ids[units.rows(UNIT_OF[modality], MOST_PAIRS)]
         if len(drawn) < 3:
             raise ChartError(f"These runs have {len(drawn)} distinct {modality}s in common; at least 3 are compared.")
         n[modality] = len(drawn)
@@ -120,20 +120,20 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
     if not np.isfinite(distances).all():
         raise ChartError("A snapshot does not vary at all, so that it is like nothing. Leave that run or step out.")
     spaces = tuple(Space(modality=settings.modality, **shown(row, snapshot, units)) for row, snapshot in chosen)
-    places, stress = plane_of(distances)
-    ends = {space.run: place for place, space in enumerate(spaces)}
+    positions, stress = plane_of(distances)
+    ends = {space.run: index for index, space in enumerate(spaces)}
     last = tuple(ends.values())
     mean, unusual = apartness(distances[np.ix_(last, last)])
-    return ModelMap(spaces, distances, places, stress, last, mean, unusual, n, len(kept))
+    return ModelMap(spaces, distances, positions, stress, last, mean, unusual, n, len(ids))
 
 
 def _distances(vectors: list[np.ndarray], settings: ModelMapSettings, progress: Progress) -> np.ndarray:
     if settings.measure == "procrustes":
         return procrustes_distances(vectors)
     alike = compare_spaces(vectors, min(settings.k, len(vectors[0]) - 1), 3, progress)[settings.measure]
-    found = np.clip(1.0 - alike, 0.0, None)
-    np.fill_diagonal(found, 0.0)
-    return found
+    distances = np.clip(1.0 - alike, 0.0, None)
+    np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
@@ -154,15 +154,15 @@ def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
 def _plane(data: ModelMap, stress: str) -> XYPlot:
     curves, dots = [], []
     runs = list(dict.fromkeys(space.run for space in data.spaces))
-    for place, run in enumerate(runs):
-        own = [at for at, space in enumerate(data.spaces) if space.run == run]
-        path, tone = data.places[own], run_tone(place)
-        name = data.spaces[own[0]].name
+    for index, run in enumerate(runs):
+        of_run = [at for at, space in enumerate(data.spaces) if space.run == run]
+        path, tone = data.places[of_run], run_tone(index)
+        name = data.spaces[of_run[0]].name
         curves.append(Series(name if len(runs) <= 12 else "", tone, path[:, 0], path[:, 1], width=1.0, marked=True))
-        end = data.spaces[own[-1]]
-        odd = data.unusual[place] > ODD
+        end = data.spaces[of_run[-1]]
+        odd = data.unusual[index] > ODD
         # A few can all be named; of many, those that are chosen or odd: names over names cannot be read.
-        named = odd or place < 2 or len(runs) <= MOST_NAMED
+        named = odd or index < 2 or len(runs) <= MOST_NAMED
         label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
         x, y = path[-1]
         hint = f"#{run} {name}, step {end.step:,}" + (", odd" if odd else "")
@@ -179,13 +179,13 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
 def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
     order = np.argsort(-data.mean, kind="stable")
     lines = []
-    for place in order.tolist():
-        space = data.spaces[data.last[place]]
-        unusual = float(data.unusual[place])
+    for index in order.tolist():
+        space = data.spaces[data.last[index]]
+        unusual = float(data.unusual[index])
         says = "odd" if unusual > ODD else "" if math.isfinite(unusual) else "–"
-        values = (f"{data.mean[place]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
-        words = f"#{space.run} {space.name}, step {space.step:,}"
-        lines.append(NumberRow(words, "", values, strong=says == "odd"))
+        values = (f"{data.mean[index]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
+        label = f"#{space.run} {space.name}, step {space.step:,}"
+        lines.append(NumberRow(label, "", values, strong=says == "odd"))
     columns = (f"Mean {MEASURES[settings.measure]} to the others", "Robust deviations from the median", "")
     note = "" if len(lines) >= 4 else "Who is odd cannot be said of fewer than four runs."
     return NumberTable("apart", "Which run is the odd one", columns, tuple(lines), badges=False, note=note)
@@ -193,18 +193,18 @@ def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
 
 def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
     """Return one column per snapshot: its place and distances."""
-    apart = {place: at for at, place in enumerate(data.last)}
-    found = []
-    for place, space in enumerate(data.spaces):
+    apart = {index: at for at, index in enumerate(data.last)}
+    columns = []
+    for index, space in enumerate(data.spaces):
         column: dict[str, Any] = {"run": space.run, "name": space.name, "step": space.step}
-        column |= {"x": float(data.places[place, 0]), "y": float(data.places[place, 1]), "stress": data.stress}
+        column |= {"x": float(data.places[index, 0]), "y": float(data.places[index, 1]), "stress": data.stress}
         column |= {f"n_{name}": count for name, count in data.n.items()}
-        column |= {"distances": data.distances[place].tolist()}
-        if place in apart:
-            unusual = float(data.unusual[apart[place]])
-            column |= {"mean": float(data.mean[apart[place]]), "unusual": unusual if math.isfinite(unusual) else None}
-        found.append(column)
-    return found
+        column |= {"distances": data.distances[index].tolist()}
+        if index in apart:
+            unusual = float(data.unusual[apart[index]])
+            column |= {"mean": float(data.mean[apart[index]]), "unusual": unusual if math.isfinite(unusual) else None}
+        columns.append(column)
+    return columns
 
 
 CHART: Final = Chart(

@@ -38,18 +38,18 @@ def image_numbers(items: Items, image: Float[np.ndarray, "n d"] | None) -> tuple
     """
     n = len(items.id)
     content, values = _coded(items.content if len(items.content) else [""] * n)
-    known = np.array([bool(value) for value in values], bool)[content]
+    has_content = np.array([bool(value) for value in values], bool)[content]
     by_path = np.array([(value or "").startswith(BY_PATH) for value in values], np.bool_)[content]
-    pixels = known & ~by_path
+    pixels = has_content & ~by_path
     paths, names = _coded(items.path)
-    named = (np.array([bool(name) for name in names], bool)[paths] & ~known) | by_path
+    named = (np.array([bool(name) for name in names], bool)[paths] & ~has_content) | by_path
     numbers = np.full(n, -1, np.int64)
     numbers[pixels] = content[pixels]
     used: Equality = "pixels" if pixels.any() else "paths" if named.any() else "none"
     if named.any():
         at = np.flatnonzero(named)
-        own = np.where(by_path, content + len(names), paths)[at]
-        numbers[at] = numbers.max() + 1 + pictures_by_path(own, None if image is None else image[at])
+        by_file = np.where(by_path, content + len(names), paths)[at]
+        numbers[at] = numbers.max() + 1 + pictures_by_path(by_file, None if image is None else image[at])
     at = np.flatnonzero(numbers < 0)
     if len(at) and image is not None:
         numbers[at] = numbers.max() + 1 + equal_vectors(image[at])

@@ -36,7 +36,7 @@ class SameSplits:
 
     def also(self, key: Key) -> tuple[Key, ...]:
         """Return the other names of a split shown as `key`."""
-        return tuple(name for name, shown in self.names.items() if shown == key != name)
+        return tuple(name for name, group_name in self.names.items() if group_name == key != name)
 
     def asked(self, dataset: str | None, split: str | None) -> list[Key]:
         """Return the shown names that match a request; None matches everything."""
@@ -46,27 +46,30 @@ class SameSplits:
 
 def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
     """Return all evaluated splits of the runs, under the name that most of them used."""
-    found: Counter[Key] = Counter()
+    counts: Counter[Key] = Counter()
     answered: Counter[Key] = Counter()
     folders: dict[Key, list[Path]] = {}
     snapshots: dict[Key, list[SnapshotRow]] = {}
     for row in rows:
-        last = {(one.dataset, one.split): one.step for one in workspace.results.evaluations(row.id)}
-        found.update(last.keys())
+        last = {
+            (row_of_split.dataset, row_of_split.split): row_of_split.step
+            for row_of_split in workspace.results.evaluations(row.id)
+        }
+        counts.update(last.keys())
         for key, step in last.items():
             if (folder := evaluation_folder(row.folder, *key, step)).is_dir():
                 folders.setdefault(key, []).append(folder)
                 answered[key] += 1
-        for one in workspace.results.snapshots(row.id):
-            snapshots.setdefault((one.dataset, one.split), []).append(one)
-    keys = list(found)
+        for row_of_split in workspace.results.snapshots(row.id):
+            snapshots.setdefault((row_of_split.dataset, row_of_split.split), []).append(row_of_split)
+    keys = list(counts)
     if len(keys) < 2:
         return SameSplits({key: key for key in keys})
     marks = {key: _clear(_of_tasks(folders.get(key, ())) | _of_snapshots(snapshots.get(key, ()))) for key in keys}
     names: dict[Key, Key] = {}
     for group in _joined(keys, marks):
         # The answers to every sample lie under one name only, and "train heldout" says less than "emoji-pairs val".
-        first = max(group, key=lambda key: (answered[key], found[key], key[0] != "train", key))
+        first = max(group, key=lambda key: (answered[key], counts[key], key[0] != "train", key))
         names |= dict.fromkeys(group, first)
     return SameSplits({key: names[key] for key in keys})
 
@@ -75,21 +78,21 @@ def _joined(keys: Sequence[Key], marks: Mapping[Key, frozenset[str]]) -> list[li
     """Group names that share a mark, directly or through others."""
     groups: list[tuple[list[Key], frozenset[str]]] = []
     for key in keys:
-        own, members, others = marks[key], [key], []
+        shared, members, others = marks[key], [key], []
         for group in groups:
-            if own & group[1]:
-                members, own = [*group[0], *members], own | group[1]
+            if shared & group[1]:
+                members, shared = [*group[0], *members], shared | group[1]
             else:
                 others.append(group)
-        groups = [*others, (members, own)]
+        groups = [*others, (members, shared)]
     return [members for members, _ in groups]
 
 
 def _clear(marks: frozenset[str]) -> frozenset[str]:
     """Return the unambiguous marks of a name; `train heldout` may belong to different data sets."""
-    places = [mark for mark in marks if mark.startswith(_PLACES)]
+    locations = [mark for mark in marks if mark.startswith(_PLACES)]
     # The same pairs at two sizes have two hashes, but lie in one place.
-    return marks if len(places or marks) == 1 else frozenset()
+    return marks if len(locations or marks) == 1 else frozenset()
 
 
 def _of_tasks(folders: Iterable[Path]) -> frozenset[str]:
@@ -99,10 +102,12 @@ def _of_tasks(folders: Iterable[Path]) -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def _task_marks(folder: Path, _changed: int) -> frozenset[str]:
     records = list(read_tasks(folder).values())
-    marks = {f"{_CONTENT}{one.details['fingerprint']}" for one in records if one.details.get("fingerprint")}
-    whole = (one for one in records if one.task == "retrieval" and one.n == one.whole)
-    known = (one for one in whole if "captions" in one.details and "path" in one.arrays)
-    return frozenset(marks | {_placed(one.arrays["path"].tolist(), int(one.details["captions"])) for one in known})
+    marks = {f"{_CONTENT}{record.details['fingerprint']}" for record in records if record.details.get("fingerprint")}
+    complete = (record for record in records if record.task == "retrieval" and record.n == record.whole)
+    comparable = (record for record in complete if "captions" in record.details and "path" in record.arrays)
+    return frozenset(
+        marks | {_placed(record.arrays["path"].tolist(), int(record.details["captions"])) for record in comparable}
+    )
 
 
 def _of_snapshots(rows: Iterable[SnapshotRow]) -> frozenset[str]:
@@ -116,10 +121,10 @@ def _of_snapshots(rows: Iterable[SnapshotRow]) -> frozenset[str]:
     return frozenset([*(f"{_CONTENT}{content}" for content in marks), *filter(None, marks.values())])
 
 
-def _changed(place: Path) -> int:
+def _changed(path: Path) -> int:
     """Return the modification time; 0 if the file does not exist."""
     try:
-        return place.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -129,13 +129,17 @@ def matrix(
         tile = read_tile(snapshot, order, window or whole(snapshot.n), blocks=blocks)
         low, high = color_range(tile.means)
         made.append(MatrixRun(**facts, index=index, n=snapshot.n, tile=tile, low=low, high=high))
-    words = (
+    cells_text = (
         "Each cell is one cosine."
         if made[0].tile.single
         else f"Cells are means of blocks: {_block(made[0].tile)} cosines."
     )
     return MatrixChart(
-        by, order, tuple(made), tuple(first.items.caption), f"{words} Ordered by {by} as run {labels(made)[0]} sees it."
+        by,
+        order,
+        tuple(made),
+        tuple(first.items.caption),
+        f"{cells_text} Ordered by {by} as run {labels(made)[0]} sees it.",
     )
 
 

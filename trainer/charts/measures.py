@@ -25,9 +25,9 @@ class Measure(Generic[T]):
     read: Callable[[T], float | str]
     digits: int = 3
 
-    def row(self, found: Iterable[T | None]) -> NumberRow:
+    def row(self, runs: Iterable[T | None]) -> NumberRow:
         """Return the row with a value per run; NaN where there is None."""
-        values = (math.nan if one is None else self.read(one) for one in found)
+        values = (math.nan if run is None else self.read(run) for run in runs)
         numbers = tuple(value if isinstance(value, str) else float(value) for value in values)
         return NumberRow(self.words, self.hint, numbers, self.digits)
 
@@ -37,12 +37,12 @@ def measure_table(
     title: str,
     names: Sequence[str],
     measures: Iterable[Measure[T]],
-    found: Sequence[T | None],
+    runs: Sequence[T | None],
     *,
     badges: bool = True,
 ) -> NumberTable:
     """Return a table with a row per measure and a column per run; a run that is None has no values."""
-    return NumberTable(key, title, tuple(names), tuple(one.row(found) for one in measures), badges=badges)
+    return NumberTable(key, title, tuple(names), tuple(measure.row(runs) for measure in measures), badges=badges)
 
 
 def facts_of(run: SnapshotLabel, *more: str) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def column(values: Sequence[Any]) -> MetadataColumn | None:
     names = tuple(sorted(set(named.values())))
     where = {name: i for i, name in enumerate(names)}
     of_value = {value: where[name] for value, name in named.items()}
-    place = np.fromiter(map(of_value.__getitem__, values), np.int64, len(values))
-    return MetadataColumn(names, place)
+    class_index = np.fromiter(map(of_value.__getitem__, values), np.int64, len(values))
+    return MetadataColumn(names, class_index)
 
 
 def _classes_of(values: StoredColumn) -> MetadataColumn | None:

@@ -55,9 +55,9 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
     bad = [np.sqrt(values[f"image_rank_{side}"] * values[f"text_rank_{side}"]) for side in "ab"]
     picture = changes.units.picture if len(changes.units) else np.arange(len(bad[0]))
     weight = 1 / np.bincount(picture)[picture]
-    place = [_quantile(b, weight) for b in bad]
+    quantiles = [_quantile(b, weight) for b in bad]
     # Sums of weights are rounded.
-    worst = [(q >= 1 - share - 1e-9) & (b > 1) for q, b in zip(place, bad)]
+    worst = [(q >= 1 - share - 1e-9) & (b > 1) for q, b in zip(quantiles, bad)]
     both = np.flatnonzero(worst[0] & worst[1])
     only_a, only_b = np.flatnonzero(worst[0] & ~worst[1]), np.flatnonzero(worst[1] & ~worst[0])
     has = [np.bincount(picture, low) > 0 for low in worst]
@@ -66,9 +66,9 @@ def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:
         share,
         bad[0],
         bad[1],
-        _worst_first(both, np.minimum(*place), bad[0] * bad[1]),
-        _worst_first(only_a, place[0] - place[1], bad[0]),
-        _worst_first(only_b, place[1] - place[0], bad[1]),
+        _worst_first(both, np.minimum(*quantiles), bad[0] * bad[1]),
+        _worst_first(only_a, quantiles[0] - quantiles[1], bad[0]),
+        _worst_first(only_b, quantiles[1] - quantiles[0], bad[1]),
         pictures={key: int(of.sum()) for key, of in counted.items()},
         expected=float(has[0].mean() * has[1].sum()) if len(bad[0]) else 0.0,
     )

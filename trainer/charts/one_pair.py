@@ -51,12 +51,12 @@ class OpenSnapshot:
     def row_of(self, other: OpenSnapshot, row: int) -> int:
         """Return this snapshot's row of a pair of another one; -1 without it."""
         mine, theirs = self.snapshot.items, other.snapshot.items
-        ids, wanted = mine.id, theirs.id[row]
+        ids, pair_id = mine.id, theirs.id[row]
         at = row
-        if row >= len(ids) or ids[row] != wanted:
+        if row >= len(ids) or ids[row] != pair_id:
             same_kind = ids.dtype.kind == theirs.id.dtype.kind
-            found = np.flatnonzero(ids == wanted if same_kind else np.asarray(ids, str) == str(wanted))
-            at = int(found[0]) if len(found) else -1
+            matches = np.flatnonzero(ids == pair_id if same_kind else np.asarray(ids, str) == str(pair_id))
+            at = int(matches[0]) if len(matches) else -1
         # Equal ids may be of other pairs. In the same pairs, a caption may have been corrected since.
         same = at >= 0 and (mine.caption[at] == theirs.caption[row] or same_pairs(mine, theirs))
         return at if same else -1
@@ -141,29 +141,29 @@ class OpenSnapshots:
     """Snapshots of other steps that were read; few and small ones only."""
 
 
-def open_snapshots(workspace: Workspace, request: Request, kept: OpenSnapshots | None = None) -> OpenSnapshots:
-    """Open the snapshots of a request, taking those of `kept` that are still the same.
+def open_snapshots(workspace: Workspace, request: Request, before: OpenSnapshots | None = None) -> OpenSnapshots:
+    """Open the snapshots of a request, taking those of `before` that are still the same.
 
     B's snapshot is of A's data, as in `trainer.charts.pair_changes`.
 
     Raises:
         ChartError: No run of the request has a snapshot.
     """
-    known = {one.row: one for _, one in kept.found} if kept else {}
-    found: list[tuple[int, OpenSnapshot]] = []
+    unchanged = {snapshot.row: snapshot for _, snapshot in before.found} if before else {}
+    opened: list[tuple[int, OpenSnapshot]] = []
     problems = []
     dataset, split = request.dataset, request.split
-    for place, target in enumerate(request.targets):
+    for index, target in enumerate(request.targets):
         try:
             run, row = _chosen(workspace, target, dataset, split)
-            found.append((place, known.get(row) or OpenSnapshot(run, row, read_snapshot(row.folder))))
+            opened.append((index, unchanged.get(row) or OpenSnapshot(run, row, read_snapshot(row.folder))))
         except UserError as problem:
             problems.append(str(problem))
             continue
         dataset, split = row.dataset, row.split
-    if not found:
+    if not opened:
         raise ChartError(" ".join(problems) or "Choose a run first.")
-    return OpenSnapshots(tuple(found), tuple(problems), kept.courses if kept else {})
+    return OpenSnapshots(tuple(opened), tuple(problems), before.courses if before else {})
 
 
 def one_pair(
@@ -188,14 +188,14 @@ def one_pair(
     if not 0 <= row < n:
         raise ChartError(f"The snapshot has rows 0 to {n - 1:,}; there is no row {row:,}.")
     runs, problems = [], [*opened.problems]
-    for number, (place, side) in enumerate(opened.found):
+    for number, (index, side) in enumerate(opened.found):
         if progress is not None:
             progress(number / len(opened.found), side.run.name)
-        own = row if side is first else side.row_of(first, row)
-        if own < 0:
+        its_row = row if side is first else side.row_of(first, row)
+        if its_row < 0:
             problems.append(f"{side.run.name} has no such pair in {side.row.key}.")
             continue
-        runs.append(_in_run(workspace, opened, place, side, own, k))
+        runs.append(_in_run(workspace, opened, index, side, its_row, k))
     identity = items.id[row]
     return OnePair(
         row,
@@ -217,13 +217,13 @@ def _chosen(workspace: Workspace, target: Target, dataset: str | None, split: st
     return run, choose_snapshot(workspace, run, step=target.step, dataset=dataset, split=split)
 
 
-def _in_run(workspace: Workspace, opened: OpenSnapshots, place: int, side: OpenSnapshot, row: int, k: int) -> PairInRun:
+def _in_run(workspace: Workspace, opened: OpenSnapshots, index: int, side: OpenSnapshot, row: int, k: int) -> PairInRun:
     snapshot = side.snapshot
     values: dict[str, Any] = {}
     if snapshot.image is not None and snapshot.text is not None:
-        asked = np.array([row])
-        by_image = standing(snapshot.image, snapshot.text, side.matching.texts, rows=asked)
-        by_text = standing(snapshot.text, snapshot.image, side.matching.images, rows=asked)
+        query = np.array([row])
+        by_image = standing(snapshot.image, snapshot.text, side.matching.texts, rows=query)
+        by_text = standing(snapshot.text, snapshot.image, side.matching.images, rows=query)
         values = {
             "caption_rank": int(by_image.rank[0]),
             "captions": len(side.matching.texts),
@@ -234,7 +234,7 @@ def _in_run(workspace: Workspace, opened: OpenSnapshots, place: int, side: OpenS
         }
     return PairInRun(
         **shown(side.run, side.row),
-        place=place,
+        place=index,
         n=snapshot.n,
         modality="image" if snapshot.image is not None else "text",
         near=_near(opened.found[0][1], side, row, k),
@@ -248,10 +248,14 @@ def _near(first: OpenSnapshot, side: OpenSnapshot, row: int, k: int) -> tuple[Ne
         return ()
     rows, _ = nearest(vectors[row : row + 1], vectors, k + 1)
     items = side.snapshot.items
-    others = [int(one) for one in rows[0] if one != row][:k]
+    others = [int(neighbor) for neighbor in rows[0] if neighbor != row][:k]
     return tuple(
-        NearPair(one if side is first else first.row_of(side, one), str(items.path[one]), _cut(items.caption[one]))
-        for one in others
+        NearPair(
+            neighbor if side is first else first.row_of(side, neighbor),
+            str(items.path[neighbor]),
+            _cut(items.caption[neighbor]),
+        )
+        for neighbor in others
     )
 
 
@@ -259,16 +263,20 @@ def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row
     """Return the caption's rank at every snapshot of the same data, or at `MOST_STEPS` of them."""
     if side.snapshot.n > MOST_COURSE:
         return ()
-    rows = {one.step: one for one in workspace.results.snapshots(side.run.id) if one.key == side.row.key}
+    rows = {
+        snapshot_row.step: snapshot_row
+        for snapshot_row in workspace.results.snapshots(side.run.id)
+        if snapshot_row.key == side.row.key
+    }
     steps = sorted(rows)
     if len(steps) > MOST_STEPS:
         steps = [steps[at] for at in np.unique(np.linspace(0, len(steps) - 1, MOST_STEPS).round().astype(int))]
-    found = []
+    course = []
     for step in steps:
         snapshot = _earlier(opened, side, rows[step])
         if snapshot is not None:
-            found.append((step, _caption_rank(snapshot, side, row)))
-    return tuple(found)
+            course.append((step, _caption_rank(snapshot, side, row)))
+    return tuple(course)
 
 
 def _earlier(opened: OpenSnapshots, side: OpenSnapshot, row: SnapshotRow) -> Snapshot | None:
@@ -296,35 +304,35 @@ def _key(workspace: Workspace, side: OpenSnapshot, row: int) -> str:
     """Return the pair's key; a pair that repeats is counted among those before it, as `pair_keys` counts."""
     items = side.snapshot.items
     path, caption = items.path[row], items.caption[row]
-    same_path = [one for one, other in enumerate(islice(items.path, row + 1)) if other == path]
-    count = sum(items.caption[one] == caption for one in same_path)
+    same_path = [earlier for earlier, other in enumerate(islice(items.path, row + 1)) if other == path]
+    count = sum(items.caption[earlier] == caption for earlier in same_path)
     return pair_keys([path] * count, [caption] * count, workspace.folder)[-1]
 
 
 def _cut(value: object) -> str:
-    words = "" if value is None or value != value else " ".join(str(value).split())
-    return words if len(words) <= MOST_VALUE else f"{words[: MOST_VALUE - 1]}…"
+    text = "" if value is None or value != value else " ".join(str(value).split())
+    return text if len(text) <= MOST_VALUE else f"{text[: MOST_VALUE - 1]}…"
 
 
-def rank_lines(found: OnePair) -> list[tuple[str, ...]]:
+def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
     """Return a line per measure, each with its name and one value a run; none for runs of one modality.
 
     How many answers were ranked is said once where all runs ranked as many.
     """
-    runs = found.runs
-    if not any(one.captions for one in runs):
+    runs = pair.runs
+    if not any(run.captions for run in runs):
         return []
     lines = []
-    for words, values in (
-        ("Caption rank", [(one.caption_rank, one.captions) for one in runs]),
-        ("Image rank", [(one.image_rank, one.images) for one in runs]),
+    for label, values in (
+        ("Caption rank", [(run.caption_rank, run.captions) for run in runs]),
+        ("Image rank", [(run.image_rank, run.images) for run in runs]),
     ):
         among = {n for _, n in values}
         same = len(among) == 1
         lines.append(
-            (f"{words} of {among.pop():,}" if same else words, *(_rank(rank, n, same=same) for rank, n in values))
+            (f"{label} of {among.pop():,}" if same else label, *(_rank(rank, n, same=same) for rank, n in values))
         )
-    return [*lines, ("Margin (σ)", *("–" if math.isnan(one.margin) else f"{one.margin:+.2f}" for one in runs))]
+    return [*lines, ("Margin (σ)", *("–" if math.isnan(run.margin) else f"{run.margin:+.2f}" for run in runs))]
 
 
 def _rank(rank: int, among: int, *, same: bool) -> str:

@@ -79,8 +79,8 @@ def open_targets(workspace: Workspace, request: Request) -> list[OpenedSnapshot]
         ChartError: A run has no such snapshot.
         StoreError: There is no such run.
     """
-    found: list[OpenedSnapshot] = []
+    opened: list[OpenedSnapshot] = []
     for target in request.targets:
-        found.append(open_target(workspace, target, request))
-        request = replace(request, dataset=found[0].row.dataset, split=found[0].row.split)
-    return found
+        opened.append(open_target(workspace, target, request))
+        request = replace(request, dataset=opened[0].row.dataset, split=opened[0].row.split)
+    return opened

@@ -12,10 +12,10 @@ import numpy as np
 from trainer import config
 from trainer.analysis.anytime_valid import Interval
 from trainer.analysis.repeated_intervals import interval
-from trainer.charts.marks import Points, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Axis, Points, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.config.names import in_a_word
 from trainer.experiments.definition import Arm, Experiment
-from trainer.experiments.verdict import ExperimentVerdict
+from trainer.experiments.verdict import ExperimentVerdict, RunOutcome
 from trainer.metrics import metric
 
 SHARE: Final = "data.train_share"
@@ -40,12 +40,12 @@ def outcome_by_field(verdict: ExperimentVerdict) -> XYPlot | None:
 def _numbers(flat: Any) -> list[str]:
     """Return the fields that hold several numbers, the share of the training pairs first."""
     every = list(flat)
-    found = []
-    for name in dict.fromkeys((SHARE, *(name for one in every for name in one))):
-        values = {one[name] for one in every if name in one}
+    names = []
+    for name in dict.fromkeys((SHARE, *(name for fields in every for name in fields))):
+        values = {fields[name] for fields in every if name in fields}
         if name != "seed" and len(values) > 1 and all(type(value) in (int, float) for value in values):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _lines(arms: Sequence[Arm], flat: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, list[Arm]]:
@@ -57,73 +57,95 @@ def _lines(arms: Sequence[Arm], flat: Mapping[str, Mapping[str, Any]], field: st
         if name not in (field, "name", "seed")
         and (name.startswith("objective.") or not _follows(name, field, [flat[arm.name] for arm in having]))
     ]
-    found: dict[tuple[Any, ...], list[Arm]] = {}
+    by_other_fields: dict[tuple[Any, ...], list[Arm]] = {}
     for arm in having:
-        found.setdefault(tuple(flat[arm.name].get(name) for name in others), []).append(arm)
+        by_other_fields.setdefault(tuple(flat[arm.name].get(name) for name in others), []).append(arm)
     apart = [
-        name for name in others if not name.startswith("objective") and len({k[others.index(name)] for k in found}) > 1
+        name
+        for name in others
+        if not name.startswith("objective") and len({k[others.index(name)] for k in by_other_fields}) > 1
     ]
     lines = {}
-    for key, members in found.items():
-        words = [members[0].run.objective.label, *(f"{in_a_word(name)} {key[others.index(name)]}" for name in apart)]
+    for key, members in by_other_fields.items():
+        parts = [members[0].run.objective.label, *(f"{in_a_word(name)} {key[others.index(name)]}" for name in apart)]
         ordered = sorted(members, key=lambda arm: flat[arm.name][field])
-        lines[", ".join(words) if ", ".join(words) not in lines else members[0].name] = ordered
+        lines[", ".join(parts) if ", ".join(parts) not in lines else members[0].name] = ordered
     return lines
 
 
 def _follows(name: str, field: str, flat: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether arms with equal values of a field have equal ones of another."""
     seen: dict[Any, Any] = {}
-    return all(seen.setdefault(one[field], one.get(name)) == one.get(name) for one in flat)
+    return all(seen.setdefault(fields[field], fields.get(name)) == fields.get(name) for fields in flat)
 
 
 def _plot(
     verdict: ExperimentVerdict, flat: Mapping[str, Mapping[str, Any]], field: str, lines: Mapping[str, Sequence[Arm]]
 ) -> XYPlot:
-    outcome = verdict.experiment.outcome
-    known = metric(f"val/{outcome.metric}")
-    factor = 100.0 if known.percent else 1.0
-    measured = {
-        arm.name: [one for one in verdict.runs if one.arm == arm.name and not one.note]
-        for arm in verdict.experiment.arms
-    }
-    counted = field == SHARE and all("train_pairs" in one.run.facts for runs in measured.values() for one in runs)
-
-    def place(arm: Arm) -> float:
-        runs = measured[arm.name]
-        return float(np.mean([one.run.facts["train_pairs"] for one in runs])) if counted else flat[arm.name][field]
-
-    curves: list[Series] = []
-    points: list[Points] = []
-    for at, (words, arms) in enumerate(lines.items()):
-        there = [arm for arm in arms if measured[arm.name]]
-        x = np.array([place(arm) for arm in there], np.float64)
-        seeds = [factor * np.array([one.values[0] for one in measured[arm.name]], np.float64) for arm in there]
-        around = [_interval(verdict.experiment, v, factor * (1.0 if known.percent else math.inf)) for v in seeds]
-        mean, ends = np.array([one.mean for one in around]), np.array([(one.low, one.high) for one in around])
-        banded = bool(len(ends)) and bool(np.isfinite(ends).all())
-        low, high = (ends[:, 0], ends[:, 1]) if banded else (None, None)
-        curves.append(Series(words, run_tone(at), x, mean, low=low, high=high, marked=True))
-        dots = [(a, v) for a, values in zip(x, seeds, strict=True) for v in values]
-        points.append(Points("", run_tone(at), np.array(dots, np.float64).reshape(-1, 2), size=5.0))
-    integer = not counted and all(isinstance(values.get(field, 0), int) for values in flat.values())
-    x_axis = axis_over(
-        "Training pairs" if counted else _label(verdict.experiment.arms, field),
-        [c.x for c in curves],
-        integer=integer,
-    )
-    for arm in (arm for arm in verdict.experiment.arms if field not in flat[arm.name] and measured[arm.name]):
-        level = factor * float(np.mean([one.values[0] for one in measured[arm.name]]))
-        ends = np.array([x_axis.low, x_axis.high])
-        curves.append(Series(arm.name, "quiet", ends, np.full(2, level), dashed=True))
-    reach = [end for c in curves for end in (c.y, c.low, c.high) if end is not None]
-    y_axis = axis_over(
-        "%" if known.percent else known.unit, [*reach, *(one.xy[:, 1] for one in points)], percent=known.percent
-    )
-    title = f"{outcome.label} by {x_axis.label.lower()}"
+    experiment = verdict.experiment
+    outcome_metric = metric(f"val/{experiment.outcome.metric}")
+    most, unit = (100.0, "%") if outcome_metric.percent else (math.inf, outcome_metric.unit)
+    outcomes = _outcomes(verdict, 100.0 if outcome_metric.percent else 1.0)
+    x_label, positions = _positions(verdict, flat, field)
+    curves, points = [], []
+    for index, (name, arms) in enumerate(lines.items()):
+        measured = [arm.name for arm in arms if arm.name in outcomes]
+        x = np.array([positions[arm] for arm in measured], np.float64)
+        seeds = [outcomes[arm] for arm in measured]
+        intervals = [_interval(experiment, values, most) for values in seeds]
+        curves.append(_mean_line(name, run_tone(index), x, intervals))
+        points.append(_seed_points(run_tone(index), x, seeds))
+    integer = all(isinstance(value, int) for value in positions.values())
+    x_axis = axis_over(x_label, [curve.x for curve in curves], integer=integer)
+    curves += [_line_across(arm, values, x_axis) for arm, values in outcomes.items() if field not in flat[arm]]
+    heights = [part for curve in curves for part in (curve.y, curve.low, curve.high) if part is not None]
+    y_axis = axis_over(unit, [*heights, *(cloud.xy[:, 1] for cloud in points)], percent=outcome_metric.percent)
     n = f"n = {verdict.samples:,}" if verdict.samples else ""
     note = "; ".join(filter(None, (n, NOTE if any(curve.low is not None for curve in curves) else "")))
+    title = f"{experiment.outcome.label} by {x_axis.label.lower()}"
     return XYPlot("by-field", title, x_axis, y_axis, tuple(curves), points=tuple(points), note=note)
+
+
+def _counted_runs(verdict: ExperimentVerdict, arm: Arm) -> list[RunOutcome]:
+    return [run for run in verdict.runs if run.arm == arm.name and not run.note]
+
+
+def _outcomes(verdict: ExperimentVerdict, factor: float) -> dict[str, np.ndarray]:
+    """Return arm -> the outcome of each run that counts; arms without one are left out."""
+    runs_of = {arm.name: _counted_runs(verdict, arm) for arm in verdict.experiment.arms}
+    return {
+        arm: factor * np.array([run.values[0] for run in runs], np.float64) for arm, runs in runs_of.items() if runs
+    }
+
+
+def _positions(
+    verdict: ExperimentVerdict, flat: Mapping[str, Mapping[str, Any]], field: str
+) -> tuple[str, dict[str, float]]:
+    """Return the label of the field's axis, and arm -> its value, or its number of training pairs for their share."""
+    arms = verdict.experiment.arms
+    facts = {arm.name: [run.run.facts for run in _counted_runs(verdict, arm)] for arm in arms}
+    if field == SHARE and all("train_pairs" in of_run for of_arm in facts.values() for of_run in of_arm):
+        pairs = {arm: [of_run["train_pairs"] for of_run in of_arm] for arm, of_arm in facts.items() if of_arm}
+        return "Training pairs", {arm: float(np.mean(counts)) for arm, counts in pairs.items()}
+    return _label(arms, field), {arm.name: flat[arm.name][field] for arm in arms if field in flat[arm.name]}
+
+
+def _mean_line(name: str, tone: Tone, x: np.ndarray, intervals: Sequence[Interval]) -> Series:
+    """Return the means, with a band where all intervals are finite."""
+    means = np.array([each.mean for each in intervals])
+    low, high = np.array([(each.low, each.high) for each in intervals]).reshape(-1, 2).T
+    if not len(x) or not np.isfinite([low, high]).all():
+        return Series(name, tone, x, means, marked=True)
+    return Series(name, tone, x, means, low=low, high=high, marked=True)
+
+
+def _seed_points(tone: Tone, x: np.ndarray, seeds: Sequence[np.ndarray]) -> Points:
+    dots = [(at, value) for at, values in zip(x, seeds, strict=True) for value in values]
+    return Points("", tone, np.array(dots, np.float64).reshape(-1, 2), size=5.0)
+
+
+def _line_across(arm: str, values: np.ndarray, x_axis: Axis) -> Series:
+    return Series(arm, "quiet", np.array([x_axis.low, x_axis.high]), np.full(2, values.mean()), dashed=True)
 
 
 def _interval(experiment: Experiment, values: np.ndarray, most: float) -> Interval:
@@ -136,7 +158,7 @@ def _label(arms: Sequence[Arm], field: str) -> str:
     section, _, name = field.rpartition(".")
     for arm in arms:
         owner = getattr(arm.run, section) if section else arm.run
-        for one in dataclasses.fields(owner):
-            if one.name == name:
-                return str(one.metadata.get("label", field))
+        for declared in dataclasses.fields(owner):
+            if declared.name == name:
+                return str(declared.metadata.get("label", field))
     return field

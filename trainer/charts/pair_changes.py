@@ -210,12 +210,12 @@ def changes(
     if any(side is None for side in sides):
         raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
     stages = _Stages(progress)
-    whole = units_of(first, at_a)
-    drawn = _drawn(whole)
+    units = units_of(first, at_a)
+    drawn = _drawn(units)
     values = _standings(first, second, at_a, at_b, drawn, stages)
     # Neighbors are other pictures: a copy would be its own nearest one in any model.
-    number = whole.of(UNIT_OF[modality])
-    once = whole.rows(UNIT_OF[modality])
+    number = units.of(UNIT_OF[modality])
+    once = units.rows(UNIT_OF[modality])
     asking, of_asking = np.unique(number[drawn], return_inverse=True)
     distinct = [_rows(side, once) for side in sides]
     near = [
@@ -223,7 +223,7 @@ def changes(
         for side, x in zip(distinct, "AB")
     ]
     values["overlap"] = jaccard(*near)[of_asking]
-    near = [once[found[of_asking]] for found in near]
+    near = [once[neighbors[of_asking]] for neighbors in near]
     stages.stage("Procrustes", 1)(0.0, "")
     values["residual"] = procrustes_residuals(*reversed(distinct))[number[drawn]]
     verdicts = _verdicts(first, second, at_a, at_b, drawn, texts)
@@ -231,7 +231,7 @@ def changes(
     if verdicts is not None:
         values["verdict"] = _agreement((classes, verdict_a, verdict_b))
     return Changes(
-        SnapshotLabel(**shown(row_a, first, whole)),
+        SnapshotLabel(**shown(row_a, first, units)),
         SnapshotLabel(**shown(row_b, second)),
         modality,
         near[0].shape[1],
@@ -246,20 +246,20 @@ def changes(
         verdict_by=by,
         sampled=first.sampled or second.sampled,
         pairs=len(at_a),
-        units=whole.taken(drawn),
+        units=units.taken(drawn),
     )
 
 
-def better_note(one: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
+def better_note(compared: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:
     """Return of how many pictures, captions or pairs a measure is better, worse or equal in B."""
     unit: Unit = "pair" if key == "both" else MEASURES[f"{key}_a"].unit
-    both = both[one.units.rows(unit)]
+    both = both[compared.units.rows(unit)]
     change = both @ ((1, -1) if log else (-1, 1))
     better, worse = (change > 0).sum(), (change < 0).sum()
     return f"of {len(both):,} {unit}s {better:,} better, {worse:,} worse, {(change == 0).sum():,} equal"
 
 
-def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
+def with_verdicts(workspace: Workspace, compared: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:
     """Return the comparison with verdicts by other classes (`texts` as in `changes`), recomputing nothing else.
 
     Raises:
@@ -269,21 +269,21 @@ def with_verdicts(workspace: Workspace, found: Changes, texts: tuple[ClassTexts,
         read_snapshot(
             choose_snapshot(workspace, workspace.runs.get(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
         )
-        for s in (found.a, found.b)
+        for s in (compared.a, compared.b)
     ]
     at_a, at_b = common_rows(sides[0].items, sides[1].items)
-    by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, found.rows), texts) or ("", (), _NONE, _NONE)
-    values = {key: numbers for key, numbers in found.values.items() if key != "verdict"}
+    by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, compared.rows), texts) or ("", (), _NONE, _NONE)
+    values = {key: numbers for key, numbers in compared.values.items() if key != "verdict"}
     if by:
         values["verdict"] = _agreement(verdicts)
     classes, verdict_a, verdict_b = verdicts
-    return replace(found, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
+    return replace(compared, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
 
 
-def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
+def fitting_suites(workspace: Workspace, compared: Changes) -> tuple[str, ...]:
     """Return the names of the prompt suites that contain classes of the compared data."""
-    row = workspace.runs.get(found.a.run)
-    chosen = choose_snapshot(workspace, row, step=found.a.step, dataset=found.a.dataset, split=found.a.split)
+    row = workspace.runs.get(compared.a.run)
+    chosen = choose_snapshot(workspace, row, step=compared.a.step, dataset=compared.a.dataset, split=compared.a.split)
     snapshot = read_snapshot(chosen.folder)
     fitting = []
     for name, suite in catalog.prompt_suites().items():
@@ -295,12 +295,12 @@ def fitting_suites(workspace: Workspace, found: Changes) -> tuple[str, ...]:
     return tuple(fitting)
 
 
-def map_values(found: Changes) -> dict[str, Float[np.ndarray, " n"]]:
+def map_values(comparison: Changes) -> dict[str, Float[np.ndarray, " n"]]:
     """Return measure -> one value per pair of A's snapshot for coloring a map; NaN where B lacks the pair."""
     values = {}
-    for key, compared in found.values.items():
-        values[key] = np.full(len(found.items), np.nan)
-        values[key][found.rows] = compared
+    for key, compared in comparison.values.items():
+        values[key] = np.full(len(comparison.items), np.nan)
+        values[key][comparison.rows] = compared
     return values
 
 
@@ -311,14 +311,14 @@ def _standings(
         return {}
     values: dict[str, np.ndarray] = {}
     for snapshot, rows, side in ((first, at_a, "a"), (second, at_b, "b")):
-        found = matching_of(snapshot, rows)
+        matching = matching_of(snapshot, rows)
         image, text = _rows(snapshot.image, rows), _rows(snapshot.text, rows)
         letter = side.upper()
         if len(drawn) == len(rows):
-            by_image, text_rank = both_standings(image, text, found, stages.stage(f"pairs in {letter}", 4))
+            by_image, text_rank = both_standings(image, text, matching, stages.stage(f"pairs in {letter}", 4))
         else:
-            by_image = standing(image, text, found.texts, stages.stage(f"captions in {letter}"), rows=drawn)
-            text_rank = standing(text, image, found.images, stages.stage(f"images in {letter}"), rows=drawn).rank
+            by_image = standing(image, text, matching.texts, stages.stage(f"captions in {letter}"), rows=drawn)
+            text_rank = standing(text, image, matching.images, stages.stage(f"images in {letter}"), rows=drawn).rank
         values |= {f"image_rank_{side}": by_image.rank.astype(np.float64)}
         values |= {f"text_rank_{side}": text_rank.astype(np.float64), f"margin_{side}": by_image.margin}
     for name in ("image_rank", "text_rank", "margin"):
@@ -364,23 +364,26 @@ def _by_prompts(
     if texts[0].labels != texts[1].labels:
         raise ChartError("A and B have predictions for different classes. Choose the same prompt suite for both.")
     task = class_task(first, texts[0].labels)
-    known = np.isin(rows, task.rows)
-    a, b = (np.where(known, predict(image, _unit(_unit(one.vectors).mean(0))), -1) for image, one in zip(images, texts))
+    in_task = np.isin(rows, task.rows)
+    a, b = (
+        np.where(in_task, predict(image, _unit(_unit(class_texts.vectors).mean(0))), -1)
+        for image, class_texts in zip(images, texts)
+    )
     count, of = len(texts[0].templates), len(texts[0].labels)
     return f"{count} prompt template{'s' if count > 1 else ''} of {of} classes", texts[0].labels, a, b
 
 
 def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
     """Return the sorted class names of these rows, and each row's class index; -1 without a class."""
-    found = column(items.label) if is_class(items.label, MOST_CLASSES) else None
-    if found is None or found.place is None:
+    prepared = column(items.label) if is_class(items.label, MOST_CLASSES) else None
+    if prepared is None or prepared.place is None:
         return (), np.full(len(rows), -1)
-    names, place = np.unique(found.place[rows], return_inverse=True)
-    words = [found.names[name] for name in names]
-    kept = np.array([i for i, name in enumerate(words) if name != NOTHING], np.int64)
-    number = np.full(len(words), -1)
-    number[kept] = np.arange(len(kept))
-    return tuple(words[i] for i in kept), number[place.reshape(-1)]
+    names, codes = np.unique(prepared.place[rows], return_inverse=True)
+    class_names = [prepared.names[name] for name in names]
+    with_class = np.array([i for i, name in enumerate(class_names) if name != NOTHING], np.int64)
+    number = np.full(len(class_names), -1)
+    number[with_class] = np.arange(len(with_class))
+    return tuple(class_names[i] for i in with_class), number[codes.reshape(-1)]
 
 
 def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
@@ -408,12 +411,12 @@ class _Stages:
     def __init__(self, progress: Progress | None) -> None:
         self._progress, self._done = progress, 0
 
-    def stage(self, words: str, part: int = 2) -> Progress:
-        """Return the next stage's progress with the note `words`; its work is `part` halves of a product."""
-        place, self._done = self._done, self._done + part
+    def stage(self, note: str, part: int = 2) -> Progress:
+        """Return the next stage's progress with the note `note`; its work is `part` halves of a product."""
+        start, self._done = self._done, self._done + part
 
         def report(share: float, _note: str) -> None:
             if self._progress is not None:
-                self._progress(min(1.0, (place + share * part) / self.ALL), words)
+                self._progress(min(1.0, (start + share * part) / self.ALL), note)
 
         return report

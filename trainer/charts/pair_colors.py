@@ -145,12 +145,12 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
     if by == AGREEMENT:
         return _agreement(maps)
     if by == RANK:
-        return [_rank(one) for one in maps]
+        return [_rank(each_map) for each_map in maps]
     if by == COSINE:
-        return [_cosine(one) for one in maps]
+        return [_cosine(each_map) for each_map in maps]
     if by in CHANGED:
-        return [changed_colors(by, _changes_of(one, by)) for one in maps]
-    columns = [one.columns.get(by) or _nothing(one.n) for one in maps]
+        return [changed_colors(by, _changes_of(each_map, by)) for each_map in maps]
+    columns = [each_map.columns.get(by) or _nothing(each_map.n) for each_map in maps]
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
@@ -159,28 +159,28 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
     return [PairColors(by, names, _moved(column, where)) for column in classes]
 
 
-def _changes_of(one: ColoredMap, by: str) -> Float[np.ndarray, " n"]:
-    known = one.columns.get(by)
-    return np.full(one.n, np.nan) if known is None or known.numbers is None else known.numbers
+def _changes_of(colored: ColoredMap, by: str) -> Float[np.ndarray, " n"]:
+    prepared = colored.columns.get(by)
+    return np.full(colored.n, np.nan) if prepared is None or prepared.numbers is None else prepared.numbers
 
 
 def _agreement(maps: Sequence[ColoredMap]) -> list[PairColors]:
-    numbers = [one.numbers for one in maps]
-    known = [found for found in numbers if found is not None]
-    if len(maps) != 2 or len(known) != 2 or maps[0].n != maps[1].n:
-        return [PairColors(AGREEMENT, AGREEMENTS, np.full(one.n, -1)) for one in maps]
-    place = agreement(known[0].rank, known[1].rank)
-    return [PairColors(AGREEMENT, AGREEMENTS, place, note=_sampled(known[0])) for _ in maps]
+    numbers = [colored.numbers for colored in maps]
+    ranked = [ranks for ranks in numbers if ranks is not None]
+    if len(maps) != 2 or len(ranked) != 2 or maps[0].n != maps[1].n:
+        return [PairColors(AGREEMENT, AGREEMENTS, np.full(colored.n, -1)) for colored in maps]
+    groups = agreement(ranked[0].rank, ranked[1].rank)
+    return [PairColors(AGREEMENT, AGREEMENTS, groups, note=_sampled(ranked[0])) for _ in maps]
 
 
-def _rank(one: ColoredMap) -> PairColors:
-    place = np.full(one.n, -1) if one.numbers is None else rank_groups(one.numbers.rank)
-    note = "" if one.numbers is None else _sampled(one.numbers)
-    return PairColors(RANK, rank_names(), place, ordered=True, note=note)
+def _rank(colored: ColoredMap) -> PairColors:
+    groups = np.full(colored.n, -1) if colored.numbers is None else rank_groups(colored.numbers.rank)
+    note = "" if colored.numbers is None else _sampled(colored.numbers)
+    return PairColors(RANK, rank_names(), groups, ordered=True, note=note)
 
 
-def _cosine(one: ColoredMap) -> PairColors:
-    numbers = np.full(one.n, np.nan) if one.numbers is None else np.asarray(one.numbers.cosine, np.float64)
+def _cosine(colored: ColoredMap) -> PairColors:
+    numbers = np.full(colored.n, np.nan) if colored.numbers is None else np.asarray(colored.numbers.cosine, np.float64)
     note = "cosines are not comparable across runs"
     return PairColors(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
 
@@ -209,18 +209,18 @@ def _nothing(n: int) -> MetadataColumn:
 def _as_classes(column: MetadataColumn) -> MetadataColumn:
     """Convert numbers to classes to match another map's classes."""
     words_of = [NOTHING if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
-    names, place = np.unique(np.asarray(words_of, str), return_inverse=True)
-    return MetadataColumn(tuple(map(str, names)), place.reshape(-1))
+    names, codes = np.unique(np.asarray(words_of, str), return_inverse=True)
+    return MetadataColumn(tuple(map(str, names)), codes.reshape(-1))
 
 
 def _moved(column: MetadataColumn, where: Mapping[str, int]) -> Int[np.ndarray, " n"]:
-    there = np.array([where[name] for name in column.names] or [0], np.int64)
-    return there[column.place]
+    codes = np.array([where[name] for name in column.names] or [0], np.int64)
+    return codes[column.place]
 
 
-def changed_columns(found: Changes) -> dict[str, MetadataColumn]:
+def changed_columns(compared: Changes) -> dict[str, MetadataColumn]:
     """Return measure -> its value for every pair of A's snapshot, NaN if B lacks the pair or it was not compared."""
-    values = map_values(found)
+    values = map_values(compared)
     return {key: MetadataColumn(numbers=values[key]) for key in CHANGED if key in values}
 
 
@@ -231,16 +231,16 @@ def changed_words(by: str) -> str:
 
 def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> PairColors:
     """Return a measure's colors: verdicts as two classes, changes around zero, others from low to high."""
-    known = values[np.isfinite(values)]
-    missing = len(values) - len(known)
+    finite = values[np.isfinite(values)]
+    missing = len(values) - len(finite)
     left = f"{missing:,} pairs not compared" if missing else ""
     if by == "verdict":
-        place = np.where(np.isfinite(values), np.where(values > 0.5, 0, 1), -1)
-        return PairColors(by, _VERDICTS, place.astype(np.int64), note=left)
+        groups = np.where(np.isfinite(values), np.where(values > 0.5, 0, 1), -1)
+        return PairColors(by, _VERDICTS, groups.astype(np.int64), note=left)
     if by not in BETTER_IN_B:
-        ends = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+        ends = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
         return PairColors(by, numbers=values, ends=ends, note=left)
-    far = float(np.quantile(np.abs(known), _MOST_SHOWN)) if len(known) else 0.0
-    far = far or (float(np.abs(known).max()) if len(known) else 0.0) or 1.0
+    far = float(np.quantile(np.abs(finite), _MOST_SHOWN)) if len(finite) else 0.0
+    far = far or (float(np.abs(finite).max()) if len(finite) else 0.0) or 1.0
     said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the color stays", left)))
     return PairColors(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])

@@ -90,8 +90,8 @@ class SimilaritySettings:
 
     def unmatched_words(self, k: int) -> str:
         """Return the legend text of the unmatched pairs."""
-        words = {"hardest": f"{k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
-        return words[self.compared]
+        texts = {"hardest": f"{k} most similar unmatched", "sampled": "sampled unmatched", "all": "all unmatched"}
+        return texts[self.compared]
 
 
 @dataclass(frozen=True)
@@ -182,35 +182,35 @@ def similarity(
     if settings.only and not settings.facet:
         raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")
     opened = open_target(workspace, target, request)
-    found = _cosines(opened, settings, progress)
-    first, second = found.counts
-    low, high = ends_of([found.matched, found.unmatched])
+    cosines = _cosines(opened, settings, progress)
+    first, second = cosines.counts
+    low, high = ends_of([cosines.matched, cosines.unmatched])
     grid = np.linspace(low, high, 241)
     return SimilarityRun(
         **opened.label,
         items=opened.snapshot.items,
-        n=len(found.matched),
-        pairs=found.pairs,
-        k=found.hardest.cosines.shape[1],
-        rows=found.asked.rows,
-        matched=found.matched,
-        hardest=found.hardest.cosines[found.asked.of],
-        hardest_row=found.hardest.places[found.asked.of, 0],
-        unmatched=found.unmatched,
-        unmatched_weights=found.weights,
-        mean_matched=_mean(found.matched),
-        mean_unmatched=_mean(found.unmatched, found.weights),
-        **_separation(found),
-        recall1=_recall1(found.hardest, np.arange(len(found.asked.pictures))),
-        pictures=len(found.asked.pictures),
-        intervals=counting.intervals(first, second, found.bins),
-        shuffled=found.shuffled,
+        n=len(cosines.matched),
+        pairs=cosines.pairs,
+        k=cosines.hardest.cosines.shape[1],
+        rows=cosines.asked.rows,
+        matched=cosines.matched,
+        hardest=cosines.hardest.cosines[cosines.asked.of],
+        hardest_row=cosines.hardest.places[cosines.asked.of, 0],
+        unmatched=cosines.unmatched,
+        unmatched_weights=cosines.weights,
+        mean_matched=_mean(cosines.matched),
+        mean_unmatched=_mean(cosines.unmatched, cosines.weights),
+        **_separation(cosines),
+        recall1=_recall1(cosines.hardest, np.arange(len(cosines.asked.pictures))),
+        pictures=len(cosines.asked.pictures),
+        intervals=counting.intervals(first, second, cosines.bins),
+        shuffled=cosines.shuffled,
         grid=grid,
         densities=(
-            counting.density(first.sum(0), grid, found.bins),
-            counting.density(second.sum(0), grid, found.bins),
+            counting.density(first.sum(0), grid, cosines.bins),
+            counting.density(second.sum(0), grid, cosines.bins),
         ),
-        facets=found.facets,
+        facets=cosines.facets,
     )
 
 
@@ -241,8 +241,8 @@ def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Pro
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
     # Who asks for all pairs gets all of them, however long it takes.
-    asked = _Asked(units, rows, None if settings.compared == "all" else MOST_IMAGES)
-    rows, asking = asked.rows, asked.pictures
+    queries = _Asked(units, rows, None if settings.compared == "all" else MOST_IMAGES)
+    rows, asking = queries.rows, queries.pictures
     settings = replace(settings, k=max(1, min(settings.k, texts.fewest_wrong(rows))))
     matched = matched_cosines(image[rows], text[rows])
     groups, weights = units.bootstrap_groups(asking), None
@@ -250,26 +250,26 @@ def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Pro
         counts, bins, hardest = counting.all_unmatched(
             image, text, settings.k, groups, texts, rows=asking, progress=progress
         )
-        there = np.flatnonzero(counts.sum(0))
-        unmatched, weights = bins.centers[there], counts.sum(0)[there]
+        filled = np.flatnonzero(counts.sum(0))
+        unmatched, weights = bins.centers[filled], counts.sum(0)[filled]
     else:
         hardest = hardest_texts(image, text, settings.k, texts, rows=asking, progress=progress)
-        found = hardest.cosines
+        others = hardest.cosines
         if settings.compared == "sampled":
-            found = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=asking)
-        bins = counting.spanning(matched, found)
-        counts, unmatched = counting.fine_counts(found, groups, bins), found[np.isfinite(found)]
+            others = counting.sampled_unmatched(image, text, counting.SAMPLE, texts, rows=asking)
+        bins = counting.spanning(matched, others)
+        counts, unmatched = counting.fine_counts(others, groups, bins), others[np.isfinite(others)]
     facets: tuple[Facet, ...] = ()
     if values is not None:
-        every, against = asked, hardest
+        every, against = queries, hardest
         if settings.only:
             every = _Asked(units, np.arange(snapshot.n), MOST_IMAGES)
             against = hardest_texts(image, text, settings.k, texts, rows=every.pictures, progress=progress)
         cosines = matched_cosines(image[every.rows], text[every.rows])
         facets = tuple(_facets(values[every.rows], cosines, against, every))
-    both = (counting.fine_counts(matched, groups[asked.of], bins), counts)
+    both = (counting.fine_counts(matched, groups[queries.of], bins), counts)
     level = _level(snapshot, units, asking, settings, (unmatched, weights))
-    return _Cosines(asked, matched, hardest, unmatched, weights, both, bins, level, facets, units.count("pair"))
+    return _Cosines(queries, matched, hardest, unmatched, weights, both, bins, level, facets, units.count("pair"))
 
 
 class _Asked:
@@ -323,12 +323,12 @@ def _thinned(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return values[np.searchsorted(ends, (np.arange(count) + 0.5) * (ends[-1] / max(count, 1)))] if count else values
 
 
-def _separation(found: _Cosines) -> dict[str, Any]:
-    if found.weights is not None:
-        first, second = found.counts
-        return {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), found.bins).items()}
+def _separation(cosines: _Cosines) -> dict[str, Any]:
+    if cosines.weights is not None:
+        first, second = cosines.counts
+        return {name: float(v) for name, v in counting.separation(first.sum(0), second.sum(0), cosines.bins).items()}
     measures = {"auc": auc, "d_prime": d_prime, "overlap": overlap, "ks": counting.ks}
-    return {name: measure(found.matched, found.unmatched) for name, measure in measures.items()}
+    return {name: measure(cosines.matched, cosines.unmatched) for name, measure in measures.items()}
 
 
 def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, every: _Asked) -> list[Facet]:
@@ -337,15 +337,15 @@ def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, every: _A
     for name in names[np.argsort(-counts, kind="stable")]:
         of = values == name
         asking = np.unique(every.of[of])
-        own, others = matched[of], hardest.cosines[asking]
+        of_value, others = matched[of], hardest.cosines[asking]
         made.append(
             Facet(
                 value=str(name),
                 n=len(asking),
-                auc=auc(own, others),
-                d_prime=d_prime(own, others),
-                overlap=overlap(own, others),
-                mean_matched=_mean(own),
+                auc=auc(of_value, others),
+                d_prime=d_prime(of_value, others),
+                overlap=overlap(of_value, others),
+                mean_matched=_mean(of_value),
                 recall1=_recall1(hardest, asking),
             )
         )
@@ -356,11 +356,11 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
 
-def _recall1(found: Hardest, asking: np.ndarray) -> float:
-    """Return the share of these pictures, places of `found`, whose own text comes first."""
-    right, hardest = found.right[asking], found.cosines[asking, 0]
+def _recall1(hardest: Hardest, asking: np.ndarray) -> float:
+    """Return the share of these pictures, places of `strongest`, whose own text comes first."""
+    right, strongest = hardest.right[asking], hardest.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
-    first = (right > hardest) | (np.isnan(hardest) & np.isfinite(right))
+    first = (right > strongest) | (np.isnan(strongest) & np.isfinite(right))
     return float(first.mean()) if len(right) else float("nan")
 
 

@@ -33,8 +33,8 @@ def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
         for cell in mark.cells:
             yield f"pair {cell.row}: {cell.caption}", cell.words, None if cell.share != cell.share else cell.share
     else:
-        for words, line in mark.named():
-            yield from ((column, words, value) for column, value in zip(mark.columns, line.values, strict=True))
+        for label, line in mark.named():
+            yield from ((column, label, value) for column, value in zip(mark.columns, line.values, strict=True))
 
 
 def _plot_values(plot: XYPlot) -> Iterator[tuple[Any, ...]]:
@@ -56,8 +56,8 @@ def _plot_values(plot: XYPlot) -> Iterator[tuple[Any, ...]]:
 
 
 def _bar_values(plot: XYPlot, bars: Bars) -> Iterator[tuple[Any, ...]]:
-    for place, (name, height) in enumerate(zip(plot.names, bars.heights, strict=True)):
-        yield (bars.name, name, height, *((bars.low[place], bars.high[place]) if bars.low else ()))
+    for index, (name, height) in enumerate(zip(plot.names, bars.heights, strict=True)):
+        yield (bars.name, name, height, *((bars.low[index], bars.high[index]) if bars.low else ()))
 
 
 def points(curve: Series) -> Iterator[tuple[float, float]]:

@@ -44,32 +44,32 @@ def latex(text: str) -> str:
 
 
 def _titled(
-    panel: Panel, shown: Callable[[NumberTable], str], title: str, escaped: Callable[[str], str] = str
+    panel: Panel, formatted: Callable[[NumberTable], str], title: str, escaped: Callable[[str], str] = str
 ) -> Iterator[str]:
     """Yield the tables, each after its title where there are several."""
     tables = _tables(panel)
     for table in tables:
         if len(tables) > 1 and table.title:
             yield title.format(escaped(table.title))
-        yield shown(table)
+        yield formatted(table)
 
 
 def _tables(panel: Panel) -> list[NumberTable]:
-    found = [mark for mark in panel.marks if isinstance(mark, NumberTable)]
-    if not found:
+    tables = [mark for mark in panel.marks if isinstance(mark, NumberTable)]
+    if not tables:
         raise ChartError(f"{panel.title} has no table. Choose a name that ends in .csv or .svg.")
-    return found
+    return tables
 
 
 def _text(table: NumberTable) -> str:
-    places = range(len(table.columns))
+    columns = range(len(table.columns))
     lines = [["", *(f"{name}  " for name in table.columns)]]
     for line in table.lines:
-        marks = ["*" if place in line.best else " " for place in places]
-        cells = [f"{line.text(place)} {marks[place]}" for place in places] if line.values else []
+        marks = ["*" if index in line.best else " " for index in columns]
+        cells = [f"{line.text(index)} {marks[index]}" for index in columns] if line.values else []
         lines.append([f"  {line.words}" if cells else line.words, *cells])
-    whole = [line for line in lines if len(line) > 1]
-    widths = [max(_width(line[place]) for line in whole) for place in range(len(table.columns) + 1)]
+    full_lines = [line for line in lines if len(line) > 1]
+    widths = [max(_width(line[index]) for line in full_lines) for index in range(len(table.columns) + 1)]
     return "\n".join(_padded(line, widths).rstrip() for line in lines)
 
 
@@ -87,8 +87,8 @@ def _markdown(table: NumberTable) -> str:
         if not line.values:
             lines.append(f"| **{markdown(line.words)}** |" + " |" * n)
             continue
-        cells = [markdown(line.text(place)) for place in range(n)]
-        cells = [f"**{cell}**" if place in line.best else cell for place, cell in enumerate(cells)]
+        cells = [markdown(line.text(index)) for index in range(n)]
+        cells = [f"**{cell}**" if index in line.best else cell for index, cell in enumerate(cells)]
         lines.append("| " + " | ".join([markdown(line.words), *cells]) + " |")
     return "\n".join(lines)
 
@@ -101,8 +101,8 @@ def _latex(table: NumberTable) -> str:
         if not line.values:
             lines += [r"\midrule", rf"\multicolumn{{{n + 1}}}{{l}}{{\textit{{{latex(line.words)}}}}} \\"]
             continue
-        cells = [latex(line.text(place)) for place in range(n)]
-        cells = [rf"\textbf{{{cell}}}" if place in line.best else cell for place, cell in enumerate(cells)]
+        cells = [latex(line.text(index)) for index in range(n)]
+        cells = [rf"\textbf{{{cell}}}" if index in line.best else cell for index, cell in enumerate(cells)]
         lines.append(" & ".join([latex(line.words), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 

@@ -40,10 +40,10 @@ def compute(workspace: Workspace, request: Request, settings: ParallelSettings, 
 
 def scaled(values: Float[np.ndarray, " n"], *, is_word: bool = False) -> tuple[Float[np.ndarray, " n"], bool]:
     """Return values moved to 0..1, and whether by factors; .5 where all are equal, NaN stays."""
-    known = values[np.isfinite(values)]
-    if not len(known):
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return values, False
-    low, high = float(known.min()), float(known.max())
+    low, high = float(finite.min()), float(finite.max())
     by_factors = not is_word and low > 0 and high / low > WIDE
     if by_factors:
         values, low, high = np.log(values), math.log(low), math.log(high)
@@ -52,12 +52,12 @@ def scaled(values: Float[np.ndarray, " n"], *, is_word: bool = False) -> tuple[F
 
 def best_quarter(data: RunFields) -> np.ndarray:
     """Return which runs are in the best quarter by the outcome, at least one; none where neither way is good."""
-    known = np.isfinite(data.values)
-    if not known.any() or data.better == "none":
+    finite = np.isfinite(data.values)
+    if not finite.any() or data.better == "none":
         return np.zeros(len(data.values), bool)
-    signed = np.where(known, data.values if data.better == "up" else -data.values, -np.inf)
-    count = max(1, int(known.sum()) // 4)
-    return known & (signed >= np.sort(signed)[::-1][count - 1])
+    signed = np.where(finite, data.values if data.better == "up" else -data.values, -np.inf)
+    count = max(1, int(finite.sum()) // 4)
+    return finite & (signed >= np.sort(signed)[::-1][count - 1])
 
 
 def draw(data: RunFields, _settings: ParallelSettings) -> Panel:
@@ -75,16 +75,16 @@ def draw(data: RunFields, _settings: ParallelSettings) -> Panel:
     x = np.arange(grid.shape[1], dtype=np.float64)
     named = {False: "other runs", True: "best quarter"}
     curves = []
-    for place in [*np.flatnonzero(~best).tolist(), *np.flatnonzero(best).tolist()]:
-        is_best = bool(best[place])
-        there = np.isfinite(grid[place])
+    for index in [*np.flatnonzero(~best).tolist(), *np.flatnonzero(best).tolist()]:
+        is_best = bool(best[index])
+        finite = np.isfinite(grid[index])
         tone: Tone = "first" if is_best else "quiet"
         curves.append(
             Series(
                 named.pop(is_best, ""),
                 tone,
-                x[there],
-                grid[place][there],
+                x[finite],
+                grid[index][finite],
                 faint=not is_best,
                 width=2.0 if is_best else 1.0,
                 marked=is_best,
@@ -107,18 +107,18 @@ def _table(data: RunFields, names: list[str]) -> NumberTable:
     signed = data.values if data.better != "down" else -data.values
     order = np.argsort(np.where(np.isfinite(signed), -signed, np.inf), kind="stable")[:MOST_LISTED]
     lines = []
-    for place in order.tolist():
-        run, name = data.runs[place]
-        cells = [_cell(data, field, place) for field in names]
-        lines.append(NumberRow(f"#{run} {name}", "", (_number(data.values[place], data.percent), *cells)))
+    for index in order.tolist():
+        run, name = data.runs[index]
+        cells = [_cell(data, field, index) for field in names]
+        lines.append(NumberRow(f"#{run} {name}", "", (_number(data.values[index], data.percent), *cells)))
     more = f"The best {MOST_LISTED} of {len(data.runs):,}." if len(data.runs) > MOST_LISTED else ""
     short = [name.rpartition(".")[2] for name in names]
     heads = [brief if short.count(brief) == 1 else name for brief, name in zip(short, names, strict=True)]
     return NumberTable("runs", "Runs, best first", (data.label, *heads), tuple(lines), badges=False, note=more)
 
 
-def _cell(data: RunFields, field: str, place: int) -> str:
-    value = float(data.fields[field][place])
+def _cell(data: RunFields, field: str, index: int) -> str:
+    value = float(data.fields[field][index])
     if not math.isfinite(value):
         return "–"
     return data.words[field][int(value)] if data.words[field] else f"{value:.6g}"
@@ -131,22 +131,22 @@ def _number(value: float, percent: bool) -> str:
 
 
 def _span(data: RunFields, name: str) -> str:
-    if words := data.words[name]:
-        return f"{words[0]} … {words[-1]}"
+    if names := data.words[name]:
+        return f"{names[0]} … {names[-1]}"
     return _range(data.fields[name])
 
 
 def _range(values: Float[np.ndarray, " n"], factor: float = 1.0) -> str:
-    known = values[np.isfinite(values)]
-    return f"{factor * known.min():.4g} … {factor * known.max():.4g}" if len(known) else "no value"
+    finite = values[np.isfinite(values)]
+    return f"{factor * finite.min():.4g} … {factor * finite.max():.4g}" if len(finite) else "no value"
 
 
 def values(data: RunFields, _settings: ParallelSettings) -> list[dict[str, Any]]:
     """Return one column per run: its outcome and the fields that differ."""
     return [
-        {"run": run, "name": name, data.outcome: None if math.isnan(data.values[place]) else float(data.values[place])}
-        | {field: _cell(data, field, place) for field in data.fields}
-        for place, (run, name) in enumerate(data.runs)
+        {"run": run, "name": name, data.outcome: None if math.isnan(data.values[index]) else float(data.values[index])}
+        | {field: _cell(data, field, index) for field in data.fields}
+        for index, (run, name) in enumerate(data.runs)
     ]
 
 

@@ -92,12 +92,12 @@ def probes_of(workspace: Workspace, settings: StripSettings) -> tuple[PinnedProb
         ChartError: There are none.
     """
     named = (
-        *(PinnedProbe("image", one) for one in settings.image),
-        *(PinnedProbe("text", one) for one in settings.text),
+        *(PinnedProbe("image", value) for value in settings.image),
+        *(PinnedProbe("text", value) for value in settings.text),
     )
-    if not (found := tuple(dict.fromkeys(named)) or pinned(workspace)):
+    if not (probes := tuple(dict.fromkeys(named)) or pinned(workspace)):
         raise ChartError("There is no probe. Pin a picture or a sentence, or name one: --text 'a red circle'.")
-    return found
+    return probes
 
 
 def every_step(workspace: Workspace, request: Request, settings: StripSettings) -> Request:
@@ -106,7 +106,9 @@ def every_step(workspace: Workspace, request: Request, settings: StripSettings) 
     for run in dict.fromkeys(target.run for target in request.targets):
         row = workspace.runs.get(run)
         last = choose_snapshot(workspace, row, dataset=request.dataset, split=request.split)
-        steps = sorted({one.step for one in workspace.results.snapshots(row.id) if one.key == last.key})
+        steps = sorted(
+            {snapshot_row.step for snapshot_row in workspace.results.snapshots(row.id) if snapshot_row.key == last.key}
+        )
         chosen = np.unique(np.linspace(0, len(steps) - 1, min(settings.steps, len(steps))).round().astype(int))
         targets += [Target(run, steps[at]) for at in chosen]
         request = replace(request, dataset=last.dataset, split=last.split)
@@ -115,9 +117,16 @@ def every_step(workspace: Workspace, request: Request, settings: StripSettings) 
 
 def outside(workspace: Workspace, request: Request, settings: StripSettings) -> tuple[PinnedProbe, ...]:
     """Return the probes that the data of some run do not hold, which its models embed: sentences first."""
-    opened = [open_target(workspace, target, request) for target in {one.run: one for one in request.targets}.values()]
-    found = [one for one in probes_of(workspace, settings) if any(_inside(each, one) is None for each in opened)]
-    return tuple(sorted(found, key=lambda probe: probe.kind == "image"))
+    opened = [
+        open_target(workspace, target, request)
+        for target in {each_target.run: each_target for each_target in request.targets}.values()
+    ]
+    probes = [
+        each_target
+        for each_target in probes_of(workspace, settings)
+        if any(_inside(each, each_target) is None for each in opened)
+    ]
+    return tuple(sorted(probes, key=lambda probe: probe.kind == "image"))
 
 
 def _inside(opened: OpenedSnapshot, probe: PinnedProbe) -> Float[np.ndarray, " d"] | None:
@@ -132,12 +141,12 @@ def compute(workspace: Workspace, request: Request, settings: StripSettings, pro
     Raises:
         ChartError: There is no probe, or a run has no snapshot.
     """
-    probes, asked = probes_of(workspace, settings), outside(workspace, request, settings)
+    probes, embedded = probes_of(workspace, settings), outside(workspace, request, settings)
     runs, frames = list(dict.fromkeys(target.run for target in request.targets)), []
     for number, target in enumerate(request.targets):
         progress(number / len(request.targets), "searching the snapshots")
         opened = open_target(workspace, target, request)
-        hits = tuple(_hits(opened, request, target, probe, asked, settings) for probe in probes)
+        hits = tuple(_hits(opened, request, target, probe, embedded, settings) for probe in probes)
         frames.append(Frame(**opened.label, place=runs.index(target.run), items=opened.snapshot.items, hits=hits))
     return Strip(probes, tuple(frames))
 
@@ -147,28 +156,30 @@ def _hits(
     request: Request,
     target: Target,
     probe: PinnedProbe,
-    asked: tuple[PinnedProbe, ...],
+    embedded: tuple[PinnedProbe, ...],
     settings: StripSettings,
 ) -> ProbeHits:
-    wanted = ("text" if probe.kind == "image" else "image") if settings.among == "other" else settings.among
+    among_tower = ("text" if probe.kind == "image" else "image") if settings.among == "other" else settings.among
     snapshot, items = opened.snapshot, opened.snapshot.items
-    vectors = snapshot.image if wanted == "image" else snapshot.text
+    vectors = snapshot.image if among_tower == "image" else snapshot.text
     none = (np.zeros(0, np.int64), np.zeros(0, np.float32), ())
     if vectors is None:
-        return ProbeHits(wanted, *none, "the run has no such tower")
+        return ProbeHits(among_tower, *none, "the run has no such tower")
     query = _inside(opened, probe)
     try:
-        query = request.vectors_of(target)[asked.index(probe)].astype(np.float32) if query is None else query
+        query = request.vectors_of(target)[embedded.index(probe)].astype(np.float32) if query is None else query
     except ChartError as problem:
-        return ProbeHits(wanted, *none, str(problem))
-    rows, cosines = best_distinct(products(vectors, query), snapshot, wanted, settings.k)
+        return ProbeHits(among_tower, *none, str(problem))
+    rows, cosines = best_distinct(products(vectors, query), snapshot, among_tower, settings.k)
     among = items.caption if probe.kind == "text" else items.path
-    return ProbeHits(wanted, rows, cosines, tuple(among[row] == probe.value for row in rows.tolist()))
+    return ProbeHits(among_tower, rows, cosines, tuple(among[row] == probe.value for row in rows.tolist()))
 
 
 def draw(data: Strip, _settings: StripSettings) -> Panel:
     """Draw for each probe a row of hits at each step, the runs side by side."""
-    runs = [[one for one in data.frames if one.place == place] for place in sorted({f.place for f in data.frames})]
+    runs = [
+        [frame for frame in data.frames if frame.place == index] for index in sorted({f.place for f in data.frames})
+    ]
     rows: list[tuple[ImageRow, ...]] = []
     for number, probe in enumerate(data.probes):
         rows.append((_heading(number, probe, data.frames[0].items),))
@@ -190,8 +201,8 @@ def _heading(number: int, probe: PinnedProbe, items: Items) -> ImageRow:
 def _row(number: int, frame: Frame) -> ImageRow:
     hits, items = frame.hits[number], frame.items
     cells = tuple(
-        RowImage(row, items.path[row], items.caption[row] or items.label[row], f"{cosine:.3f}", strong=own)
-        for row, cosine, own in zip(hits.rows.tolist(), hits.cosines.tolist(), hits.own, strict=True)
+        RowImage(row, items.path[row], items.caption[row] or items.label[row], f"{cosine:.3f}", strong=is_own)
+        for row, cosine, is_own in zip(hits.rows.tolist(), hits.cosines.tolist(), hits.own, strict=True)
     )
     title = f"{frame.name}, step {frame.step:,}"
     return ImageRow(f"hits-{number}-{frame.place}-{frame.step}", title, run_tone(frame.place), cells, hits.problem)
@@ -200,13 +211,13 @@ def _row(number: int, frame: Frame) -> ImageRow:
 def values(data: Strip, _settings: StripSettings) -> list[dict[str, Any]]:
     """Return one dictionary per probe, run and step: its hits, best first, with captions and cosines."""
     return [
-        {"probe": probe.value, "kind": probe.kind, "run": one.run, "name": one.name, "step": one.step}
-        | {"dataset": one.dataset, "split": one.split, "n": len(one.items), "found": hits.target}
+        {"probe": probe.value, "kind": probe.kind, "run": frame.run, "name": frame.name, "step": frame.step}
+        | {"dataset": frame.dataset, "split": frame.split, "n": len(frame.items), "found": hits.target}
         | {"rows": hits.rows.tolist(), "cosines": hits.cosines.tolist(), "own": list(hits.own)}
-        | {"captions": [one.items.caption[row] for row in hits.rows.tolist()], "problem": hits.problem}
+        | {"captions": [frame.items.caption[row] for row in hits.rows.tolist()], "problem": hits.problem}
         for number, probe in enumerate(data.probes)
-        for one in data.frames
-        for hits in (one.hits[number],)
+        for frame in data.frames
+        for hits in (frame.hits[number],)
     ]
 
 

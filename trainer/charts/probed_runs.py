@@ -99,13 +99,13 @@ def ablation_runs(workspace: Workspace) -> list[RunRow]:
 
 def attributes_of(snapshot: Snapshot) -> dict[str, list[str]]:
     """Return the attributes to probe: text columns with 2 to 50 values; else the class."""
-    found = {}
+    attributes = {}
     for name, values in snapshot.items.metadata.items():
         if all(isinstance(value, str) for value in values) and 2 <= len(set(values)) <= 50:
-            found[_ATTRIBUTES.get(name, name.replace("_", " "))] = list(values)
-    if not found and 2 <= len(set(snapshot.items.label)) <= 200:
-        found["class"] = list(snapshot.items.label)
-    return found
+            attributes[_ATTRIBUTES.get(name, name.replace("_", " "))] = list(values)
+    if not attributes and 2 <= len(set(snapshot.items.label)) <= 200:
+        attributes["class"] = list(snapshot.items.label)
+    return attributes
 
 
 def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progress) -> Probed:
@@ -115,33 +115,33 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
         ChartError: Its items have no attributes.
     """
     snapshot = read_snapshot(row.folder)
-    whole = units_of(snapshot)
-    rows = whole.sample(MOST_PAIRS, "picture")
-    units = whole.taken(rows)
+    all_units = units_of(snapshot)
+    rows = all_units.sample(MOST_PAIRS, "picture")
+    units = all_units.taken(rows)
     named = {name: np.array(values, dtype=str)[rows] for name, values in attributes_of(snapshot).items()}
     if not named:
         raise ChartError(f"The pairs of {row.dataset}-{row.split} have no attributes to probe; Scenes has.")
     probes: dict[str, dict[str, Probe]] = {"image": {}, "text": {}}
     others: dict[str, float] = dict.fromkeys(named, math.nan)
     untried: dict[str, str] = {}
-    for place, (name, words) in enumerate(named.items()):
-        progress(place / len(named), f"Probing {run.name}: {name}")
+    for index, (name, classes) in enumerate(named.items()):
+        progress(index / len(named), f"Probing {run.name}: {name}")
         for side, vectors in modalities_of(snapshot):
             vectors, (unit, apart) = finite(vectors[rows], run), HELD_OUT[side]
             try:
-                probes[side][name] = probe(vectors, words, units, unit=unit, apart=apart, progress=progress)
+                probes[side][name] = probe(vectors, classes, units, unit=unit, apart=apart, progress=progress)
             except ValueError as problem:
                 untried[f"{name} of the {side}s"] = str(problem)
         rest = [values for other, values in named.items() if other != name]
         with suppress(ValueError):
-            others[name] = probe(_one_hot(rest), words, units).accuracy if rest else math.nan
+            others[name] = probe(_one_hot(rest), classes, units).accuracy if rest else math.nan
     if not (probes["image"] or probes["text"]):
         raise ChartError(f"{run.name} cannot be probed: {next(iter(untried.values()))}.")
     spectra = {
         side: covariance_spectrum(vectors[rows[units.rows(UNIT_OF[side])]]) for side, vectors in modalities_of(snapshot)
     }
     return Probed(
-        **shown(run, row, whole),
+        **shown(run, row, all_units),
         untried=untried,
         cooccurrence=getattr(workspace.runs.config_of(run.id).data, "cooccurrence", None),
         images=probes["image"],
@@ -157,9 +157,9 @@ def recall_of(workspace: Workspace, run: RunRow, row: SnapshotRow) -> float:
     """Return the last recall up to the snapshot: logged, else evaluated on its data; NaN without any."""
     data = f"{row.dataset}/{row.split}/image_to_text_R@1"
     logged = number_series(workspace, run.id, "val/image_to_text_R@1")
-    found = logged if len(logged.steps) else number_series(workspace, run.id, data)
-    at = np.flatnonzero(found.steps <= row.step)
-    return 100 * float(found.values[at[-1]]) if len(at) else math.nan
+    recalls = logged if len(logged.steps) else number_series(workspace, run.id, data)
+    at = np.flatnonzero(recalls.steps <= row.step)
+    return 100 * float(recalls.values[at[-1]]) if len(at) else math.nan
 
 
 def lacking_independent(
@@ -169,15 +169,15 @@ def lacking_independent(
 
     Of the runs given at their steps (None: the newest), and of the ablation's other runs at their newest.
     """
-    given = {run for run, _ in runs}
-    others = [(run.id, None) for run in ablation_runs(workspace) if run.id not in given]
+    run_ids = {run for run, _ in runs}
+    others = [(run.id, None) for run in ablation_runs(workspace) if run.id not in run_ids]
     lacking = []
     for run, at in dict.fromkeys((*runs, *others)):
         if isinstance(workspace.runs.config_of(run).data, Scenes):
             checkpoints = [row.step for row in workspace.results.checkpoints(run)]
             newest = max(checkpoints, default=None)
-            there = {row.step for row in workspace.results.snapshots(run) if row.split == INDEPENDENT}
-            if (newest if at is None else at) not in there and checkpoints:
+            embedded_steps = {row.step for row in workspace.results.snapshots(run) if row.split == INDEPENDENT}
+            if (newest if at is None else at) not in embedded_steps and checkpoints:
                 lacking.append((run, at))
     return tuple(lacking)
 
@@ -189,32 +189,32 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
         ChartError: There is nothing to probe, or no run has a snapshot of independent Scenes.
         StoreError: No such run.
     """
-    asked = [(place, workspace.runs.get(target.run), target) for place, target in enumerate(request.targets)]
-    given = {run.id for _, run, _ in asked}
-    others = [run for run in ablation_runs(workspace) if run.id not in given] if settings.ablation else []
-    every = [*asked, *((None, run, Target(run.id)) for run in others)]
-    found, places, missing, problems = [], [], [], []
-    for count, (place, run, target) in enumerate(every):
+    selected = [(index, workspace.runs.get(target.run), target) for index, target in enumerate(request.targets)]
+    run_ids = {run.id for _, run, _ in selected}
+    others = [run for run in ablation_runs(workspace) if run.id not in run_ids] if settings.ablation else []
+    every = [*selected, *((None, run, Target(run.id)) for run in others)]
+    results, indices, missing, problems = [], [], [], []
+    for count, (index, run, target) in enumerate(every):
         part = part_of(progress, count, len(every))
         try:
             row = _snapshot(workspace, run, target, request, settings)
             if row is None:
                 missing.append(run.name)
                 continue
-            found.append(probed(workspace, run, row, part))
-            places += [] if place is None else [place]
+            results.append(probed(workspace, run, row, part))
+            indices += [] if index is None else [index]
         except ChartError as problem:
             # What is wrong with a run of the ablation that nobody chose is not told.
-            problems += [] if place is None else [str(problem)]
-    if not found and missing:
+            problems += [] if index is None else [str(problem)]
+    if not results and missing:
         numbers = " ".join(dict.fromkeys(str(run.id) for _, run, _ in every))
         raise ChartError(
             "No run has a snapshot of independent Scenes yet. Press Embed independent Scenes, or: trainer "
             f"independent {numbers}"
         )
-    if not found:
+    if not results:
         raise ChartError(" ".join(problems))
-    return Probes(tuple(found), tuple(places), tuple(missing), tuple(problems))
+    return Probes(tuple(results), tuple(indices), tuple(missing), tuple(problems))
 
 
 def _snapshot(
@@ -229,7 +229,7 @@ def _snapshot(
 
 def _one_hot(columns: Sequence[np.ndarray]) -> Float[np.ndarray, "n d"]:
     blocks = []
-    for words in columns:
-        values, codes = np.unique(words, return_inverse=True)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
         blocks.append(np.eye(len(values), dtype=np.float32)[codes.reshape(-1)])
     return np.concatenate(blocks, axis=1)

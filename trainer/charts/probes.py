@@ -37,16 +37,18 @@ class PinnedProbe:
     def row_in(self, items: Items) -> int:
         """Return the first row of the data that has it; -1 where none has."""
         among = items.caption if self.kind == "text" else items.path
-        return next((row for row, one in enumerate(among) if one == self.value), -1)
+        return next((row for row, value in enumerate(among) if value == self.value), -1)
 
 
 def pinned(workspace: Workspace) -> tuple[PinnedProbe, ...]:
     """Return the pinned probes; what somebody else wrote into the setting and is none is left out."""
     try:
-        kept = workspace.setting(KEY, [])
+        stored = workspace.setting(KEY, [])
     except ValueError:
         return ()
-    pairs = (one for one in (kept if isinstance(kept, list) else []) if isinstance(one, list) and len(one) == 2)
+    pairs = (
+        entry for entry in (stored if isinstance(stored, list) else []) if isinstance(entry, list) and len(entry) == 2
+    )
     sound = (PinnedProbe(kind, value) for kind, value in pairs if kind in ("image", "text") and isinstance(value, str))
     return tuple(dict.fromkeys(probe for probe in sound if 0 < len(probe.value) <= MOST_LETTERS))[:MOST]
 
@@ -58,13 +60,13 @@ def pin(workspace: Workspace, probes: Sequence[PinnedProbe]) -> tuple[PinnedProb
         UserError: There would be more than `MOST`.
         StoreError: The workspace is look only.
     """
-    found = tuple(dict.fromkeys((*pinned(workspace), *probes)))
-    if len(found) > MOST:
+    all_probes = tuple(dict.fromkeys((*pinned(workspace), *probes)))
+    if len(all_probes) > MOST:
         raise UserError(f"At most {MOST} probes can be pinned. Remove one in Probe strip first.")
-    return keep(workspace, found)
+    return keep(workspace, all_probes)
 
 
 def keep(workspace: Workspace, probes: Sequence[PinnedProbe]) -> tuple[PinnedProbe, ...]:
     """Pin exactly these, in this order, and return them."""
-    workspace.set_setting(KEY, [[one.kind, one.value] for one in probes])
+    workspace.set_setting(KEY, [[probe.kind, probe.value] for probe in probes])
     return tuple(probes)

@@ -103,7 +103,7 @@ def prompts(
     return PromptRun(
         **fields,
         rows=rows,
-        paths=tuple(snapshot.items.path[place] for place in rows.tolist()),
+        paths=tuple(snapshot.items.path[row] for row in rows.tolist()),
         image=image,
         texts=texts.vectors,
         accuracy=accuracy,

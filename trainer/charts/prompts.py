@@ -45,15 +45,18 @@ def compute(
     workspace: Workspace, target: Target, request: Request, _settings: PromptSettings, progress: Progress
 ) -> PromptRun:
     """Return `prompts` of one target, with the request's class vectors."""
-    words: dict[str, Any] = {"dataset": request.dataset, "split": request.split, "progress": progress}
-    return prompts(workspace, texts_of(request, target), index=request.targets.index(target), **words)
+    options: dict[str, Any] = {"dataset": request.dataset, "split": request.split, "progress": progress}
+    return prompts(workspace, texts_of(request, target), index=request.targets.index(target), **options)
 
 
 def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     """Draw each run's templates by class and its confusion matrix, then the ensembles' accuracies."""
     mixed = [_weighted(run, settings) for run in data.found]
-    rows = [_maps(run, one, settings) for run, one in zip(data.found, mixed, strict=True)]
-    names = " · ".join(f"{one.name}: n = {one.n:,} of {one.pairs:,}, class from {one.column}" for one in data.found)
+    rows = [_maps(run, weighted, settings) for run, weighted in zip(data.found, mixed, strict=True)]
+    names = " · ".join(
+        f"{weighted.name}: n = {weighted.n:,} of {weighted.pairs:,}, class from {weighted.column}"
+        for weighted in data.found
+    )
     notes = ("The mean ensemble weighs all templates equally.",)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
 
@@ -64,13 +67,13 @@ def _weighted(run: PromptRun, settings: PromptSettings) -> Mixture:
 
 def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[HeatMap, HeatMap]:
     difference = settings.value == "difference"
-    found = np.column_stack([run.overall, run.accuracy])
+    accuracy = np.column_stack([run.overall, run.accuracy])
     base = np.concatenate([[run.mean.accuracy], run.mean.by_class])
-    cells = 100 * (found - base if difference else found)
+    cells = 100 * (accuracy - base if difference else accuracy)
     reach = max(float(np.nanmax(np.abs(cells), initial=0.0)), 2.0)
     classes, unit = ("All", *run.labels), "points vs. the mean ensemble" if difference else "accuracy in percent"
-    weights = settings.weights or (1.0,) * len(found)
-    templates = tuple(f"{weight:g} × {words}" for weight, words in zip(weights, run.templates, strict=True))
+    weights = settings.weights or (1.0,) * len(accuracy)
+    templates = tuple(f"{weight:g} × {template}" for weight, template in zip(weights, run.templates, strict=True))
     same: dict[str, Any] = {"x_label": "", "y_label": "", "named": True}
     matrix = HeatMap(
         f"templates-{run.index}",
@@ -106,23 +109,23 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
 
 def _ticks(names: Sequence[str], most: int) -> tuple[tuple[float, str], ...]:
     cut = (name if len(name) <= most else f"{name[: most - 1].rstrip()}…" for name in names)
-    return tuple((float(place), name) for place, name in enumerate(cut))
+    return tuple((float(index), name) for index, name in enumerate(cut))
 
 
 def _table(data: PerRun[PromptRun], mixed: Sequence[Mixture]) -> NumberTable:
     both = list(zip(data.found, mixed, strict=True))
 
-    def line(words: str, hint: str, read: Any) -> NumberRow:
-        return NumberRow(words, hint, tuple(100 * float(read(run, one)) for run, one in both), 1)
+    def line(label: str, hint: str, read: Any) -> NumberRow:
+        return NumberRow(label, hint, tuple(100 * float(read(run, weighted)) for run, weighted in both), 1)
 
     lines = [
         line("Mean ensemble", "All templates weighted equally.", lambda run, _one: run.mean.accuracy),
-        line("Weighted ensemble", "By the weights that are set.", lambda _run, one: one.accuracy),
+        line("Weighted ensemble", "By the weights that are set.", lambda _run, weighted: weighted.accuracy),
         line("Best template", "Alone.", lambda run, _one: run.overall.max()),
         heading_row("By class, weighted ensemble"),
     ]
     labels = data.found[0].labels
-    lines += [line(name, "", lambda _run, one, c=place: one.by_class[c]) for place, name in enumerate(labels)]
+    lines += [line(name, "", lambda _run, weighted, c=index: weighted.by_class[c]) for index, name in enumerate(labels)]
     return NumberTable("numbers", "Accuracy (%)", tuple(run.name for run in data.found), tuple(lines))
 
 
@@ -144,11 +147,18 @@ def records(data: PerRun[PromptRun], settings: PromptSettings) -> tuple[tuple[st
         facts = (run.run, run.name, run.objective, run.step, run.dataset, run.split, run.n, run.pairs)
         base = [run.mean.accuracy, *run.mean.by_class.tolist()]
         weights = settings.weights or (1.0,) * len(run.templates)
-        own = [("mean_ensemble", None, None, run.mean), ("weighted_ensemble", None, None, _weighted(run, settings))]
-        found: list[tuple[Any, ...]] = [(*one[:3], [one[3].accuracy, *one[3].by_class.tolist()]) for one in own]
-        for place, template in enumerate(run.templates):
-            found.append(("template", template, weights[place], [run.overall[place], *run.accuracy[place].tolist()]))
-        for *what, shares in found:
+        ensembles = [
+            ("mean_ensemble", None, None, run.mean),
+            ("weighted_ensemble", None, None, _weighted(run, settings)),
+        ]
+        shares_of: list[tuple[Any, ...]] = [
+            (*ensemble[:3], [ensemble[3].accuracy, *ensemble[3].by_class.tolist()]) for ensemble in ensembles
+        ]
+        for index, template in enumerate(run.templates):
+            shares_of.append(
+                ("template", template, weights[index], [run.overall[index], *run.accuracy[index].tolist()])
+            )
+        for *what, shares in shares_of:
             for label, value, mean in zip((None, *run.labels), shares, base, strict=True):
                 lines.append((*facts, *what, label, float(value), float(value - mean)))
     return (*header, "class", "value", "difference"), lines

@@ -86,10 +86,10 @@ def of_run(
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
     key = (chosen.dataset, chosen.split)
     every = [s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == key and s.step <= chosen.step]
-    found, steps = [], []
-    for place, one in enumerate(sorted(every, key=lambda s: s.step)):
-        progress(place / len(every), f"Clustering step {one.step:,}")
-        snapshot = read_snapshot(one.folder)
+    clusterings, steps = [], []
+    for index, snapshot_row in enumerate(sorted(every, key=lambda s: s.step)):
+        progress(index / len(every), f"Clustering step {snapshot_row.step:,}")
+        snapshot = read_snapshot(snapshot_row.folder)
         if snapshot.image is None:
             raise ChartError(f"{row.name} embeds no images. Choose a run with an image tower.")
         units = units_of(snapshot)
@@ -97,12 +97,12 @@ def of_run(
         if len(rows) < settings.clusters:
             raise ChartError(f"{row.name} has {len(rows)} pictures. Choose at most as many clusters.")
         labels = [snapshot.items.label[at] for at in rows]
-        found.append(prototypes(snapshot.image[rows], labels, settings.clusters, settings.seed))
-        steps.append(one.step)
-    last = found[-1]
+        clusterings.append(prototypes(snapshot.image[rows], labels, settings.clusters, settings.seed))
+        steps.append(snapshot_row.step)
+    last = clusterings[-1]
     assert snapshot.image is not None
     near = np.einsum("nd,nd->n", np.float64(snapshot.image[rows]), last.centers[last.assigned])
-    return RunPrototypes(row.name, *key, tuple(steps), tuple(found), snapshot.items, rows, near, units.counted)
+    return RunPrototypes(row.name, *key, tuple(steps), tuple(clusterings), snapshot.items, rows, near, units.counted)
 
 
 def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
@@ -117,51 +117,53 @@ def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
         XYPlot("purity", "Purity of the clusters", step, labeled, tuple(purity)),
         XYPlot("bound", "Bound of the EM", step, axis_over("log-probability", [s.y for s in bounds]), tuple(bounds)),
     )]  # fmt: skip
-    for one, place in drawn:
-        rows += [(_phi(one, place),), *((strip,) for strip in _strips(one, place))]
+    for run, index in drawn:
+        rows += [(_phi(run, index),), *((strip,) for strip in _strips(run, index))]
     rows.append((_table(data),))
     head = tuple(f"{o.name}: {o.dataset} {o.split}, step {o.steps[-1]:,}, n = {len(o.rows):,}" for o, _ in drawn)
     return Panel(title=f"{settings.clusters} prototypes", head=head, rows=tuple(rows))
 
 
-def _x(one: RunPrototypes) -> np.ndarray:
-    return np.array(one.steps, np.float64)
+def _x(run: RunPrototypes) -> np.ndarray:
+    return np.array(run.steps, np.float64)
 
 
-def _phi(one: RunPrototypes, place: int) -> XYPlot:
-    order = np.argsort(one.found[-1].phi, kind="stable")
-    names = tuple(one.found[-1].names[at] or str(at) for at in order)
-    heights = tuple(one.found[-1].phi[order].tolist())
+def _phi(run: RunPrototypes, index: int) -> XYPlot:
+    order = np.argsort(run.found[-1].phi, kind="stable")
+    names = tuple(run.found[-1].names[at] or str(at) for at in order)
+    heights = tuple(run.found[-1].phi[order].tolist())
     y = axis_over("phi", [heights], include=(0,))
-    return XYPlot(f"phi-{place}", f"{one.name}: concentration, dense first", categories("cluster", names), y,
-                  bars=(Bars("", run_tone(place), heights),), names=names)  # fmt: skip
+    return XYPlot(f"phi-{index}", f"{run.name}: concentration, dense first", categories("cluster", names), y,
+                  bars=(Bars("", run_tone(index), heights),), names=names)  # fmt: skip
 
 
-def _strips(one: RunPrototypes, place: int) -> list[ImageRow]:
-    last, strips = one.found[-1], []
+def _strips(run: RunPrototypes, index: int) -> list[ImageRow]:
+    last, strips = run.found[-1], []
     for cluster in np.argsort(last.phi, kind="stable")[:SHOWN].tolist():
-        own = np.flatnonzero(last.assigned == cluster)
-        best = own[np.argsort(-one.near[own], kind="stable")[:PICTURES]]
+        members = np.flatnonzero(last.assigned == cluster)
+        best = members[np.argsort(-run.near[members], kind="stable")[:PICTURES]]
         cells = tuple(
-            RowImage(int(one.rows[at]), one.items.path[one.rows[at]], one.items.caption[one.rows[at]],
-                     f"{one.near[at]:.2f}")
+            RowImage(int(run.rows[at]), run.items.path[run.rows[at]], run.items.caption[run.rows[at]],
+                     f"{run.near[at]:.2f}")
             for at in best
         )  # fmt: skip
-        title = f"{one.name}: cluster {cluster}, {last.names[cluster] or 'no label'}"
-        note = f"{len(own):,} images, phi {last.phi[cluster]:.3f}"
-        strips.append(ImageRow(f"cluster-{place}-{cluster}", title, run_tone(place), cells, note))
+        title = f"{run.name}: cluster {cluster}, {last.names[cluster] or 'no label'}"
+        note = f"{len(members):,} images, phi {last.phi[cluster]:.3f}"
+        strips.append(ImageRow(f"cluster-{index}-{cluster}", title, run_tone(index), cells, note))
     return strips
 
 
 def _table(data: PerRun[RunPrototypes]) -> NumberTable:
-    last = [one.found[-1] for one in data.found]
+    last = [clustering.found[-1] for clustering in data.found]
     lines = (
-        NumberRow("Purity (%)", "At the last step.", tuple(100 * one.purity for one in last), 1),
-        NumberRow("Bound", "Mean log-probability of the own prototype.", tuple(one.bound for one in last), 3),
-        NumberRow("Smallest phi", "Densest cluster.", tuple(float(one.phi.min()) for one in last), 3),
-        NumberRow("Largest phi", "Loosest cluster.", tuple(float(one.phi.max()) for one in last), 3),
+        NumberRow("Purity (%)", "At the last step.", tuple(100 * clustering.purity for clustering in last), 1),
+        NumberRow(
+            "Bound", "Mean log-probability of the own prototype.", tuple(clustering.bound for clustering in last), 3
+        ),
+        NumberRow("Smallest phi", "Densest cluster.", tuple(float(clustering.phi.min()) for clustering in last), 3),
+        NumberRow("Largest phi", "Loosest cluster.", tuple(float(clustering.phi.max()) for clustering in last), 3),
     )
-    return NumberTable("prototypes", "Prototypes", tuple(one.name for one in data.found), lines)
+    return NumberTable("prototypes", "Prototypes", tuple(clustering.name for clustering in data.found), lines)
 
 
 CHART: Final = Chart(

@@ -40,11 +40,11 @@ class PublishedNumber:
 
 def references(dataset: str | None = None) -> tuple[PublishedNumber, ...]:
     """Return every published number, or those of one data set, comparing names by letters and digits."""
-    found = []
+    numbers = []
     for file in sorted((assets_dir() / "reference").glob("*.csv")):
         with file.open(encoding="utf-8", newline="") as lines:
-            found += [_reference(row) for row in csv.DictReader(lines)]
-    return tuple(one for one in found if dataset is None or _plain(one.dataset) == _plain(dataset))
+            numbers += [_reference(row) for row in csv.DictReader(lines)]
+    return tuple(number for number in numbers if dataset is None or _plain(number.dataset) == _plain(dataset))
 
 
 def _reference(row: dict[str, str]) -> PublishedNumber:

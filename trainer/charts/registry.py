@@ -116,11 +116,11 @@ def _chart_in(module: Any, where: str) -> Chart[Any, Any]:
 @cache
 def other_charts() -> dict[str, EntryPoint | Path]:
     """Return name -> entry point; a file's name is that of its chart."""
-    found: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
+    entries: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
     for text in filter(None, os.environ.get(FILE, "").split(os.pathsep)):
         path = Path(text)
-        found[path.stem.replace("_", "-")] = path
-    return found
+        entries[path.stem.replace("_", "-")] = path
+    return entries
 
 
 @cache

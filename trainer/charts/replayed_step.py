@@ -85,45 +85,45 @@ def replay_of(
     row = workspace.runs.get(target.run)
     stored = replayed_steps(row.folder)
     if settings.replayed and stored and settings.replayed not in stored:
-        there = ", ".join(f"{step:,}" for step in stored)
+        replayed = ", ".join(f"{step:,}" for step in stored)
         raise ChartError(
             f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of its replayed steps "
-            f"({there}), or run trainer replay {row.id} --step {settings.replayed}."
+            f"({replayed}), or run trainer replay {row.id} --step {settings.replayed}."
         )
-    wanted = [settings.replayed] if settings.replayed else stored[: -_TRIED - 1 : -1]
-    record = next((one for step in wanted if (one := read_replay(row.folder, step)) is not None), None)
+    candidates = [settings.replayed] if settings.replayed else stored[: -_TRIED - 1 : -1]
+    record = next((replay for step in candidates if (replay := read_replay(row.folder, step)) is not None), None)
     return RunReplay(row.id, row.name, tuple(stored), record)
 
 
 def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
     """Draw three heat maps per run, the images of the largest losses and suspected false negatives, and the numbers."""
-    drawn = [(one, one.record, place) for one, place in zip(data.found, data.places, strict=True)]
+    drawn = [(run, run.record, index) for run, index in zip(data.found, data.places, strict=True)]
     rows: list[tuple[Mark, ...]] = []
-    for one, record, place in drawn:
+    for run, record, index in drawn:
         if record is not None:
             order = np.argsort(-record.losses[0], kind="stable")[: settings.pairs]
-            rows += [_maps(one, record, order, place), (_hardest(one, record, place),)]
-            rows += [(_gradients(one, record.gradients, place),)] if record.gradients is not None else []
-            rows += [(_suspected(one, record, place),)] if record.likely else []
+            rows += [_maps(run, record, order, index), (_hardest(run, record, index),)]
+            rows += [(_gradients(run, record.gradients, index),)] if record.gradients is not None else []
+            rows += [(_suspected(run, record, index),)] if record.likely else []
     rows.append((_facts(data),))
-    rows += [(_objectives(one, record, place),) for one, record, place in drawn if record is not None]
-    lacking = [one for one, record, _ in drawn if record is None]
+    rows += [(_objectives(run, record, index),) for run, record, index in drawn if record is not None]
+    lacking = [run for run, record, _ in drawn if record is None]
     return Panel(
         title="A replayed update",
         head=tuple(
-            f"{one.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs; checked: "
+            f"{run.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs; checked: "
             f"equal bit for bit to the checkpoint of step {record.verified:,}"
-            for one, record, _ in drawn
+            for run, record, _ in drawn
             if record is not None
         ),
         rows=tuple(rows),
         commands=tuple(
-            f"No step of {one.name} was replayed yet: trainer replay {one.run} --step N." for one in lacking
+            f"No step of {run.name} was replayed yet: trainer replay {run.run} --step N." for run in lacking
         ),
     )
 
 
-def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], place: int) -> tuple[HeatMap, ...]:
+def _maps(run: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], index: int) -> tuple[HeatMap, ...]:
     before, after = (image[order] @ text[order].T for image, text in (record.before, record.after))
     reach = float(np.abs(after - before).max()) or 1.0
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
@@ -131,8 +131,8 @@ def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], pl
 
     def drawn(key: str, title: str, values: Float[np.ndarray, "k k"], ends: tuple[float, float], unit: str) -> HeatMap:
         return HeatMap(
-            f"{key}-{place}", title, values, "caption", "image", (), (), *ends, unit,
-            note=one.name, rows=names, columns=names, centered=key == "change",
+            f"{key}-{index}", title, values, "caption", "image", (), (), *ends, unit,
+            note=run.name, rows=names, columns=names, centered=key == "change",
         )  # fmt: skip
 
     return (
@@ -142,7 +142,7 @@ def _maps(one: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], pl
     )
 
 
-def _hardest(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
+def _hardest(run: RunReplay, record: ReplayRecord, index: int) -> ImageRow:
     before, after = (np.einsum("nd,nd->n", *pair) for pair in (record.before, record.after))
     cells = [
         RowImage(
@@ -152,54 +152,56 @@ def _hardest(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
         for k in np.argsort(-record.losses[0], kind="stable")[:SHOWN].tolist()
     ]  # fmt: skip
     return ImageRow(
-        f"hardest-{place}", f"{one.name}: largest losses", run_tone(place), tuple(cells), "cosine before → after"
+        f"hardest-{index}", f"{run.name}: largest losses", run_tone(index), tuple(cells), "cosine before → after"
     )
 
 
-def _gradients(one: RunReplay, lengths: Float[np.ndarray, "2 n"], place: int) -> XYPlot:
+def _gradients(run: RunReplay, lengths: Float[np.ndarray, "2 n"], index: int) -> XYPlot:
     x, y = (
         axis_over(f"gradient on the {side}", [rows], include=(0,)) for side, rows in zip(_SIDES, lengths, strict=True)
     )
-    points = (Points("pairs", run_tone(place), lengths.T),)
-    return XYPlot(f"gradients-{place}", "Gradient on each embedding", x, y, points=points, note=one.name)
+    points = (Points("pairs", run_tone(index), lengths.T),)
+    return XYPlot(f"gradients-{index}", "Gradient on each embedding", x, y, points=points, note=run.name)
 
 
-def _suspected(one: RunReplay, record: ReplayRecord, place: int) -> ImageRow:
+def _suspected(run: RunReplay, record: ReplayRecord, index: int) -> ImageRow:
     cells = []
     for number, (first, second, weight, _, reason) in enumerate(record.likely[: SHOWN // 2], start=1):
-        for letter, k, words in (("a", first, reason), ("b", second, f"weight {weight:.4f}")):
-            cells.append(RowImage(k, record.paths[k], record.captions[k], f"{number}{letter} · {words}"))
+        for letter, k, text in (("a", first, reason), ("b", second, f"weight {weight:.4f}")):
+            cells.append(RowImage(k, record.paths[k], record.captions[k], f"{number}{letter} · {text}"))
     most = " or more" if len(record.likely) == MOST_LIKELY else ""
     note = f"{len(record.likely)}{most} suspected; weight: of b among the negatives of a"
-    return ImageRow(f"suspected-{place}", f"{one.name}: suspected false negatives", run_tone(place), tuple(cells), note)
+    return ImageRow(f"suspected-{index}", f"{run.name}: suspected false negatives", run_tone(index), tuple(cells), note)
 
 
 def _facts(data: PerRun[RunReplay]) -> NumberTable:
-    nan, found = float("nan"), [one.record for one in data.found]
+    nan, records = float("nan"), [run.record for run in data.found]
     lines = (
-        NumberRow("Replays stored", "Of this run.", tuple(float(len(one.steps)) for one in data.found), 0),
-        NumberRow("Step", "Shown here.", tuple(nan if r is None else float(r.step) for r in found), 0),
-        NumberRow("Begun at the checkpoint of", "Step.", tuple(nan if r is None else float(r.began) for r in found), 0),
+        NumberRow("Replays stored", "Of this run.", tuple(float(len(run.steps)) for run in data.found), 0),
+        NumberRow("Step", "Shown here.", tuple(nan if r is None else float(r.step) for r in records), 0),
+        NumberRow(
+            "Begun at the checkpoint of", "Step.", tuple(nan if r is None else float(r.began) for r in records), 0
+        ),
         NumberRow(
             "Equal bit for bit at",
             "The checkpoint of this step.",
-            tuple(nan if r is None else float(r.verified) for r in found),
+            tuple(nan if r is None else float(r.verified) for r in records),
             0,
         ),
-        NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in found), 4),
-        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(len(r.captions)) for r in found), 0),
+        NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in records), 4),
+        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(len(r.captions)) for r in records), 0),
     )
-    return NumberTable("replay", "Replay", tuple(one.name for one in data.found), lines, badges=False)
+    return NumberTable("replay", "Replay", tuple(run.name for run in data.found), lines, badges=False)
 
 
-def _objectives(one: RunReplay, record: ReplayRecord, place: int) -> NumberTable:
+def _objectives(run: RunReplay, record: ReplayRecord, index: int) -> NumberTable:
     lines = (
         NumberRow("Loss", "On the embeddings before the update.", tuple(record.losses.mean(1).tolist()), 4),
         NumberRow("Agreement", "Cosine of its gradient with the run's own.", record.agreements, 3),
     )
     columns = (f"{record.labels[0]} (this run)", *record.labels[1:])
-    title = f"{one.name}: gradients of objectives on this batch"
-    return NumberTable(f"objectives-{place}", title, columns, lines, badges=False)
+    title = f"{run.name}: gradients of objectives on this batch"
+    return NumberTable(f"objectives-{index}", title, columns, lines, badges=False)
 
 
 CHART: Final = Chart(

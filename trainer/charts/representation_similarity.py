@@ -88,10 +88,10 @@ class RepresentationSimilarity:
     def note(self) -> str:
         """N, and what was sampled."""
         first, counts = self.spaces[0], set(self.n.values())
-        words = {"image": "pictures", "text": "captions", "both": "pairs for images with texts"}
+        names = {"image": "pictures", "text": "captions", "both": "pairs for images with texts"}
         if len(counts) == 1 and "both" in self.n:
-            words = {"both": "pairs"}
-        n = ", ".join(f"{self.n[key]:,} {name}" for key, name in words.items() if key in self.n)
+            names = {"both": "pairs"}
+        n = ", ".join(f"{self.n[key]:,} {name}" for key, name in names.items() if key in self.n)
         drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if MOST_ROWS in counts else ""
         rsa_n = f" · RSA of {MOST_RSA:,} of them" if max(counts) > MOST_RSA else ""
         return f"{n}{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
@@ -108,27 +108,27 @@ def representation_similarity(
     """
     chosen = snapshots_of(workspace, request, settings.steps)
     dataset = chosen[0][1].dataset
-    kept = common_ids([snapshot.items for _, snapshot in chosen])
-    if len(kept) < 3:
-        raise ChartError(f"These runs have {len(kept)} pairs of {dataset} in common; at least 3 are compared.")
-    units = common_units(chosen, kept)
+    ids = common_ids([snapshot.items for _, snapshot in chosen])
+    if len(ids) < 3:
+        raise ChartError(f"These runs have {len(ids)} pairs of {dataset} in common; at least 3 are compared.")
+    units = common_units(chosen, ids)
     spaces, vectors = [], []
     for modality in ("image", "text"):
         for row, snapshot in chosen:
             if (array := getattr(snapshot, modality)) is not None:
                 spaces.append(Space(modality=modality, **shown(row, snapshot, units)))
-                vectors.append(array[places_of(snapshot.items.id, kept)])
+                vectors.append(array[places_of(snapshot.items.id, ids)])
     if len(spaces) > MOST_SPACES:
         raise ChartError(f"{len(spaces)} spaces are too many for one matrix; take fewer steps or runs ({MOST_SPACES}).")
     modalities = [space.modality for space in spaces]
     matrices, n = _compared(vectors, modalities, units, settings.k, progress)
-    return RepresentationSimilarity(tuple(spaces), matrices, n, len(kept), min(settings.k, max(n.values()) - 1))
+    return RepresentationSimilarity(tuple(spaces), matrices, n, len(ids), min(settings.k, max(n.values()) - 1))
 
 
-def common_units(chosen: Sequence[tuple[RunRow, Snapshot]], kept: Shaped[np.ndarray, " n"]) -> Units:
+def common_units(chosen: Sequence[tuple[RunRow, Snapshot]], ids: Shaped[np.ndarray, " n"]) -> Units:
     """Return the units of the pairs that all snapshots hold."""
     first = chosen[0][1]
-    return units_of(first, places_of(first.items.id, kept))
+    return units_of(first, places_of(first.items.id, ids))
 
 
 def _compared(
@@ -144,27 +144,27 @@ def _compared(
         rows = {"both": at_most(units.alike(), MOST_ROWS)} | rows
     n = {name: len(of) for name, of in rows.items()}
     parts = rows if len({*map(bytes, rows.values())}) > 1 else dict(list(rows.items())[:1])
-    found = {key: np.full((len(vectors),) * 2, np.nan) for key in MEASURES}
+    matrices = {key: np.full((len(vectors),) * 2, np.nan) for key in MEASURES}
     for part, (name, of) in enumerate(parts.items()):
-        at = [place for place, one in enumerate(modalities) if name in ("both", one)]
+        at = [index for index, modality in enumerate(modalities) if name in ("both", modality)]
         if len(of) < 3:
             continue
-        some = [np.asarray(vectors[place][of], np.float32) for place in at]
+        some = [np.asarray(vectors[index][of], np.float32) for index in at]
         blocks = compare_spaces(some, min(k, len(of) - 1), MOST_RSA, part_of(progress, part, len(parts)))
         for key, matrix in blocks.items():
-            found[key][np.ix_(at, at)] = matrix
-    return found, n
+            matrices[key][np.ix_(at, at)] = matrix
+    return matrices, n
 
 
 def draw(data: RepresentationSimilarity, settings: RepresentationSettings) -> Panel:
     """Draw one heat map per measure, on a scale from 0 (dark) to 1."""
-    wanted = MEASURES if settings.measure == "all" else {settings.measure: MEASURES[settings.measure]}
+    measures = MEASURES if settings.measure == "all" else {settings.measure: MEASURES[settings.measure]}
     names, ticks = tuple(space.words for space in data.spaces), tuple(enumerate(short_names(data.spaces)))
     groups = [(space.run, space.modality) for space in data.spaces]
-    dividers = tuple(place for place in range(1, len(groups)) if groups[place] != groups[place - 1])
+    dividers = tuple(index for index in range(1, len(groups)) if groups[index] != groups[index - 1])
     same: dict[str, Any] = {"x_label": "", "y_label": "", "x_ticks": ticks, "y_ticks": ticks, "low": 0.0, "high": 1.0}
     same |= {"rows": names, "columns": names, "named": True, "dividers": dividers}
-    rows = tuple((HeatMap(key, words, data.matrices[key], unit=words, **same),) for key, words in wanted.items())
+    rows = tuple((HeatMap(key, label, data.matrices[key], unit=label, **same),) for key, label in measures.items())
     names_of_runs = dict.fromkeys((space.run, space.name) for space in data.spaces)
     runs = " · ".join(f"{letter}: {name}" for letter, (_, name) in zip(ascii_uppercase, names_of_runs))
     return Panel(title="How similar whole snapshots are", rows=rows, notes=(runs, data.note))
@@ -185,8 +185,8 @@ def values(data: RepresentationSimilarity, _settings: RepresentationSettings) ->
         {name: getattr(space, name) for name in facts}
         | {"n": data.n[space.modality]}
         | sizes
-        | {key: matrix[place].tolist() for key, matrix in data.matrices.items()}
-        for place, space in enumerate(data.spaces)
+        | {key: matrix[index].tolist() for key, matrix in data.matrices.items()}
+        for index, space in enumerate(data.spaces)
     ]
 
 
@@ -213,13 +213,13 @@ def snapshots_of(workspace: Workspace, request: Request, steps: int) -> list[tup
     about = choose_snapshot(
         workspace, workspace.runs.get(first.run), step=first.step, dataset=request.dataset, split=request.split
     )
-    found: dict[tuple[int, int], tuple[RunRow, Snapshot]] = {}
+    snapshots: dict[tuple[int, int], tuple[RunRow, Snapshot]] = {}
     for target in request.targets:
         row = workspace.runs.get(target.run)
         for at in _steps_of(workspace, row, target, about.dataset, about.split, steps):
             chosen = choose_snapshot(workspace, row, step=at, dataset=about.dataset, split=about.split)
-            found.setdefault((row.id, at), (row, read_snapshot(chosen.folder)))
-    return list(found.values())
+            snapshots.setdefault((row.id, at), (row, read_snapshot(chosen.folder)))
+    return list(snapshots.values())
 
 
 def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, split: str, most: int) -> Sequence[int]:
@@ -227,15 +227,15 @@ def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, s
     last = choose_snapshot(workspace, row, step=target.step, dataset=dataset, split=split)
     if target.step is not None or most == 1:
         return (last.step,)
-    there = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
-    return [there[place] for place in sorted({round(at) for at in np.linspace(0, len(there) - 1, most)})]
+    steps = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
+    return [steps[index] for index in sorted({round(at) for at in np.linspace(0, len(steps) - 1, most)})]
 
 
-def places_of(ids: Shaped[np.ndarray, " m"], wanted: Shaped[np.ndarray, " n"]) -> np.ndarray:
+def places_of(ids: Shaped[np.ndarray, " m"], sought: Shaped[np.ndarray, " n"]) -> np.ndarray:
     """Return the row of each wanted id."""
     names = np.asarray(ids, str)
     order = np.argsort(names)
-    return order[np.searchsorted(names, np.asarray(wanted, str), sorter=order)]
+    return order[np.searchsorted(names, np.asarray(sought, str), sorter=order)]
 
 
 CHART: Final = Chart(

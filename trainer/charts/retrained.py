@@ -75,52 +75,58 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
     before, after = workspace.runs.get(old), workspace.runs.get(new)
     first = read_snapshot(choose_snapshot(workspace, before).folder)
     second, rows = _same_pairs(workspace, after, first, before.name)
-    own = np.arange(first.n)
-    right = [_first_ranks(one, at, matching_of(first)) for one, at in ((first, own), (second, rows))]
+    all_rows = np.arange(first.n)
+    right = [_first_ranks(snapshot, at, matching_of(first)) for snapshot, at in ((first, all_rows), (second, rows))]
     tests = [(paired_shares(a, b), mcnemar(a, b)) for a, b in zip(*right, strict=True)]
     adjusted = holm(np.array([test.p for _, test in tests]))
     directions = [
-        Direction(words, float(a.mean()), float(b.mean()), paired, test, float(p))
-        for words, a, b, (paired, test), p in zip(DIRECTIONS, *right, tests, adjusted, strict=True)
+        Direction(direction, float(a.mean()), float(b.mean()), paired, test, float(p))
+        for direction, a, b, (paired, test), p in zip(DIRECTIONS, *right, tests, adjusted, strict=True)
     ]
     steps, both = (first.step, second.step), (directions[0], directions[1])
     return Retrained(before.name, after.name, steps, first.dataset, first.split, first.n, both)
 
 
-def retrained_lines(found: Retrained) -> list[str]:
+def retrained_lines(comparison: Retrained) -> list[str]:
     """Return the comparison in sentences, the same in the window and on the command line."""
-    data = f"{found.dataset}-{found.split}"
-    new, old = (f"{name} (step {step:,})" for name, step in ((found.new, found.steps[1]), (found.old, found.steps[0])))
-    lines = [f"{found.n:,} held-out pairs of {data}: {new} minus {old}"]
-    for one in found.directions:
-        gap, low, high = (100 * value for value in (one.paired.difference, one.paired.low, one.paired.high))
+    data = f"{comparison.dataset}-{comparison.split}"
+    new, old = (
+        f"{name} (step {step:,})"
+        for name, step in ((comparison.new, comparison.steps[1]), (comparison.old, comparison.steps[0]))
+    )
+    lines = [f"{comparison.n:,} held-out pairs of {data}: {new} minus {old}"]
+    for direction in comparison.directions:
+        gap, low, high = (
+            100 * value for value in (direction.paired.difference, direction.paired.low, direction.paired.high)
+        )
         change = f"{gap:+.1f} points (95 %: {low:+.1f} to {high:+.1f})".replace("-", "−")
         lines.append(
-            f"{_question(found, one)}: {100 * one.old:.1f} % → {100 * one.new:.1f} %, {change}, right only before "
-            f"{one.discordant.only_a}, only after {one.discordant.only_b}, p = {one.p:.2g}"
+            f"{_question(comparison, direction)}: {100 * direction.old:.1f} % → {100 * direction.new:.1f} %, {change}, "
+            f"right only before {direction.discordant.only_a}, only after {direction.discordant.only_b}, "
+            f"p = {direction.p:.2g}"
         )
     lines.append(f"p: {CORRECTION}. One run of each: the difference between seeds may be larger.")
     return lines
 
 
-def _question(found: Retrained, one: Direction) -> str:
-    direction: Literal["image_to_text", "text_to_image"] = (
-        "image_to_text" if one.words == DIRECTIONS[0] else "text_to_image"
+def _question(comparison: Retrained, direction: Direction) -> str:
+    key: Literal["image_to_text", "text_to_image"] = (
+        "image_to_text" if direction.words == DIRECTIONS[0] else "text_to_image"
     )
-    return recall_name(direction, split=found.split, n=one.paired.n)
+    return recall_name(key, split=comparison.split, n=direction.paired.n)
 
 
 def _same_pairs(
     workspace: Workspace, run: RunRow, first: Snapshot, name: str
 ) -> tuple[Snapshot, Int[np.ndarray, " n"]]:
     """Return the run's last snapshot that holds all pairs of `first`, and their rows in it."""
-    wanted = _numbered(first)
+    keys = _numbered(first)
     seen = {(row.dataset, row.split) for row in workspace.results.snapshots(run.id)}
     for dataset, split in sorted(seen):
         snapshot = read_snapshot(choose_snapshot(workspace, run, dataset=dataset, split=split).folder)
-        place = {key: row for row, key in enumerate(_numbered(snapshot))}
-        if all(key in place for key in wanted):
-            return snapshot, np.array([place[key] for key in wanted], np.int64)
+        row_of = {key: row for row, key in enumerate(_numbered(snapshot))}
+        if all(key in row_of for key in keys):
+            return snapshot, np.array([row_of[key] for key in keys], np.int64)
     raise ChartError(
         f"{run.name} was not measured on the {first.n:,} held-out pairs of {name} ({first.dataset}-{first.split}): its "
         "pictures or captions differ. Train it with the held-out list that was written next to the cleaned list."
@@ -140,10 +146,10 @@ def _numbered(snapshot: Snapshot) -> list[tuple[str, str, int]]:
     return keys
 
 
-def _first_ranks(snapshot: Snapshot, rows: np.ndarray, found: Matching) -> tuple[Bool[np.ndarray, " q"], ...]:
+def _first_ranks(snapshot: Snapshot, rows: np.ndarray, matching: Matching) -> tuple[Bool[np.ndarray, " q"], ...]:
     """Return for each distinct image, and each distinct caption, whether a right answer comes first."""
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Recall needs images and texts. {BOTH}")
     image, text = np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows]
-    ways = ((image, text, found.texts), (text, image, found.images))
+    ways = ((image, text, matching.texts), (text, image, matching.images))
     return tuple(standing(query, stored, answers).rank[answers.asking()] == 1 for query, stored, answers in ways)

@@ -97,20 +97,20 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
     )
     alike = alike_in_all_but_share(workspace, first)
     beta = next(
-        (one.scale_hopfield for _, one in alike if isinstance(one, config.Cloob)), config.Cloob().scale_hopfield
+        (other.scale_hopfield for _, other in alike if isinstance(other, config.Cloob)), config.Cloob().scale_hopfield
     )
     size = workspace.runs.config_of(first.id).optimizer.batch_size
-    found, absent, n, pictures = [], [], 0, 0
-    for place, (row, objective) in enumerate(alike):
-        progress(place / len(alike), f"Measuring {row.name}")
-        own = _snapshot_of(workspace, row, chosen)
-        if own is None:
+    runs, absent, n, pictures = [], [], 0, 0
+    for index, (row, objective) in enumerate(alike):
+        progress(index / len(alike), f"Measuring {row.name}")
+        snapshot_row = _snapshot_of(workspace, row, chosen)
+        if snapshot_row is None:
             absent.append(row.name)
             continue
-        n, pictures, values = _measured(own, beta, size)
+        n, pictures, values = _measured(snapshot_row, beta, size)
         share = None if isinstance(objective, config.Clip) else getattr(objective, "retrieval_share", 0.0)
-        found.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
-    return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, pictures, beta, size, tuple(found), tuple(absent))
+        runs.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
+    return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, pictures, beta, size, tuple(runs), tuple(absent))
 
 
 def _snapshot_of(workspace: Workspace, row: RunRow, chosen: SnapshotRow) -> SnapshotRow | None:
@@ -124,15 +124,15 @@ def _measured(row: SnapshotRow, beta: float, size: int) -> tuple[int, int, tuple
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"The snapshot of run {row.run} has only one modality. {BOTH}")
     image, text = (np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text))
-    places = question_ranks(image, text, matching_of(snapshot).texts)
+    rankings = question_ranks(image, text, matching_of(snapshot).texts)
     directions = (effective_rank(covariance_spectrum(part)) for part in (image, text))
-    recall = recall_at(places, 1)
-    return snapshot.n, len(places), (100 * recall, *directions, 100 * own_weight(text, image, beta, size))
+    recall = recall_at(rankings, 1)
+    return snapshot.n, len(rankings), (100 * recall, *directions, 100 * own_weight(text, image, beta, size))
 
 
 def draw(data: ShareRuns, _settings: Any) -> Panel:
     """Draw one plot per measure with each run as a point, and the means as numbers."""
-    plots = tuple(_plot(data, place) for place in range(len(MEASURES)))
+    plots = tuple(_plot(data, index) for index in range(len(MEASURES)))
     seeds = ", ".join(f"{len(data.of(share, 0))} of s = {share:g}" for share in data.shares())
     others = len(data.of(None, 0))
     head = (
@@ -199,9 +199,9 @@ def _columns(data: ShareRuns) -> list[tuple[str, float | None]]:
 def _table(data: ShareRuns) -> NumberTable:
     columns = _columns(data)
     lines = [NumberRow("Runs", "Seeds.", tuple(float(len(data.of(share, 0))) for _, share in columns), 0)]
-    for place, (_, hint, digits) in enumerate(MEASURES):
-        label = _label(data, place)
-        both = [_mean_and_spread(data.of(share, place)) for _, share in columns]
+    for index, (_, hint, digits) in enumerate(MEASURES):
+        label = _label(data, index)
+        both = [_mean_and_spread(data.of(share, index)) for _, share in columns]
         lines.append(NumberRow(label, hint, tuple(mean for mean, _ in both), digits))
         lines.append(NumberRow(f"{label}, ±", "Standard deviation over seeds.", tuple(s for _, s in both), digits))
     return NumberTable("shares", "By retrieval share", tuple(name for name, _ in columns), tuple(lines), badges=False)
@@ -215,7 +215,7 @@ def records(data: ShareRuns, _settings: Any) -> tuple[tuple[str, ...], list[tupl
         "seed",
         "retrieval_share",
         "step",
-        *(_label(data, place) for place in range(len(MEASURES))),
+        *(_label(data, index) for index in range(len(MEASURES))),
     )
     return header, [
         (run.run, run.name, run.seed, "" if run.share is None else run.share, data.step, *run.values)

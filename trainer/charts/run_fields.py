@@ -54,8 +54,8 @@ class RunFields:
     def warnings(self) -> tuple[str, ...]:
         """What makes the outcomes not comparable."""
         n = int(np.isfinite(self.values).sum())
-        words = f"{self.unfinished:,} of {n:,} runs did not finish: their {self.label} is of an earlier step."
-        return (f"{words} The filter is:finished leaves them out.",) if self.unfinished else ()
+        sentence = f"{self.unfinished:,} of {n:,} runs did not finish: their {self.label} is of an earlier step."
+        return (f"{sentence} The filter is:finished leaves them out.",) if self.unfinished else ()
 
 
 def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) -> RunFields:
@@ -74,37 +74,38 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
         raise ChartError(f"{len(rows):,} runs are too many; choose at most {MOST_RUNS:,}.")
     outcome = outcome or rows[0].metric or "val/image_to_text_R@1"
     known_name = outcome if "/" in outcome else f"val/{outcome}"
-    known = metric(known_name)
-    if not known.shared_axis and len({row.objective for row in rows}) > 1:
+    outcome_metric = metric(known_name)
+    if not outcome_metric.shared_axis and len({row.objective for row in rows}) > 1:
         raise ChartError(
-            f"{known.label} of different objectives are different quantities. Choose a recall, or one objective."
+            f"{outcome_metric.label} of different objectives are different quantities. "
+            "Choose a recall, or one objective."
         )
     configs = configurations(workspace, [row.id for row in rows])
     rows = [row for row in rows if row.id in configs]
     if not rows:
         raise ChartError("No configuration of these runs can be read. trainer doctor says what is wrong with them.")
-    found = read_values(workspace, (outcome,), rows)
-    values = np.array([found[row.id].get(outcome, math.nan) for row in rows], np.float64)
+    read = read_values(workspace, (outcome,), rows)
+    values = np.array([read[row.id].get(outcome, math.nan) for row in rows], np.float64)
     flat = [configs[row.id] for row in rows]
     fields: dict[str, np.ndarray] = {}
-    words: dict[str, tuple[str, ...]] = {}
-    for name in dict.fromkeys(name for one in flat for name in one):
-        column = [one.get(name) for one in flat]
+    texts: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for values_of in flat for name in values_of):
+        column = [values_of.get(name) for values_of in flat]
         if (
             name in _NO_CAUSE
             or name.startswith("watching.")
-            or len({plain(one) for one in column if one is not None}) < 2
+            or len({plain(values_of) for values_of in column if values_of is not None}) < 2
         ):
             continue
-        fields[name], words[name] = _numbered(column)
+        fields[name], texts[name] = _numbered(column)
     return RunFields(
         tuple((row.id, row.name) for row in rows),
         fields,
-        words,
+        texts,
         outcome,
         headline_name(known_name, *(row.facts for row, value in zip(rows, values, strict=True) if np.isfinite(value))),
-        known.percent,
-        known.better,
+        outcome_metric.percent,
+        outcome_metric.better,
         values,
         sum(bool(standing(row)) for row, value in zip(rows, values, strict=True) if np.isfinite(value)),
         tuple(not standing(row) for row in rows),
@@ -112,9 +113,9 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
 
 
 def _numbered(column: Sequence[Any]) -> tuple[np.ndarray, tuple[str, ...]]:
-    there = [value for value in column if value is not None]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
+    present = [value for value in column if value is not None]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
         return np.array([math.nan if value is None else float(value) for value in column]), ()
     texts = [None if value is None else plain(value) for value in column]
-    words = tuple(sorted({text for text in texts if text is not None}))
-    return np.array([math.nan if text is None else float(words.index(text)) for text in texts]), words
+    names = tuple(sorted({text for text in texts if text is not None}))
+    return np.array([math.nan if text is None else float(names.index(text)) for text in texts]), names

@@ -55,8 +55,8 @@ Drawn = Mapping[str, Float[np.ndarray, " anchors"]]
 
 def compute(_workspace: Workspace, _request: Request, settings: SamplingVarianceSettings, _progress: Progress) -> Drawn:
     """Return the distances that each sampler draws."""
-    found = distances_to_uniform(ANCHORS, settings.negatives, dimension=settings.dimension, seed=SEED)
-    return drawn_distances(found, settings.positive, settings.dimension, seed=SEED)
+    distances = distances_to_uniform(ANCHORS, settings.negatives, dimension=settings.dimension, seed=SEED)
+    return drawn_distances(distances, settings.positive, settings.dimension, seed=SEED)
 
 
 def lengths(distance: Float[np.ndarray, " m"], settings: SamplingVarianceSettings) -> dict[str, np.ndarray]:
@@ -95,10 +95,12 @@ def draw(data: Drawn, settings: SamplingVarianceSettings) -> Panel:
     lines = []
     for loss in ("contrastive", "triplet", "margin"):
         lines.append(heading_row(loss.capitalize()))
-        found = [lengths(data[name], settings)[loss] for name in SAMPLERS]
-        active = tuple(100 * float((one > 0).mean()) for one in found)
+        losses = [lengths(data[name], settings)[loss] for name in SAMPLERS]
+        active = tuple(100 * float((of_sampler > 0).mean()) for of_sampler in losses)
         lines.append(NumberRow(f"Active, {loss} (%)", "Draws with a loss above 0.", active, 1))
-        noise = tuple(noise_of(data[name], one, settings) for name, one in zip(SAMPLERS, found, strict=True))
+        noise = tuple(
+            noise_of(data[name], of_sampler, settings) for name, of_sampler in zip(SAMPLERS, losses, strict=True)
+        )
         lines.append(NumberRow(f"Noise, {loss}", "Variance of the direction of active draws.", noise, 3))
     lines.append(heading_row("All losses"))
     lines.append(NumberRow("Mean distance", "Of the draws.", tuple(float(data[name].mean()) for name in SAMPLERS), 3))

@@ -139,8 +139,8 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
             _OFFSETS.move_to_end(key)
             return _OFFSETS[key]
     stored = _vectors(snapshot, target, snapshot.model)
-    found = matching_of(snapshot)
-    asking = found.texts if target == "image" else found.images
+    matching = matching_of(snapshot)
+    asking = matching.texts if target == "image" else matching.images
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     if len(asks) > MOST_CSLS:
         asks = asks[at_most(len(asks), MOST_CSLS)]
@@ -172,35 +172,37 @@ def compute(
     if query is None:
         raise ChartError("Name a query: --query-text 'a red circle', or --query-image FILE.")
     where: dict[str, Any] = {"step": target.step, "dataset": request.dataset, "split": request.split}
-    asked: dict[str, Any] = {"target": settings.target, "k": settings.k, "csls": settings.csls}
-    return search(workspace, target.run, query, **where, **asked, progress=progress)
+    options: dict[str, Any] = {"target": settings.target, "k": settings.k, "csls": settings.csls}
+    return search(workspace, target.run, query, **where, **options, progress=progress)
 
 
 def draw(data: PerRun[Hits], settings: SearchSettings) -> Panel:
     """Draw one row of hits per run, best first."""
-    rows = tuple((_row(hits, place),) for hits, place in zip(data.found, data.places, strict=True))
-    words = settings.query_text or Path(settings.query_image).name
+    rows = tuple((_row(hits, index),) for hits, index in zip(data.found, data.places, strict=True))
+    query = settings.query_text or Path(settings.query_image).name
     notes = ("Cosines are not comparable across runs: compare the order of the hits.",)
-    return Panel(title="Search", head=(f"“{words}”",), rows=(*rows, (_table(data.found),)), notes=notes)
+    return Panel(title="Search", head=(f"“{query}”",), rows=(*rows, (_table(data.found),)), notes=notes)
 
 
-def _table(found: tuple[Hits, ...]) -> NumberTable:
+def _table(runs: tuple[Hits, ...]) -> NumberTable:
     measures = (
-        Measure[Hits]("Items searched", "Of the snapshot.", lambda one: one.n, 0),
-        Measure[Hits]("Cosine of the first hit", "", lambda one: one.cosines[0]),
-        Measure[Hits]("Cosine of the last hit", "Of those shown.", lambda one: one.cosines[-1]),
+        Measure[Hits]("Items searched", "Of the snapshot.", lambda hits: hits.n, 0),
+        Measure[Hits]("Cosine of the first hit", "", lambda hits: hits.cosines[0]),
+        Measure[Hits]("Cosine of the last hit", "Of those shown.", lambda hits: hits.cosines[-1]),
     )
-    return measure_table("numbers", "Hits", [one.name for one in found], measures, found)
+    return measure_table("numbers", "Hits", [hits.name for hits in runs], measures, runs)
 
 
-def _row(hits: Hits, place: int) -> ImageRow:
+def _row(hits: Hits, index: int) -> ImageRow:
     cells = tuple(
         RowImage(row, hits.items.path[row], hits.items.caption[row] or hits.items.label[row], f"{cosine:.3f}", cosine)
         for row, cosine in zip(hits.rows.tolist(), hits.cosines.tolist(), strict=True)
     )
-    way = "CSLS" if hits.csls else "cosine"
-    facts = f"step {hits.step:,}, {hits.dataset} {hits.split}, {way}, first {len(cells)} of {hits.n:,} {hits.target}s"
-    return ImageRow(f"hits-{place}", hits.name, run_tone(place), cells, facts)
+    method = "CSLS" if hits.csls else "cosine"
+    facts = (
+        f"step {hits.step:,}, {hits.dataset} {hits.split}, {method}, first {len(cells)} of {hits.n:,} {hits.target}s"
+    )
+    return ImageRow(f"hits-{index}", hits.name, run_tone(index), cells, facts)
 
 
 HEADER: Final = (
@@ -213,27 +215,27 @@ def hit_rows(hits: Hits, question: str) -> list[tuple[Any, ...]]:
     """Return the hits of one run, best first, in the columns of `HEADER`."""
     facts = (question, hits.run, hits.name, hits.step, hits.dataset, hits.split, hits.target, hits.n, hits.csls)
     items = hits.items
-    found = zip(hits.rows.tolist(), hits.cosines.tolist(), hits.scores.tolist(), strict=True)
+    ranked = zip(hits.rows.tolist(), hits.cosines.tolist(), hits.scores.tolist(), strict=True)
     return [
-        (*facts, place, row, items.id[row].item(), items.caption[row], items.label[row], items.path[row], cosine, score)
-        for place, (row, cosine, score) in enumerate(found, start=1)
+        (*facts, rank, row, items.id[row].item(), items.caption[row], items.label[row], items.path[row], cosine, score)
+        for rank, (row, cosine, score) in enumerate(ranked, start=1)
     ]
 
 
 def values(data: PerRun[Hits], settings: SearchSettings) -> list[dict[str, Any]]:
     """Return one dictionary per run: facts, and its hits with their cosines, best first."""
-    words = settings.query_text or settings.query_image
+    query = settings.query_text or settings.query_image
     return [
-        {"question": words, "run": one.run, "name": one.name, "step": one.step, "n": one.n}
-        | {"rows": one.rows.tolist(), "cosines": one.cosines.tolist()}
-        for one in data.found
+        {"question": query, "run": hits.run, "name": hits.name, "step": hits.step, "n": hits.n}
+        | {"rows": hits.rows.tolist(), "cosines": hits.cosines.tolist()}
+        for hits in data.found
     ]
 
 
 def records(data: PerRun[Hits], settings: SearchSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return one row per hit."""
-    words = settings.query_text or settings.query_image
-    return HEADER, [line for hits in data.found for line in hit_rows(hits, words)]
+    query = settings.query_text or settings.query_image
+    return HEADER, [line for hits in data.found for line in hit_rows(hits, query)]
 
 
 CHART: Final = Chart(

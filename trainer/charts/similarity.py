@@ -44,12 +44,12 @@ MOST_FACETS: Final = 40
 def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     """Draw histograms of each run, the measures of separation, and the differences between runs."""
     names = labels(data.found)
-    ends = [ends_of([one.matched, one.unmatched]) for one in data.found]
+    ends = [ends_of([run.matched, run.unmatched]) for run in data.found]
     if settings.same_axis:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
     parts = [
-        _series(one, run_tone(place), np.linspace(*end, settings.bins + 1), settings)
-        for one, place, end in zip(data.found, data.places, ends, strict=True)
+        _series(run, run_tone(index), np.linspace(*end, settings.bins + 1), settings)
+        for run, index, end in zip(data.found, data.places, ends, strict=True)
     ]
     heights = [
         axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,), percent=True) for part in parts
@@ -58,17 +58,17 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
         heights = [max(heights, key=lambda axis: axis.high)] * len(heights)
     plots = tuple(
         XYPlot(
-            f"cosines-{place}",
+            f"cosines-{index}",
             name,
             Axis("cosine of image and text", *end),
             y,
             part,
-            note=_asked(one),
-            tone=run_tone(place),
+            note=_asked(run),
+            tone=run_tone(index),
             brushes="x",
-            rug=Rug(one.rows, one.matched),
+            rug=Rug(run.rows, run.matched),
         )
-        for name, one, place, end, y, part in zip(names, data.found, data.places, ends, heights, parts, strict=True)
+        for name, run, index, end, y, part in zip(names, data.found, data.places, ends, heights, parts, strict=True)
     )
     tables = (_table(data.found, names), *(_differences(data.found, names) if len(names) > 1 else ()))
     facets = ((_facet_table(data.found, names, settings.facet),),) if settings.facet else ()
@@ -80,17 +80,17 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
 
 
 def _series(
-    one: SimilarityRun, tone: Tone, edges: Float[np.ndarray, " e"], settings: SimilaritySettings
+    run: SimilarityRun, tone: Tone, edges: Float[np.ndarray, " e"], settings: SimilaritySettings
 ) -> tuple[Series, ...]:
-    matched, unmatched = one.shares(edges)
+    matched, unmatched = run.shares(edges)
     top = float(max(matched.max(), unmatched.max()))
     series = [
         Series("matched", tone, edges, matched, stepped=True, filled=True, width=1),
-        Series(settings.unmatched_words(one.k), "quiet", edges, unmatched, stepped=True),
+        Series(settings.unmatched_words(run.k), "quiet", edges, unmatched, stepped=True),
     ]
     kinds: tuple[tuple[str, float, np.ndarray, Tone], ...] = (
-        ("matched", one.mean_matched, one.densities[0], tone),
-        ("unmatched", one.mean_unmatched, one.densities[1], "quiet"),
+        ("matched", run.mean_matched, run.densities[0], tone),
+        ("unmatched", run.mean_unmatched, run.densities[1], "quiet"),
     )
     for name, mean, density, color in kinds:
         if np.isfinite(mean):
@@ -98,61 +98,61 @@ def _series(
         if settings.density:
             # As a share of pairs per bar, so that curve and bars have one axis.
             height = 100 * density * (edges[1] - edges[0])
-            series.append(Series(f"{name}, density", color, one.grid, height))
+            series.append(Series(f"{name}, density", color, run.grid, height))
     return tuple(series)
 
 
-def _asked(one: SimilarityRun) -> str:
-    sampled = f", of {one.pairs:,} pairs" if one.n < one.pairs else ""
-    pictures = f" of {one.pictures:,} pictures" if one.pictures < one.n else ""
-    return f"{one.n:,} pairs{pictures}{sampled}, {one.n_unmatched:,} unmatched · {one.dataset}, {one.split}"
+def _asked(run: SimilarityRun) -> str:
+    sampled = f", of {run.pairs:,} pairs" if run.n < run.pairs else ""
+    pictures = f" of {run.pictures:,} pictures" if run.pictures < run.n else ""
+    return f"{run.n:,} pairs{pictures}{sampled}, {run.n_unmatched:,} unmatched · {run.dataset}, {run.split}"
 
 
 def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
     lines = []
-    for field, words, hint, digits in _comparable(runs):
-        lines.append(NumberRow(words, hint, tuple(getattr(one, field) for one in runs), digits, strong=True))
-        if any(field in one.intervals for one in runs):
+    for field, label, hint, digits in _comparable(runs):
+        lines.append(NumberRow(label, hint, tuple(getattr(run, field) for run in runs), digits, strong=True))
+        if any(field in run.intervals for run in runs):
             hint = "95 of 100 draws of the pictures, with all of their captions, lie in it."
-            lines.append(NumberRow(f"{words}, interval", hint, tuple(_interval(one, field, digits) for one in runs)))
-        if any(field in one.shuffled for one in runs):
-            level = tuple(one.shuffled[field] for one in runs)
-            lines.append(NumberRow(f"{words}, shuffled", "The level of an uninformative model.", level, digits))
+            lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
+        if any(field in run.shuffled for run in runs):
+            level = tuple(run.shuffled[field] for run in runs)
+            lines.append(NumberRow(f"{label}, shuffled", "The level of an uninformative model.", level, digits))
     raw = "Raw cosine: not comparable across runs."
     rest = (
-        Measure[SimilarityRun]("Mean matched", raw, lambda one: one.mean_matched),
-        Measure[SimilarityRun]("Mean unmatched", raw, lambda one: one.mean_unmatched),
-        Measure[SimilarityRun]("Pictures", "Independent items: intervals draw these.", lambda one: one.pictures, 0),
-        Measure[SimilarityRun]("n matched", "Distinct pairs compared.", lambda one: len(one.matched), 0),
-        Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda one: one.n_unmatched, 0),
+        Measure[SimilarityRun]("Mean matched", raw, lambda run: run.mean_matched),
+        Measure[SimilarityRun]("Mean unmatched", raw, lambda run: run.mean_unmatched),
+        Measure[SimilarityRun]("Pictures", "Independent items: intervals draw these.", lambda run: run.pictures, 0),
+        Measure[SimilarityRun]("n matched", "Distinct pairs compared.", lambda run: len(run.matched), 0),
+        Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
     )
-    lines += [one.row(runs) for one in rest]
+    lines += [run.row(runs) for run in rest]
     return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
 
 
 def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
-    recall = recall_name("image_to_text", split=[one.split for one in runs], n=[one.pictures for one in runs])
-    return [(name, recall if name == "recall1" else words, hint, digits) for name, words, hint, digits in COMPARABLE]
+    recall = recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
+    return [(name, recall if name == "recall1" else label, hint, digits) for name, label, hint, digits in COMPARABLE]
 
 
-def _interval(one: SimilarityRun, field: str, digits: int) -> str:
-    low, high = one.intervals.get(field, (float("nan"), float("nan")))
+def _interval(run: SimilarityRun, field: str, digits: int) -> str:
+    low, high = run.intervals.get(field, (float("nan"), float("nan")))
     return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
 
 
 def _differences(runs: Sequence[SimilarityRun], names: list[str]) -> tuple[NumberTable]:
     lines = tuple(
-        NumberRow(words, hint, tuple(getattr(one, field) - getattr(runs[0], field) for one in runs[1:]), digits)
-        for field, words, hint, digits in _comparable(runs)
+        NumberRow(label, hint, tuple(getattr(run, field) - getattr(runs[0], field) for run in runs[1:]), digits)
+        for field, label, hint, digits in _comparable(runs)
     )
     return (NumberTable("differences", f"Minus {names[0]}", tuple(names[1:]), lines, badges=False),)
 
 
 def _facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) -> ShadedTable:
-    found = [{part.value: part for part in one.facets} for one in runs]
-    values = list(dict.fromkeys(value for parts in found for value in parts))
-    counts = {value: part.n for parts in reversed(found) for value, part in parts.items()}
-    shares = [[parts[value].auc if value in parts else float("nan") for parts in found] for value in values]
+    by_value = [{part.value: part for part in run.facets} for run in runs]
+    values = list(dict.fromkeys(value for parts in by_value for value in parts))
+    counts = {value: part.n for parts in reversed(by_value) for value, part in parts.items()}
+    shares = [[parts[value].auc if value in parts else float("nan") for parts in by_value] for value in values]
     more = f", the first {MOST_FACETS} of {len(values)}" if len(values) > MOST_FACETS else ""
     return ShadedTable(
         "facets",
@@ -179,12 +179,12 @@ def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[
 
 def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[dict[str, Any]]:
     """Return facts and separation of each run; with a facet also the AUC of each of its values."""
-    found = []
-    for one in data.found:
-        row = facts_of(one, "n", "pairs", "pictures") | {"n_unmatched": one.n_unmatched, "k": one.k}
-        parts = {f"auc_hard{one.k} {settings.facet} = {part.value}": part.auc for part in one.facets}
-        found.append(row | numbers(one, settings.against(one.k)) | parts)
-    return filled(found)
+    rows = []
+    for run in data.found:
+        row = facts_of(run, "n", "pairs", "pictures") | {"n_unmatched": run.n_unmatched, "k": run.k}
+        parts = {f"auc_hard{run.k} {settings.facet} = {part.value}": part.auc for part in run.facets}
+        rows.append(row | numbers(run, settings.against(run.k)) | parts)
+    return filled(rows)
 
 
 def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
@@ -202,10 +202,10 @@ def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[
     """Return one row per image: its matched cosine, that of its most similar unmatched text, and that text's pair."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "matched", "hardest", "hardest_row")
     return header, [
-        (one.run, one.name, one.step, one.dataset, one.split, one.k, one.n, *line)
-        for one in data.found
+        (run.run, run.name, run.step, run.dataset, run.split, run.k, run.n, *line)
+        for run in data.found
         for line in zip(
-            one.rows.tolist(), one.matched.tolist(), one.hardest[:, 0].tolist(), one.hardest_row.tolist(), strict=True
+            run.rows.tolist(), run.matched.tolist(), run.hardest[:, 0].tolist(), run.hardest_row.tolist(), strict=True
         )
     ]
 

@@ -91,21 +91,21 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     if len(targets) > MOST_RUNS:
         raise ChartError(f"{len(targets)} runs do not fit; choose at most {MOST_RUNS}.")
     chosen = open_targets(workspace, request)
-    sides = [one.both("small multiples are of") for one in chosen]
-    kept = common_ids([one.snapshot.items for one in chosen])
-    if len(kept) < 3:
-        raise ChartError(f"These runs have {len(kept)} pairs in common; at least 3 are needed.")
-    units = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, kept))
+    sides = [opened.both("small multiples are of") for opened in chosen]
+    ids = common_ids([opened.snapshot.items for opened in chosen])
+    if len(ids) < 3:
+        raise ChartError(f"These runs have {len(ids)} pairs in common; at least 3 are needed.")
+    units = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, ids))
     pictures, pairs = units.rows("picture"), units.rows("pair")
     drawn = units.rows("pair", MOST_POINTS)
     made: list[Multiple] = []
     onto: np.ndarray | None = None
-    for place, (one, both) in enumerate(zip(chosen, sides, strict=True)):
-        progress(place / len(chosen), one.run.name)
-        rows = places_of(one.snapshot.items.id, kept)
+    for index, (opened, both) in enumerate(zip(chosen, sides, strict=True)):
+        progress(index / len(chosen), opened.run.name)
+        rows = places_of(opened.snapshot.items.id, ids)
         image, text = (np.asarray(side[rows], np.float64) for side in both)
         plane, held = _plane(image, text, units)
-        points = np.concatenate([plane[: len(kept)][drawn], plane[len(kept) :][drawn]])
+        points = np.concatenate([plane[: len(ids)][drawn], plane[len(ids) :][drawn]])
         if onto is None:
             onto = points
         else:
@@ -120,10 +120,10 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
                 unmatched=_shares(unmatched_cosines(image, text, units)),
                 spectrum=np.sort(shares_of(spectrum))[::-1],
                 rank=effective_rank(spectrum),
-                **(one.label | {"counted": units.counted}),
+                **(opened.label | {"counted": units.counted}),
             )
         )
-    return SmallMultiples(tuple(made), len(kept))
+    return SmallMultiples(tuple(made), len(ids))
 
 
 def unmatched_cosines(
@@ -131,11 +131,11 @@ def unmatched_cosines(
 ) -> Float[np.ndarray, " m"]:
     """Return the cosines of each distinct picture with the next `OTHERS` distinct captions, without right answers."""
     pictures, captions = units.rows("picture"), units.rows("caption")
-    start, found = units.caption[pictures], []
+    start, cosines = units.caption[pictures], []
     for by in range(1, min(OTHERS, len(captions) - 1) + 1):
         other = captions[(start + by) % len(captions)]
-        found.append((image[pictures] * text[other]).sum(1)[~units.right_pairs(pictures, other)])
-    return np.concatenate(found) if found else np.zeros(0)
+        cosines.append((image[pictures] * text[other]).sum(1)[~units.right_pairs(pictures, other)])
+    return np.concatenate(cosines) if cosines else np.zeros(0)
 
 
 def _shares(cosines: Float[np.ndarray, " m"]) -> Float[np.ndarray, " bins"]:
@@ -149,8 +149,8 @@ def _plane(
     """Return the places of all rows on the main directions of the distinct pictures and captions."""
     distinct = np.concatenate([image[units.rows("picture")], text[units.rows("caption")]])
     centered = np.concatenate([image, text]) - distinct.mean(0)
-    own = distinct - distinct.mean(0)
-    values, directions = np.linalg.eigh(own.T @ own)
+    deviations = distinct - distinct.mean(0)
+    values, directions = np.linalg.eigh(deviations.T @ deviations)
     total = float(values.sum())
     return centered @ directions[:, ::-1][:, :2], float(values[-2:].sum()) / total if total > 0 else 0.0
 
@@ -168,42 +168,42 @@ def draw(data: SmallMultiples, settings: MultiplesSettings) -> Panel:
 
 
 def _maps(data: SmallMultiples) -> list[XYPlot]:
-    every = np.concatenate([side for one in data.runs for side in (one.images, one.texts)])
+    every = np.concatenate([side for run in data.runs for side in (run.images, run.texts)])
     x, y = (axis_over("", [every[:, at]]) for at in (0, 1))
-    clouds = [(Points("images", "first", one.images), Points("texts", "second", one.texts, mark="diamond"))
-              for one in data.runs]  # fmt: skip
-    notes = [f"{100 * one.held:.0f} % of the variance" for one in data.runs]
+    clouds = [(Points("images", "first", run.images), Points("texts", "second", run.texts, mark="diamond"))
+              for run in data.runs]  # fmt: skip
+    notes = [f"{100 * run.held:.0f} % of the variance" for run in data.runs]
     return [replace(plot, points=cloud, equal=True) for plot, cloud in zip(_plots(data, x, y, notes), clouds)]
 
 
 def _cosines(data: SmallMultiples) -> list[XYPlot]:
-    shares = [100 * side for one in data.runs for side in (one.matched, one.unmatched)]
+    shares = [100 * side for run in data.runs for side in (run.matched, run.unmatched)]
     used = np.flatnonzero(np.sum(shares, axis=0) > 0)
     low, high = (BINS[used[0]], BINS[used[-1] + 1]) if len(used) else (-1.0, 1.0)
     x, y = Axis("cosine", float(low), float(high)), axis_over("%", shares, include=(0.0,), percent=True)
-    found = []
-    for plot, one in zip(_plots(data, x, y), data.runs, strict=True):
-        unmatched = Series("unmatched", "second", BINS, 100 * one.unmatched, stepped=True)
-        matched = Series("matched", "first", BINS, 100 * one.matched, stepped=True)
-        found.append(replace(plot, curves=(unmatched, matched)))
-    return found
+    plots = []
+    for plot, run in zip(_plots(data, x, y), data.runs, strict=True):
+        unmatched = Series("unmatched", "second", BINS, 100 * run.unmatched, stepped=True)
+        matched = Series("matched", "first", BINS, 100 * run.matched, stepped=True)
+        plots.append(replace(plot, curves=(unmatched, matched)))
+    return plots
 
 
 def _spectra(data: SmallMultiples) -> list[XYPlot]:
-    longest = max(len(one.spectrum) for one in data.runs)
+    longest = max(len(run.spectrum) for run in data.runs)
     x = Axis("direction", 1.0, float(max(longest, 2)))
     y = Axis("share of variance", LEAST_SHARE, 1.0, log=True)
     curves = [
-        Series("images", "first", np.arange(1, len(one.spectrum) + 1.0), np.maximum(one.spectrum, LEAST_SHARE))
-        for one in data.runs
+        Series("images", "first", np.arange(1, len(run.spectrum) + 1.0), np.maximum(run.spectrum, LEAST_SHARE))
+        for run in data.runs
     ]
-    notes = [f"effective rank {one.rank:.1f}" for one in data.runs]
+    notes = [f"effective rank {run.rank:.1f}" for run in data.runs]
     return [replace(plot, curves=(curve,)) for plot, curve in zip(_plots(data, x, y, notes), curves, strict=True)]
 
 
 def _plots(data: SmallMultiples, x: Axis, y: Axis, notes: Sequence[str] = ()) -> list[XYPlot]:
     """Return an empty plot per run, all with these axes."""
-    titles = [f"#{one.run} {name}" for one, name in zip(data.runs, labels(data.runs), strict=True)]
+    titles = [f"#{run.run} {name}" for run, name in zip(data.runs, labels(data.runs), strict=True)]
     return [XYPlot(f"run-{at}", title, x, y, note=notes[at] if notes else "") for at, title in enumerate(titles)]
 
 
@@ -211,10 +211,10 @@ def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str,
     """Return one column per run."""
     middles = (BINS[:-1] + BINS[1:]) / 2
     return [
-        {"run": one.run, "name": one.name, "step": one.step, "n": data.n, "effective_rank": one.rank}
-        | {"plane_share": one.held, "matched_mean_bin": float(middles @ one.matched)}
-        | {"unmatched_mean_bin": float(middles @ one.unmatched), "spectrum": one.spectrum.tolist()}
-        for one in data.runs
+        {"run": run.run, "name": run.name, "step": run.step, "n": data.n, "effective_rank": run.rank}
+        | {"plane_share": run.held, "matched_mean_bin": float(middles @ run.matched)}
+        | {"unmatched_mean_bin": float(middles @ run.unmatched), "spectrum": run.spectrum.tolist()}
+        for run in data.runs
     ]
 
 

@@ -50,30 +50,33 @@ def _measure(workspace: Workspace, target: Target, request: Request, _: Any, pro
 
 def draw(data: PerRun[MeasuredRun], _settings: Any) -> Panel:
     """Draw one plot per measure, over a table of the values at the requested steps."""
-    runs = [one.run for one in data.found]
-    cursor = data.found[0].step if len({one.step for one in data.found}) == 1 else math.nan
+    runs = [at_step.run for at_step in data.found]
+    cursor = data.found[0].step if len({at_step.step for at_step in data.found}) == 1 else math.nan
     plots = [measure_plot(measure, runs, cursor=cursor) for measure in MEASURES]
-    facts = [f"{one.run.name}: {one.run.dataset} {one.run.split}, n = {one.run.n:,}" for one in data.found]
+    facts = [
+        f"{at_step.run.name}: {at_step.run.dataset} {at_step.run.split}, n = {at_step.run.n:,}"
+        for at_step in data.found
+    ]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     return Panel(title="Geometry over training", head=("; ".join(facts),), rows=((_table(data),), *rows))
 
 
 def _table(data: PerRun[MeasuredRun]) -> NumberTable:
-    runs = [one.run for one in data.found]
+    runs = [measured.run for measured in data.found]
     lines = []
     for measure in MEASURES:
-        values = [value_at(one.run.curves.get(measure.key), one.step) for one in data.found]
+        values = [value_at(measured.run.curves.get(measure.key), measured.step) for measured in data.found]
         label = measure_name(measure, runs) + (f" ({measure.unit})" if measure.unit else "")
         lines.append(NumberRow(label, _origin(measure, runs), tuple(values), measure.digits))
-    names = tuple(f"{one.run.name}, step {one.step:,.0f}" for one in data.found)
+    names = tuple(f"{measured.run.name}, step {measured.step:,.0f}" for measured in data.found)
     return NumberTable("values", "Values", names, tuple(lines))
 
 
 def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, cursor: float = math.nan) -> XYPlot:
     """Return one measure of the runs over their steps; a missing value is a gap."""
-    known = [(run, run.curves[measure.key]) for run in runs if measure.key in run.curves]
+    present = [(run, run.curves[measure.key]) for run in runs if measure.key in run.curves]
     curves = [
-        Series(run.name, run_tone(run.index), curve.x, curve.y, marked=len(curve.x) <= FEW) for run, curve in known
+        Series(run.name, run_tone(run.index), curve.x, curve.y, marked=len(curve.x) <= FEW) for run, curve in present
     ]
     title = measure_name(measure, runs)
     label = f"{title} ({measure.unit})" if measure.unit else title
@@ -85,15 +88,15 @@ def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, curso
 
 def value_at(curve: Curve | None, step: float) -> float:
     """Return the last known value at or before the step; NaN if there is none."""
-    known = np.isfinite(curve.y) & (curve.x <= step) if curve else np.zeros(0, bool)
-    return float(curve.y[known][-1]) if curve and known.any() else math.nan
+    before = np.isfinite(curve.y) & (curve.x <= step) if curve else np.zeros(0, bool)
+    return float(curve.y[before][-1]) if curve and before.any() else math.nan
 
 
 def _origin(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
     """Return where the values come from."""
     logged = {run.curves[measure.key].logged for run in runs if measure.key in run.curves}
-    words = {True: "as logged", False: "from the snapshots"}
-    return ", or ".join(words[one] for one in sorted(logged, reverse=True)) or "not known for these runs"
+    texts = {True: "as logged", False: "from the snapshots"}
+    return ", or ".join(texts[is_logged] for is_logged in sorted(logged, reverse=True)) or "not known for these runs"
 
 
 CHART: Final = Chart(

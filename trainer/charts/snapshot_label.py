@@ -49,18 +49,19 @@ def shown(run: RunRow, snapshot: SnapshotRow | Snapshot, units: Units | None = N
 
 def counted_notes(data: object) -> tuple[str, ...]:
     """Return a sentence for what the snapshots of a chart's data hold, where pictures or captions repeat."""
-    found: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     for value in vars(data).values() if hasattr(data, "__dict__") else ():
-        for one in value if isinstance(value, tuple | list) else (value,):
-            run = one if hasattr(one, "counted") else getattr(one, "run", None)
+        for label in value if isinstance(value, tuple | list) else (value,):
+            run = label if hasattr(label, "counted") else getattr(label, "run", None)
             counted = getattr(run, "counted", "")
             # Groups of an experiment have runs that are counted: no words about pictures.
             if counted and isinstance(counted, str):
-                found.setdefault(counted, []).append(run.name)  # type: ignore[union-attr]
-    words = {counted: ", ".join(dict.fromkeys(names)) for counted, names in found.items()}
-    several = len(words) > 1
+                names_by_text.setdefault(counted, []).append(run.name)  # type: ignore[union-attr]
+    names_of_text = {counted: ", ".join(dict.fromkeys(names)) for counted, names in names_by_text.items()}
+    several = len(names_of_text) > 1
     return tuple(
-        f"{f'{names}: ' if several else ''}{counted}. Equal ones count once." for counted, names in words.items()
+        f"{f'{names}: ' if several else ''}{counted}. Equal ones count once."
+        for counted, names in names_of_text.items()
     )
 
 

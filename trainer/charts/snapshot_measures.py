@@ -116,7 +116,7 @@ def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
 
 def alike_snapshots(workspace: Workspace, request: Request, target: Target, row: SnapshotRow) -> list[SnapshotRow]:
     """Return the run's snapshots of the same data by step; empty if an earlier target is of the same run."""
-    if target != next(one for one in request.targets if one.run == target.run):
+    if target != next(earlier for earlier in request.targets if earlier.run == target.run):
         return []
     rows = [s for s in workspace.results.snapshots(row.run) if (s.dataset, s.split) == (row.dataset, row.split)]
     return sorted(rows, key=lambda s: s.step)
@@ -136,6 +136,6 @@ def course(name: str, tone: Any, points: Float[np.ndarray, "n 2"], *, dashed: bo
     return Series(name, tone, points[:, 0], points[:, 1], dashed=dashed, marked=True)
 
 
-def head_of(found: Sequence[SnapshotLabel]) -> tuple[str, ...]:
+def head_of(runs: Sequence[SnapshotLabel]) -> tuple[str, ...]:
     """Describe the runs and snapshots."""
-    return ("; ".join(f"{one.name}, step {one.step:,}, {one.dataset} {one.split}" for one in found),)
+    return ("; ".join(f"{run.name}, step {run.step:,}, {run.dataset} {run.split}" for run in runs),)

@@ -138,7 +138,7 @@ def snapshots_of(
 
 def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
     """Return the curves of one run: as logged if available, else computed from its snapshots."""
-    report, found = progress or silent, {}
+    report, curves = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
     names = set(workspace.results.scalar_names(run.run))
     for measure in MEASURES:
@@ -146,23 +146,23 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
         if logged is not None:
             steps, values, _ = workspace.results.series(run.run, logged)
             y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
-            found[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
-    if "tau" not in found and (tau := fixed_tau(workspace, run.run)) is not None:
+            curves[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
+    if "tau" not in curves and (tau := fixed_tau(workspace, run.run)) is not None:
         x = np.array([min(run.steps[0], 0), run.steps[-1]], np.float64)
-        found["tau"] = Curve(x, np.full(2, tau), True)
-    missing = [m for m in MEASURES if m.key not in found and m.key != "tau"]
+        curves["tau"] = Curve(x, np.full(2, tau), True)
+    missing = [m for m in MEASURES if m.key not in curves and m.key != "tau"]
     if not missing:
-        return found
+        return curves
     rows: list[dict[str, float]] = []
-    for place, folder in enumerate(run.folders):
-        report(place / len(run.folders), f"measuring step {run.steps[place]:,} of {run.name}")
+    for index, folder in enumerate(run.folders):
+        report(index / len(run.folders), f"measuring step {run.steps[index]:,} of {run.name}")
         rows.append(numbers_of(folder, folder.stat().st_mtime_ns))
     x = np.asarray(run.steps, np.float64)
     for measure in missing:
         y = np.array([row[measure.key] for row in rows]) * (100 if measure.unit == "%" else 1)
         if np.isfinite(y).any():
-            found[measure.key] = Curve(x, y, False)
-    return found
+            curves[measure.key] = Curve(x, y, False)
+    return curves
 
 
 def fixed_tau(workspace: Workspace, run: int) -> float | None:

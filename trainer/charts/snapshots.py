@@ -29,10 +29,10 @@ def choose_snapshot(
         raise ChartError(f"Run {run.name} has no snapshot yet: wait for its first evaluation, or train it further.")
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
-        there = sorted({str(row.key) for row in rows})
+        choices = sorted({str(row.key) for row in rows})
         raise ChartError(
             f"Run {run.name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
-            f"choose one of {', '.join(there)}."
+            f"choose one of {', '.join(choices)}."
         )
     first = min(fitting, key=_preference)
     fitting = [row for row in fitting if (row.dataset, row.split) == (first.dataset, first.split)]
@@ -40,8 +40,8 @@ def choose_snapshot(
         return max(fitting, key=lambda row: row.step)
     at_step = [row for row in fitting if row.step == step]
     if not at_step:
-        there = ", ".join(str(row.step) for row in sorted(fitting, key=lambda row: row.step))
-        raise ChartError(f"Run {run.name} has no snapshot at step {step}; choose one of {there}, or last.")
+        choices = ", ".join(str(row.step) for row in sorted(fitting, key=lambda row: row.step))
+        raise ChartError(f"Run {run.name} has no snapshot at step {step}; choose one of {choices}, or last.")
     return at_step[-1]
 
 
@@ -60,14 +60,14 @@ def step_that_embeds(
     """
     run = workspace.runs.get(ref)
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
-    kept = {checkpoint.step for checkpoint in workspace.results.checkpoints(run.id)}
-    if chosen.step in kept or not kept:  # whoever opens the model says that there is none
+    checkpoints = {checkpoint.step for checkpoint in workspace.results.checkpoints(run.id)}
+    if chosen.step in checkpoints or not checkpoints:  # whoever opens the model says that there is none
         return chosen.step
     same = (
         row for row in workspace.results.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split)
     )
-    both = sorted({row.step for row in same} & kept)
-    choose = f"Choose step {' or '.join(str(one) for one in both)}." if both else "Choose another run."
+    both = sorted({row.step for row in same} & checkpoints)
+    choose = f"Choose step {' or '.join(str(common) for common in both)}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
     raise ChartError(f"Run {run.name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
 
@@ -87,12 +87,12 @@ class Embedder:
 
 def embedder_of(workspace: Workspace, chosen: SnapshotRow) -> Embedder:
     """Return the snapshot's own checkpoint if it is kept, else the last one with a note."""
-    kept = [checkpoint.step for checkpoint in workspace.results.checkpoints(chosen.run)]
-    if chosen.step in kept or not kept:
-        return Embedder(chosen.step if kept else None, "")
+    checkpoints = [checkpoint.step for checkpoint in workspace.results.checkpoints(chosen.run)]
+    if chosen.step in checkpoints or not checkpoints:
+        return Embedder(chosen.step if checkpoints else None, "")
     return Embedder(
         None,
-        f"No checkpoint of step {chosen.step:,} is kept: the question is embedded by step {max(kept):,}, "
+        f"No checkpoint of step {chosen.step:,} is kept: the question is embedded by step {max(checkpoints):,}, "
         "so hits of earlier snapshots mean little.",
     )
 

@@ -34,9 +34,9 @@ class SoftmaxCostSettings:
 
 
 @lru_cache(maxsize=64)
-def path_length(words: int) -> float:
+def path_length(vocabulary: int) -> float:
     """Return the mean length of the Huffman paths of contexts drawn by Zipf's law."""
-    shares = 1 / np.arange(1, words + 1)
+    shares = 1 / np.arange(1, vocabulary + 1)
     shares /= shares.sum()
     return float((huffman_paths(shares).lengths * shares).sum())
 

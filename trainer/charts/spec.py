@@ -76,13 +76,13 @@ class Request:
         """
         return self._rows(self.places, target, "The texts are not placed yet: the process of projections does it.")
 
-    def _rows(self, found: tuple[Rows | str, ...], target: Target, missing: str) -> Float[np.ndarray, "n d"]:
-        if len(found) != len(self.targets):
+    def _rows(self, answers: tuple[Rows | str, ...], target: Target, missing: str) -> Float[np.ndarray, "n d"]:
+        if len(answers) != len(self.targets):
             raise ChartError(missing)
-        own = found[self.targets.index(target)]
-        if isinstance(own, str):
-            raise ChartError(own)
-        return np.array(own, dtype=np.float64)
+        answer = answers[self.targets.index(target)]
+        if isinstance(answer, str):
+            raise ChartError(answer)
+        return np.array(answer, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Chart(Generic[S, D]):
 
     def computed_of(self, settings: S) -> S:
         """Return the settings without those that only affect drawing; equal ones give the same result."""
-        plain = {one.name: one.default for one in settings_of(self.settings) if one.redraws}
+        plain = {setting.name: setting.default for setting in settings_of(self.settings) if setting.redraws}
         return replace(settings, **plain) if plain else settings  # type: ignore[type-var]
 
 
@@ -214,17 +214,17 @@ def per_run(
     """Convert a `compute` for one target to one for all targets, where a failure does not affect others."""
 
     def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> PerRun[D]:
-        found, places, problems = [], [], []
-        for place, target in enumerate(request.targets):
+        results, indices, problems = [], [], []
+        for index, target in enumerate(request.targets):
             try:
-                part = part_of(progress, place, len(request.targets))
-                found.append(compute(workspace, target, request, settings, part))
-                places.append(place)
+                part = part_of(progress, index, len(request.targets))
+                results.append(compute(workspace, target, request, settings, part))
+                indices.append(index)
             except UserError as problem:
                 problems.append(str(problem))
-        if not found:
+        if not results:
             raise ChartError(" ".join(problems))
-        return PerRun(tuple(found), tuple(places), tuple(problems))
+        return PerRun(tuple(results), tuple(indices), tuple(problems))
 
     return compute_each
 
@@ -235,16 +235,16 @@ def no_data(_workspace: Workspace, _request: Request, _settings: Any, _progress:
 
 def numbers_of(panel: Panel) -> list[dict[str, Any]]:
     """Return the tables of a panel, one dictionary per column."""
-    found: list[dict[str, Any]] = []
+    columns: list[dict[str, Any]] = []
     for mark in panel.marks:
         if isinstance(mark, NumberTable):
-            for place, column in enumerate(mark.columns):
-                values = {words: line.values[place] for words, line in mark.named()}
-                found.append({"table": mark.title, "column": column} | values)
+            for index, column in enumerate(mark.columns):
+                values = {label: line.values[index] for label, line in mark.named()}
+                columns.append({"table": mark.title, "column": column} | values)
         elif isinstance(mark, ShadedTable):
             for name, row in zip(mark.rows, mark.values.tolist(), strict=True):
-                found.append({"table": mark.title, "column": name} | dict(zip(mark.columns, row, strict=True)))
-    return found
+                columns.append({"table": mark.title, "column": name} | dict(zip(mark.columns, row, strict=True)))
+    return columns
 
 
 def targets_of(runs: Sequence[int | str], steps: Sequence[int | None] = ()) -> tuple[Target, ...]:
@@ -269,10 +269,10 @@ def request_words(request: Request) -> list[str]:
     steps = [target.step for target in request.targets]
     runs = [str(target.run) for target in request.targets]
     # One run at several steps is named once.
-    words = ["--runs", *(runs[:1] if len({*runs}) == 1 else runs)]
+    arguments = ["--runs", *(runs[:1] if len({*runs}) == 1 else runs)]
     if any(step is not None for step in steps):
         same = len({*steps}) == 1 and not (len(steps) > 1 and len({*runs}) == 1)
-        words += ["--step", *("last" if step is None else str(step) for step in (steps[:1] if same else steps))]
+        arguments += ["--step", *("last" if step is None else str(step) for step in (steps[:1] if same else steps))]
     for name, value in (("--dataset", request.dataset), ("--split", request.split)):
-        words += [name, value] if value is not None else []
-    return words
+        arguments += [name, value] if value is not None else []
+    return arguments

@@ -149,7 +149,7 @@ def geometry(
     snapshot = opened.snapshot
     units, image, text = opened.units, snapshot.image, snapshot.text
     rows = units.rows("pair", settings.most)
-    there = {name: vectors for name, vectors in (("image", image), ("text", text)) if vectors is not None}
+    embedded = {name: vectors for name, vectors in (("image", image), ("text", text)) if vectors is not None}
     near = apart = float("nan")
     if image is not None and text is not None:
         near, apart = alignment(image[rows], text[rows]), modality_gap(image, text, units.matching)[1]
@@ -162,8 +162,8 @@ def geometry(
         modality_gap=apart,
         course=_course(_same_data(workspace.results.snapshots(opened.run.id), opened.row), part_of(progress, 0, 3)),
         spreads={
-            name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, 1 + place, 3), most=settings.most)
-            for place, (name, vectors) in enumerate(there.items())
+            name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, 1 + index, 3), most=settings.most)
+            for index, (name, vectors) in enumerate(embedded.items())
         },
     )
 
@@ -213,9 +213,9 @@ def sphere_density(d: int) -> Float[np.ndarray, " 180"]:
 
 def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict[str, tuple[StepSpread, ...]]:
     course: dict[str, list[StepSpread]] = {}
-    for place, row in enumerate(snapshots):
+    for index, row in enumerate(snapshots):
         if progress:
-            progress(place / len(snapshots), "measuring each checkpoint")
+            progress(index / len(snapshots), "measuring each checkpoint")
         at = read_snapshot(row.folder)
         units = units_of(at)
         for name in MODALITIES:

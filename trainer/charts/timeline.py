@@ -120,7 +120,7 @@ def timeline(
     for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
         run = timeline_run(index, row, snapshots, points)
         if curves:
-            part = lambda share, words, index=index: report(0.2 + 0.8 * (index + share) / len(rows), words)  # noqa: E731
+            part = lambda share, note_of_run, index=index: report(0.2 + 0.8 * (index + share) / len(rows), note_of_run)  # noqa: E731
             run.curves.update(measured(workspace, run, progress=part))
         made.append(run)
     return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
@@ -140,10 +140,10 @@ def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, i
 
 def compared_words(runs: Sequence[TimelineRun]) -> str:
     """Return the legend text of the snapshots that changes refer to."""
-    found = compared(runs)
-    if found is None:
+    pair = compared(runs)
+    if pair is None:
         return ""
-    (a, first), (b, last) = found
+    (a, first), (b, last) = pair
     return f"A is step {first:,}, B step {last:,}" if a == b else f"A at step {first:,}, B at step {last:,}"
 
 
@@ -200,27 +200,27 @@ def point_colors(
         named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))
         computed = ", ".join((*COMPUTED, *CHANGED))
         raise ChartError(f"There is no column {by!r} to color by; choose modality, label, {computed}, {named}.")
-    found = pair_colors(by, [ColoredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
+    colored = pair_colors(by, [ColoredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
     return tuple(
         PointColors(
             by,
-            one.names,
-            np.zeros(run.n, np.int64) if one.place is None else one.place,
-            one.numbers,
-            one.ordered,
-            one.own_scale,
-            one.ends,
-            one.better,
-            one.note,
+            colors.names,
+            np.zeros(run.n, np.int64) if colors.place is None else colors.place,
+            colors.numbers,
+            colors.ordered,
+            colors.own_scale,
+            colors.ends,
+            colors.better,
+            colors.note,
         )
-        for run, one in zip(runs, found, strict=True)
+        for run, colors in zip(runs, colored, strict=True)
     )
 
 
 def _column_of(items: Items, by: str) -> dict[str, MetadataColumn]:
     values = items.label if by == CLASS else items.metadata.get(by)
-    found = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
-    return {} if found is None else {by: found}
+    prepared = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
+    return {} if prepared is None else {by: prepared}
 
 
 def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.ndarray, "m 2"]]], str]:

@@ -77,8 +77,8 @@ class WordMapRun(SnapshotLabel):
 def counted(workspace: Workspace, request: Request, most: int) -> tuple[tuple[str, int], ...]:
     """Return the most frequent words of the first run's captions, and in how many captions each is."""
     captions = open_target(workspace, request.targets[0], request).snapshot.items.caption
-    found = Counter(word for caption in captions for word in set(words_of(caption)))
-    return tuple(sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most])
+    counts = Counter(word for caption in captions for word in set(words_of(caption)))
+    return tuple(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:most])
 
 
 def placement(settings: WordMapSettings) -> PointPlacement | None:
@@ -101,19 +101,19 @@ def word_map(
         ChartError: There is no such snapshot, or its model could not embed the words.
     """
     # Words that are in no vocabulary of some run have no vector there; all maps show the same ones.
-    vectors, every = request.vectors_of(target), [request.vectors_of(one) for one in _answering(request)]
-    rows = np.flatnonzero(np.all([found.any(axis=1) for found in every], axis=0))
+    vectors, every = request.vectors_of(target), [request.vectors_of(other) for other in _answering(request)]
+    rows = np.flatnonzero(np.all([vectors_of_run.any(axis=1) for vectors_of_run in every], axis=0))
     if len(rows) <= NEIGHBORS:
         raise ChartError(f"Only {len(rows)} of the words have vectors in all runs. Show more words, or fewer runs.")
     most = counted(workspace, request, settings.words)
-    words, counts = zip(*(most[row] for row in rows), strict=True)
+    shown_words, counts = zip(*(most[row] for row in rows), strict=True)
     vectors = vectors[rows]
     opened = open_target(workspace, target, request)
-    places = request.places_of(target)[rows] if placement(settings) else pca(vectors)
+    positions = request.places_of(target)[rows] if placement(settings) else pca(vectors)
     near, cosines = nearest_rows(vectors, NEIGHBORS)
-    kept = neighbors_kept(near, places)
-    return WordMapRun(**shown(opened.run, opened.row), words=words, counts=counts, places=places, near=near,
-                      cosines=cosines, kept=kept)  # fmt: skip
+    fidelity = neighbors_kept(near, positions)
+    return WordMapRun(**shown(opened.run, opened.row), words=shown_words, counts=counts, places=positions, near=near,
+                      cosines=cosines, kept=fidelity)  # fmt: skip
 
 
 def _answering(request: Request) -> list[Target]:
@@ -131,7 +131,7 @@ def compute(
     return replace(
         data,
         found=tuple(
-            replace(one, places=procrustes(one.places, first, scaled=True).apply(one.places)) for one in data.found
+            replace(run, places=procrustes(run.places, first, scaled=True).apply(run.places)) for run in data.found
         ),
     )
 
@@ -139,18 +139,18 @@ def compute(
 def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     """Draw one map per run, and how well it keeps neighbors."""
     plots, how = [], placement(settings)
-    words = how.words if how else "PCA"
-    for name, place, one in zip(labels(data.found), data.places, data.found, strict=True):
+    method = how.words if how else "PCA"
+    for name, index, run in zip(labels(data.found), data.places, data.found, strict=True):
         # A word stands beside its dot: at the edge it needs the room of half its length, or of its height.
-        x, y = (axis_over("", [one.places[:, side]], margin=margin) for side, margin in enumerate((0.1, 0.22)))
+        x, y = (axis_over("", [run.places[:, side]], margin=margin) for side, margin in enumerate((0.1, 0.22)))
         dots = tuple(
-            Marker("", run_tone(place), float(at[0]), float(at[1]), 4.0, label=word)
-            for word, at in zip(one.words, one.places, strict=True)
+            Marker("", run_tone(index), float(at[0]), float(at[1]), 4.0, label=word)
+            for word, at in zip(run.words, run.places, strict=True)
         )
-        plots.append(XYPlot(f"words-{place}", name, x, y, dots=dots, note=f"{len(one.words)} words; {words}",
-                            tone=run_tone(place)))  # fmt: skip
-    kept = tuple(100 * one.kept for one in data.found)
-    row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", kept, 0)
+        plots.append(XYPlot(f"words-{index}", name, x, y, dots=dots, note=f"{len(run.words)} words; {method}",
+                            tone=run_tone(index)))  # fmt: skip
+    shares = tuple(100 * run.kept for run in data.found)
+    row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", shares, 0)
     table = NumberTable("kept", "The map", tuple(labels(data.found)), (row,))
     head = tuple(f"{n}: {o.dataset} {o.split}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
     return Panel(
@@ -165,10 +165,10 @@ def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> tuple[tuple
     """Return each word's place, and its nearest words by cosine."""
     facts = ("run", "name", "step", "dataset", "split")
     return (*facts, "word", "captions", "x", "y", "nearest", "cosines"), [
-        (*(getattr(one, fact) for fact in facts), word, one.counts[at], *one.places[at].tolist(),
-         " ".join(one.words[near] for near in one.near[at]), " ".join(f"{c:.3f}" for c in one.cosines[at]))
-        for one in data.found
-        for at, word in enumerate(one.words)
+        (*(getattr(run, fact) for fact in facts), word, run.counts[at], *run.places[at].tolist(),
+         " ".join(run.words[near] for near in run.near[at]), " ".join(f"{c:.3f}" for c in run.cosines[at]))
+        for run in data.found
+        for at, word in enumerate(run.words)
     ]  # fmt: skip
 
 

@@ -138,12 +138,12 @@ def draw(data: PerRun[WordsRun], settings: WordsSettings) -> Panel:
     """Draw a bar per word and run, with the rank without each word next to them."""
     names, first = labels(data.found), data.found[0]
     plain = settings.units == "cosine"
-    found = [one.falls if plain else one.falls / _deviation(one) for one in data.found]
+    falls_of = [run.falls if plain else run.falls / _deviation(run) for run in data.found]
     bars = tuple(
-        Bars(name, run_tone(place), tuple(falls.tolist()))
-        for name, place, falls in zip(names, data.places, found, strict=True)
+        Bars(name, run_tone(index), tuple(falls.tolist()))
+        for name, index, falls in zip(names, data.places, falls_of, strict=True)
     )
-    y = axis_over(f"drop in cosine without the word{'' if plain else ' (σ)'}", found, include=(0,), margin=0.12)
+    y = axis_over(f"drop in cosine without the word{'' if plain else ' (σ)'}", falls_of, include=(0,), margin=0.12)
     plot = XYPlot(
         "falls", "Contribution of each word", categories("", first.words), y, bars=bars, names=first.words, lying=True
     )
@@ -180,9 +180,9 @@ def values(data: PerRun[WordsRun], _settings: WordsSettings) -> list[dict[str, A
     """Return facts, cosine and rank of the whole caption, then the drops and ranks without each word."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "caption", "n", "deviation", "cosine")
     return [
-        {name: getattr(one, name) for name in (*facts, "rank")}
-        | {"falls": one.falls.tolist(), "ranks": one.ranks.tolist()}
-        for one in data.found
+        {name: getattr(run, name) for name in (*facts, "rank")}
+        | {"falls": run.falls.tolist(), "ranks": run.ranks.tolist()}
+        for run in data.found
     ]
 
 
@@ -190,11 +190,11 @@ def records(data: PerRun[WordsRun], _settings: WordsSettings) -> tuple[tuple[str
     """Return cosine and rank of the caption, then without each word."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "n", "deviation")
     return (*facts, "word", "left_out", "cosine", "rank"), [
-        (*(getattr(one, name) for name in facts), *line)
-        for one in data.found
+        (*(getattr(run, name) for name in facts), *line)
+        for run in data.found
         for line in (
-            (None, one.caption, one.cosine, one.rank),
-            *zip(range(len(one.words)), one.words, one.cosines.tolist(), one.ranks.tolist(), strict=True),
+            (None, run.caption, run.cosine, run.rank),
+            *zip(range(len(run.words)), run.words, run.cosines.tolist(), run.ranks.tolist(), strict=True),
         )
     ]
 

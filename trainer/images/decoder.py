@@ -82,12 +82,12 @@ class Decoder:
 
     def decode(
         self,
-        places: Sequence[Location | str],
+        locations: Sequence[Location | str],
         *,
         size: int,
         file: Path | None,
         offset: int = 0,
-        whole: bool = False,
+        uncropped: bool = False,
         sync: bool = False,
         preprocessing: Preprocessing | None = None,
     ) -> Iterator[Decoded]:
@@ -97,12 +97,12 @@ class Decoder:
         next ones are decoded by another. An iterator that is not exhausted ends the helper.
 
         Args:
-            places: Where they lie.
-            size: Side of the decoded square; with `whole`, the longer side at most.
+            locations: Where they lie.
+            size: Side of the decoded square; with `uncropped`, the longer side at most.
             file: Exists and has room: picture i is written at `offset + i * size * size * 3`. None: its pixels are not
                 wanted, only what became of it.
             offset: Of the first picture, in bytes.
-            whole: The whole picture at its own shape instead of its middle square.
+            uncropped: The whole picture at its own shape instead of its middle square.
             sync: The file is on the disk when the last one has been told.
             preprocessing: As in `read_image`; of its own `size`.
 
@@ -112,18 +112,18 @@ class Decoder:
         """
         done, suspect, finished = 0, -1, False
         room = size * size * 3
-        fixed: dict[str, Any] = {"size": size, "file": file and str(file.absolute()), "whole": whole, "sync": sync}
+        fixed: dict[str, Any] = {"size": size, "file": file and str(file.absolute()), "whole": uncropped, "sync": sync}
         fixed["preprocessing"] = preprocessing and preprocessing.to_json()
         try:
-            while done < len(places):
-                self._ask(fixed | {"places": list(map(_absolute, places[done:])), "offset": offset + done * room})
+            while done < len(locations):
+                self._ask(fixed | {"places": list(map(_absolute, locations[done:])), "offset": offset + done * room})
                 for answer in self._answers():
                     if answer.get("starved") and not self._fresh:
                         break  # what was left of earlier pictures may have been in its way: once more
                     yield self._decoded_from(answer)
                     self._fresh = False
                     done += 1
-                if finished := done == len(places):
+                if finished := done == len(locations):
                     return
                 if self._verdict or suspect == done:
                     yield Decoded(reason=self._why())
@@ -242,9 +242,9 @@ class Decoder:
         return f"It takes more than the {self._memory / 1e9:.1g} GB of memory allowed for an image."
 
 
-def _absolute(place: Location | str) -> str:
+def _absolute(image_location: Location | str) -> str:
     """Return the text of a place with an absolute path, for a process in another folder."""
-    return os.path.join(os.getcwd(), str(place))
+    return os.path.join(os.getcwd(), str(image_location))
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -301,7 +301,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def read_pictures(
-    places: Sequence[Location | str], size: int, preprocessing: Preprocessing | None = None
+    locations: Sequence[Location | str], size: int, preprocessing: Preprocessing | None = None
 ) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
     """Return the images as `read_image` does, decoded in a helper; black where `Decoded.reason` says why.
 
@@ -309,13 +309,13 @@ def read_pictures(
         HelperError: No helper can be started.
         OSError: There is no room for the pixels.
     """
-    with scratch_file(len(places) * size * size * 3) as file, _in_turn, borrowed() as decoder:
-        answers = list(decoder.decode(places, size=size, file=file, preprocessing=preprocessing))
-        pixels = np.fromfile(file, np.uint8).reshape(len(places), size, size, 3)
+    with scratch_file(len(locations) * size * size * 3) as file, _in_turn, borrowed() as decoder:
+        answers = list(decoder.decode(locations, size=size, file=file, preprocessing=preprocessing))
+        pixels = np.fromfile(file, np.uint8).reshape(len(locations), size, size, 3)
     return pixels, answers
 
 
-def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]:
+def read_picture(image_location: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]:
     """Return the whole image, its longer side at most `edge` pixels, decoded in a helper.
 
     Raises:
@@ -324,7 +324,7 @@ def read_picture(place: Location | str, edge: int) -> UInt8[np.ndarray, "h w 3"]
         OSError: There is no room for the pixels.
     """
     with scratch_file(edge * edge * 3) as file, _in_turn, borrowed() as decoder:
-        (answer,) = decoder.decode([place], size=edge, file=file, whole=True)
+        (answer,) = decoder.decode([image_location], size=edge, file=file, uncropped=True)
         if answer.reason:
             raise UnreadableImage(answer.reason)
         height, width = answer.shape

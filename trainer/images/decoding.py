@@ -85,7 +85,7 @@ class UnreadableImage(UserError):
 
 
 def read_image(
-    place: Location | str,
+    image_location: Location | str,
     size: int,
     remarks: list[str] | None = None,
     *,
@@ -94,7 +94,7 @@ def read_image(
     """Return the center square of the first frame, upright, on white where transparent; resized bicubic.
 
     Args:
-        place: Where the picture lies.
+        image_location: Where the picture lies.
         size: Side of the result, in pixels.
         remarks: Receives a sentence for everything odd that was put right.
         preprocessing: Of a published model, which decides about the square, and what comes of the decoded picture.
@@ -103,8 +103,8 @@ def read_image(
         UnreadableImage: The file is missing, damaged, too large, or no image of a known kind.
     """
     if preprocessing is not None:
-        return preprocessing.pixels(open_image(place, remarks=remarks, as_stored=True))
-    return _middle_square(open_image(place, smallest=size, remarks=remarks), size)
+        return preprocessing.pixels(open_image(image_location, remarks=remarks, as_stored=True))
+    return _middle_square(open_image(image_location, smallest=size, remarks=remarks), size)
 
 
 def pixels_of(
@@ -131,12 +131,12 @@ def _middle_square(image: Image.Image, size: int) -> UInt8[np.ndarray, "size siz
 
 
 def open_image(
-    place: Location | str, *, smallest: int = 0, remarks: list[str] | None = None, as_stored: bool = False
+    image_location: Location | str, *, smallest: int = 0, remarks: list[str] | None = None, as_stored: bool = False
 ) -> Image.Image:
     """Return the first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
 
     Args:
-        place: Where the picture lies.
+        image_location: Where the picture lies.
         smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
         remarks: Receives a sentence for everything odd that was put right.
         as_stored: Leave print colors, palettes and gray as they are in the file: somebody converts them later.
@@ -147,7 +147,7 @@ def open_image(
     # A module-wide switch of Pillow that other packages turn on.
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
-        source = opened(location(place) if isinstance(place, str) else place)
+        source = opened(location(image_location) if isinstance(image_location, str) else image_location)
         with Image.open(source, formats=FORMATS) as image:
             _check_size(image)
             wide = _is_wide(image)  # until it is decoded
@@ -199,19 +199,19 @@ def _check_size(image: Image.Image) -> None:
 
 def _oddities(image: Image.Image) -> list[str]:
     """Return a sentence for each property that viewers might show differently."""
-    found = []
+    remarks = []
     if _is_deep(image):
         depth = "Floating-point" if image.mode == "F" else "16-bit or deeper"
-        found.append(f"{depth} values are scaled to 8 bits.")
+        remarks.append(f"{depth} values are scaled to 8 bits.")
     if image.mode == "CMYK":
-        found.append("CMYK colors are converted to RGB.")
+        remarks.append("CMYK colors are converted to RGB.")
     if image.has_transparency_data:
-        found.append("Transparent parts are composited on white.")
+        remarks.append("Transparent parts are composited on white.")
     if image.getexif().get(_ORIENTATION, 1) in range(2, 9):
-        found.append("The image was rotated to its EXIF orientation.")
+        remarks.append("The image was rotated to its EXIF orientation.")
     if getattr(image, "n_frames", 1) > 1:
-        found.append(f"The first of {image.n_frames} frames is used.")
-    return found
+        remarks.append(f"The first of {image.n_frames} frames is used.")
+    return remarks
 
 
 def _darkness(image: Image.Image) -> list[str]:
@@ -270,13 +270,13 @@ def _limits(image: Image.Image) -> tuple[float, float]:
     """
     if image.mode.startswith("I;16"):
         return 0.0, 65535.0
-    found: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
     height = max(1, _BAND // image.width)
     for top in range(0, image.height, height):
         values = np.asarray(image.crop((0, top, image.width, min(top + height, image.height))))
-        found.append((float(values.min()), float(values.max())))
+        ranges.append((float(values.min()), float(values.max())))
     # Of one band the extremes would hide what is not finite elsewhere: min() of Python passes over NaN.
-    low, high = (float(extreme) for extreme in (np.min(found), np.max(found)))
+    low, high = (float(extreme) for extreme in (np.min(ranges), np.max(ranges)))
     if not np.isfinite([low, high]).all():
         raise UnreadableImage("The image holds values that are not finite numbers.")
     usual = (1.0, 255.0) if image.mode == "F" else (255.0, 65535.0)

@@ -64,12 +64,12 @@ def _limit(memory: int) -> None:
 def _do(job: dict[str, Any], report: Callable[[Answer], None], seconds: int) -> None:
     """Report for each place of the job, in order, an error or that its pixels are written."""
     alarm = getattr(signal, "alarm", lambda seconds: None)  # its default ends the process, whatever C code runs
-    own = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
+    preprocessing = job["preprocessing"] and Preprocessing.from_json(job["preprocessing"])
     try:
         with _opened(job["file"]) as file:
-            for number, place in enumerate(job["places"]):
+            for number, text in enumerate(job["places"]):
                 alarm(seconds)
-                answer, pixels = _decoded(place, job["size"], whole=job["whole"], preprocessing=own)
+                answer, pixels = _decoded(text, job["size"], uncropped=job["whole"], preprocessing=preprocessing)
                 if pixels is not None and file is not None:
                     _put(file, job["offset"] + number * job["size"] ** 2 * 3, pixels)
                 report(answer)
@@ -89,14 +89,14 @@ def _opened(name: str | None) -> contextlib.AbstractContextManager[BinaryIO | No
 
 
 def _decoded(
-    place: str, size: int, *, whole: bool, preprocessing: Preprocessing | None
+    text: str, size: int, *, uncropped: bool, preprocessing: Preprocessing | None
 ) -> tuple[Answer, UInt8[np.ndarray, "h w 3"] | None]:
     remarks: list[str] = []
     try:
-        if whole:
-            pixels = _fitted(place, size, remarks)
+        if uncropped:
+            pixels = _fitted(text, size, remarks)
         else:
-            pixels = read_image(place, size, remarks, preprocessing=preprocessing)
+            pixels = read_image(text, size, remarks, preprocessing=preprocessing)
     except UnreadableImage as error:
         return {"reason": str(error)} | ({"starved": True} if isinstance(error.__cause__, MemoryError) else {}), None
     except MemoryError:
@@ -107,9 +107,9 @@ def _decoded(
     return {"digest": digest, "shape": pixels.shape[:2], "remarks": " ".join(remarks)}, pixels
 
 
-def _fitted(place: str, edge: int, remarks: list[str]) -> UInt8[np.ndarray, "h w 3"]:
+def _fitted(text: str, edge: int, remarks: list[str]) -> UInt8[np.ndarray, "h w 3"]:
     """Return the whole image, its longer side at most `edge`."""
-    image = open_image(place, smallest=edge, remarks=remarks)
+    image = open_image(text, smallest=edge, remarks=remarks)
     image.thumbnail((edge, edge), Image.Resampling.BICUBIC)
     return np.array(image)
 

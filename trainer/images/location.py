@@ -56,19 +56,19 @@ class NoFile(Exception):
 def location(text: str) -> Location:
     """Parse the `str` of a location."""
     if "::" in text and not os.path.lexists(text):  # a file may be called so, too
-        if found := _MEMBER.fullmatch(text):
-            return Member(Path(found["file"]), int(found["offset"]), int(found["size"]), found["name"])
-        if found := _CELL.fullmatch(text):
-            return Cell(Path(found["file"]), found["column"], int(found["row"]))
+        if match := _MEMBER.fullmatch(text):
+            return Member(Path(match["file"]), int(match["offset"]), int(match["size"]), match["name"])
+        if match := _CELL.fullmatch(text):
+            return Cell(Path(match["file"]), match["column"], int(match["row"]))
     return Path(text)
 
 
-def file_of(place: Location) -> Path:
+def file_of(image_location: Location) -> Path:
     """Return the file on disk that contains the image."""
-    return place if isinstance(place, Path) else place.file
+    return image_location if isinstance(image_location, Path) else image_location.file
 
 
-def opened(place: Location) -> Path | BinaryIO:
+def opened(image_location: Location) -> Path | BinaryIO:
     """Return what Pillow can open: a file's path, or the bytes of a member or cell.
 
     Raises:
@@ -76,28 +76,30 @@ def opened(place: Location) -> Path | BinaryIO:
         NoFile: It is a folder, a pipe or a device.
         ValueError: It is not the file that it was when it was listed.
     """
-    if not stat.S_ISREG(os.stat(file_of(place)).st_mode):
+    if not stat.S_ISREG(os.stat(file_of(image_location)).st_mode):
         raise NoFile("It is not a file but a folder, a pipe or a device.")  # whose reading may never end
-    if isinstance(place, Path):
-        return place
-    return io.BytesIO(_member_bytes(place) if isinstance(place, Member) else _cell_bytes(place))
+    if isinstance(image_location, Path):
+        return image_location
+    return io.BytesIO(
+        _member_bytes(image_location) if isinstance(image_location, Member) else _cell_bytes(image_location)
+    )
 
 
-def _member_bytes(place: Member) -> bytes:
-    with place.file.open("rb") as file:
-        file.seek(place.offset)
-        data = file.read(place.size)
-    if len(data) < place.size:
-        raise ValueError(f"{place.file.name} ends within {place.name}")
+def _member_bytes(member: Member) -> bytes:
+    with member.file.open("rb") as file:
+        file.seek(member.offset)
+        data = file.read(member.size)
+    if len(data) < member.size:
+        raise ValueError(f"{member.file.name} ends within {member.name}")
     return data
 
 
-def _cell_bytes(place: Cell) -> bytes:
-    value = _cell(place.file, place.file.stat().st_mtime_ns, place.column, place.row)
+def _cell_bytes(cell: Cell) -> bytes:
+    value = _cell(cell.file, cell.file.stat().st_mtime_ns, cell.column, cell.row)
     # Hugging Face keeps images as {"bytes", "path"}.
     data = value.get("bytes") if isinstance(value, dict) else value
     if not isinstance(data, bytes):
-        raise ValueError(f"row {place.row} of {place.file.name} holds no image bytes")
+        raise ValueError(f"row {cell.row} of {cell.file.name} holds no image bytes")
     return data
 
 

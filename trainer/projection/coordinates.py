@@ -93,7 +93,7 @@ def _read(file: Path) -> Float[np.ndarray, "m 2"]:
 def _table(file: Path) -> Float[np.ndarray, "m 2"]:
     if file.suffix.lower() != ".parquet" and file.stat().st_size > _LONGEST:
         raise ProjectError(f"{file.name} is longer than {_LONGEST >> 20:,} MiB; write it as .npy or .parquet.")
-    found = bounded.read("trainer.untrusted.bounded.coordinates:points", [file], {"most": _MOST})
-    with contextlib.closing(found):
-        parts = [np.stack([column.to_numpy() for column in batch.columns], axis=1) for batch in next(found).rows]
+    table = bounded.read("trainer.untrusted.bounded.coordinates:points", [file], {"most": _MOST})
+    with contextlib.closing(table):
+        parts = [np.stack([column.to_numpy() for column in batch.columns], axis=1) for batch in next(table).rows]
     return np.concatenate(parts) if parts else np.empty((0, 2), np.float32)

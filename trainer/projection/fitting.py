@@ -87,14 +87,14 @@ def fit(
         return Fitted(_fit(vectors, placement, progress, start), m)
     rows = np.sort(np.random.default_rng(placement.seed).choice(m, most, replace=False))
     part = lambda share, note: progress(share * (1 - _REST_SHARE), note)  # noqa: E731
-    known = vectors[rows]
-    some = _fit(known, placement, part, None if start is None else start[rows])
+    fitted_vectors = vectors[rows]
+    some = _fit(fitted_vectors, placement, part, None if start is None else start[rows])
     points = np.empty((m, 2), np.float32)
     points[rows] = some
     rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
     report = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
-    found, distances = nearest(vectors[rest], PLACED_BY, report, among=known)
-    points[rest] = place(found, distances, some)
+    neighbors, distances = nearest(vectors[rest], PLACED_BY, report, among=fitted_vectors)
+    points[rest] = place(neighbors, distances, some)
     return Fitted(points, most)
 
 

@@ -35,7 +35,7 @@ class Common:
 
 def common_points(snapshot: Snapshot, other: Snapshot) -> Common:
     """Return the points (images first, then texts) of two snapshots that are of the same items."""
-    _, here, there = np.intersect1d(
+    _, rows, other_rows = np.intersect1d(
         np.asarray(snapshot.items.id).astype(str),
         np.asarray(other.items.id).astype(str),
         assume_unique=False,
@@ -46,8 +46,8 @@ def common_points(snapshot: Snapshot, other: Snapshot) -> Common:
     for part in ("image", "text"):
         mine, theirs = getattr(snapshot, part), getattr(other, part)
         if mine is not None and theirs is not None:
-            rows_here.append(starts[0] + here)
-            rows_there.append(starts[1] + there)
+            rows_here.append(starts[0] + rows)
+            rows_there.append(starts[1] + other_rows)
         starts = [starts[0] + (0 if mine is None else len(mine)), starts[1] + (0 if theirs is None else len(theirs))]
     empty = [np.empty(0, np.int64)]
     return Common(np.concatenate(rows_here or empty), np.concatenate(rows_there or empty))
@@ -61,8 +61,8 @@ def start_at(
     start[common.here] = xy[common.there]
     others = np.setdiff1d(np.arange(len(vectors)), common.here)
     if len(others):
-        found, distances = nearest(vectors[others], _PLACED_BY, among=vectors[common.here])
-        start[others] = place(found, distances, xy[common.there])
+        neighbors, distances = nearest(vectors[others], _PLACED_BY, among=vectors[common.here])
+        start[others] = place(neighbors, distances, xy[common.there])
     return start
 
 

@@ -129,15 +129,15 @@ def series(
     made: list[Layout] = []
     chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
     total = len(snapshot_folders)
-    for place, folder in enumerate(reversed(snapshot_folders)):
-        report = partial(_part, progress or silent, place, total)
+    for index, folder in enumerate(reversed(snapshot_folders)):
+        report = partial(_part, progress or silent, index, total)
         made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report))
         chain = (Path(folder), *chain)
     return made
 
 
-def _part(progress: Progress, place: int, total: int, share: float, note: str) -> None:
-    progress((place + share) / total, f"{place + 1} of {total}: {note}")
+def _part(progress: Progress, index: int, total: int, share: float, note: str) -> None:
+    progress((index + share) / total, f"{index + 1} of {total}: {note}")
 
 
 def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
@@ -174,8 +174,8 @@ def _layout(
             first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
             other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
         started = time.perf_counter()
-        points, words, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
-        facts = _facts(snapshot, placement, words, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+        points, alignment, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
+        facts = _facts(snapshot, placement, alignment, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
         facts["of"] = made_of(workspace_folder, (folder, *chain))
         _keep(points_file, facts_file, points, facts)
     return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
@@ -220,8 +220,8 @@ def _compute(
         return fitted.points, f"not aligned: only {len(common.here)} points are also in the other map", fitted.fitted
     start = None if placement.method == "pca" else start_at(vectors, xy, common)
     fitted = fitting.fit(vectors, placement, progress, start=start, most=most)
-    words = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
-    return turned_onto(fitted.points, xy, common), words, fitted.fitted
+    alignment = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
+    return turned_onto(fitted.points, xy, common), alignment, fitted.fitted
 
 
 def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacement) -> Layout:
@@ -240,11 +240,11 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
             f"({images:,} images, then {texts:,} texts): they do not belong together."
         )
     digest = hashlib.sha256(np.ascontiguousarray(points)).hexdigest()[:32]
-    kept = derived.root(workspace_folder) / FOLDER / f"{digest}.npy"
+    points_file = derived.root(workspace_folder) / FOLDER / f"{digest}.npy"
     facts = _facts(snapshot, placement, f"coordinates of {name}, shown as they are", len(points)) | {"seconds": 0.0}
     facts["of"] = made_of(workspace_folder, (snapshot.folder,))
-    _keep(kept, kept.with_suffix(".json"), points, facts)
-    return Layout(kept, images, texts, "file", 0.0, facts["note"], len(points))
+    _keep(points_file, points_file.with_suffix(".json"), points, facts)
+    return Layout(points_file, images, texts, "file", 0.0, facts["note"], len(points))
 
 
 def _name(folder: Path, placement: PointPlacement, chain: Sequence[Path], most: int) -> str:
@@ -282,15 +282,15 @@ def _counts(snapshot: Snapshot) -> tuple[int, int]:
 def _facts(snapshot: Snapshot, placement: PointPlacement, turned: str, fitted: int) -> dict:
     images, texts = _counts(snapshot)
     m = images + texts
-    words = [] if placement.method == "file" else [placement.words]
+    parts = [] if placement.method == "file" else [placement.words]
     if placement.method == "pca":
-        words = ["PCA: first two principal components of images and texts together"]
+        parts = ["PCA: first two principal components of images and texts together"]
     if fitted < m:
-        words.append(f"fitted on {fitted:,} of {m:,} points, the others placed at their nearest")
-    words += [turned] if turned else []
+        parts.append(f"fitted on {fitted:,} of {m:,} points, the others placed at their nearest")
+    parts += [turned] if turned else []
     if placement.method not in ("pca", "file"):
-        words.append(CAUTION)
-    return placement.parameters | {"images": images, "texts": texts, "fitted": fitted, "note": "; ".join(words)}
+        parts.append(CAUTION)
+    return placement.parameters | {"images": images, "texts": texts, "fitted": fitted, "note": "; ".join(parts)}
 
 
 def _keep(points_file: Path, facts_file: Path, points: np.ndarray, facts: dict) -> None:

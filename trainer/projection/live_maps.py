@@ -60,8 +60,8 @@ def live_maps(
         placed.append(Placed(row.folder, points, placement.method, placement.words.partition(", ")[2]))
     maps = []
     for chart, row in zip(embedding_maps(workspace, placed, color=color, progress=progress), rows, strict=True):
-        found = read_snapshot(row.folder)
-        image, text = found.image, found.text
+        snapshot = read_snapshot(row.folder)
+        image, text = snapshot.image, snapshot.text
         maps.append(LiveMapInput(chart, None if image is None or text is None else matched_cosines(image, text)))
     return live_map(maps, _thumbnails)
 
@@ -73,4 +73,4 @@ def _thumbnails(paths: Sequence[str], side: int) -> list[UInt8[ndarray, "s s 3"]
     if not paths:
         return []
     pixels, answers = read_pictures(paths, side)
-    return [None if one.reason else square for square, one in zip(pixels, answers, strict=True)]
+    return [None if answer.reason else square for square, answer in zip(pixels, answers, strict=True)]

@@ -41,15 +41,15 @@ def nearest(
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    asked = torch.from_numpy(np.ascontiguousarray(vectors, np.float32)).to(device)
-    known = asked if among is None else torch.from_numpy(np.ascontiguousarray(among, np.float32)).to(device)
-    m, k = len(asked), min(k, len(known))
+    queries = torch.from_numpy(np.ascontiguousarray(vectors, np.float32)).to(device)
+    stored = queries if among is None else torch.from_numpy(np.ascontiguousarray(among, np.float32)).to(device)
+    m, k = len(queries), min(k, len(stored))
     indices, distances = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
-    height = max(1, min(ASKED_AT_ONCE, TILE_CELLS // max(len(known), 1)))
-    columns = known.T
+    height = max(1, min(ASKED_AT_ONCE, TILE_CELLS // max(len(stored), 1)))
+    columns = stored.T
     for start in range(0, m, height):
         rows = slice(start, min(start + height, m))
-        cosine, index = _best(asked[rows] @ columns, k, own=None if among is not None else start)
+        cosine, index = _best(queries[rows] @ columns, k, first_column=None if among is not None else start)
         indices[rows], distances[rows] = index.cpu().numpy(), (1 - cosine).cpu().numpy()
         if progress:
             progress(rows.stop / m)
@@ -59,10 +59,10 @@ def nearest(
     return indices, np.sqrt(2 * distances) if metric == "euclidean" else distances
 
 
-def _best(cosine: torch.Tensor, k: int, *, own: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the largest of each line; `own` is the column of the first line's own row, None if rows are others."""
-    if own is not None:
+def _best(cosine: torch.Tensor, k: int, *, first_column: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the largest of each line; `first_column` is that of the first line's own row, None of others."""
+    if first_column is not None:
         # Twins may tie with the row itself; umap takes the first column to be the point.
-        cosine.diagonal(offset=own).fill_(2.0)
+        cosine.diagonal(offset=first_column).fill_(2.0)
     # A row that is not a number is nobody's neighbor before all others.
     return cosine.nan_to_num_(nan=-2.0).topk(k, dim=1)

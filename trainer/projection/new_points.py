@@ -35,20 +35,20 @@ def place_new(
     Raises:
         ProjectError: Embeddings of another width.
     """
-    known, xy = unit_rows(read_snapshot(snapshot_folder)), load_npy(layout.file)
+    stored, xy = unit_rows(read_snapshot(snapshot_folder)), load_npy(layout.file)
     vectors = np.asarray(vectors, np.float32).reshape(-1, np.shape(vectors)[-1])
-    if vectors.shape[1] != known.shape[1]:
+    if vectors.shape[1] != stored.shape[1]:
         raise ProjectError(
-            f"The new vectors have {vectors.shape[1]} numbers and those of the map {known.shape[1]}: embed them with "
+            f"The new vectors have {vectors.shape[1]} numbers and those of the map {stored.shape[1]}: embed them with "
             "the model of the map."
         )
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     if layout.method == "pca":
-        mean, axes, _ = principal_axes(known, 2)
-        turn = procrustes(pca(known, 2), xy)
+        mean, axes, _ = principal_axes(stored, 2)
+        turn = procrustes(pca(stored, 2), xy)
         return turn.apply((vectors.astype(np.float64) - mean) @ axes).astype(np.float32)
-    own = slice(0, layout.images) if images else slice(layout.images, None)
-    if not len(xy[own]):
-        own = slice(None)
-    found, distances = nearest(vectors, PLACED_BY, among=known[own])
-    return place(found, distances, xy[own])
+    same_side = slice(0, layout.images) if images else slice(layout.images, None)
+    if not len(xy[same_side]):
+        same_side = slice(None)
+    neighbors, distances = nearest(vectors, PLACED_BY, among=stored[same_side])
+    return place(neighbors, distances, xy[same_side])

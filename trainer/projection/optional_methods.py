@@ -49,8 +49,8 @@ def tsne_layout(
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
     report = lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors")  # noqa: E731
     indices, distances = nearest(vectors, k + 1, report, metric=metric)
-    known = tsne.nearest_neighbors.PrecomputedNeighbors(indices[:, 1:].astype(np.int64), distances[:, 1:])
-    affinities = tsne.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
+    precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(indices[:, 1:].astype(np.int64), distances[:, 1:])
+    affinities = tsne.affinity.PerplexityBasedNN(knn_index=precomputed, perplexity=perplexity, n_jobs=-1)
     done = 0
 
     def count(iteration: int, _error: float, _embedding: np.ndarray) -> None:
@@ -102,15 +102,15 @@ def pacmap_layout(
         return np.asarray(model.fit_transform(np.ascontiguousarray(vectors), init=begun), np.float32)
 
 
-def _library(module: str, words: str) -> ModuleType:
+def _library(module: str, method: str) -> ModuleType:
     try:
-        found = importlib.import_module(module)
+        library = importlib.import_module(module)
         if module == "openTSNE":
             importlib.import_module("openTSNE.affinity")
             importlib.import_module("openTSNE.nearest_neighbors")
-        return found
+        return library
     except ImportError as error:
         raise MissingExtra(
-            f"{words} needs {module}, which is not installed: install it with "
+            f"{method} needs {module}, which is not installed: install it with "
             "`uv sync --extra projections` (or `pip install contrastive-explorer[projections]`), or choose UMAP."
         ) from error

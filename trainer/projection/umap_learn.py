@@ -82,7 +82,7 @@ def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: d
     graph = model.graph_.tocoo()
     graph.sum_duplicates()
     weights = np.where(graph.data < graph.data.max() / BEGUN_EPOCHS, 0, graph.data)
-    kept = weights > 0
+    heavy = weights > 0
     a, b = umap.umap_.find_ab_params(model.spread, model.min_dist)
     limits = np.iinfo(np.int32)
     state = np.random.RandomState(seed).randint(limits.min + 1, limits.max - 1, 3).astype(np.int64)
@@ -90,11 +90,11 @@ def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: d
     return umap.layouts.optimize_layout_euclidean(
         points,
         points,
-        graph.row[kept].astype(np.int32),
-        graph.col[kept].astype(np.int32),
+        graph.row[heavy].astype(np.int32),
+        graph.col[heavy].astype(np.int32),
         BEGUN_EPOCHS,
         len(points),
-        umap.umap_.make_epochs_per_sample(weights[kept], BEGUN_EPOCHS),
+        umap.umap_.make_epochs_per_sample(weights[heavy], BEGUN_EPOCHS),
         a,
         b,
         state,
@@ -153,9 +153,9 @@ class _NeighborSearch:
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
         umap: Any = importlib.import_module("umap.umap_")
-        whole = importlib.import_module("pynndescent")
-        umap.NNDescent = whole.NNDescent
-        return whole.NNDescent(*arguments, **options)
+        library = importlib.import_module("pynndescent")
+        umap.NNDescent = library.NNDescent
+        return library.NNDescent(*arguments, **options)
 
 
 class _Distances:
@@ -188,8 +188,8 @@ class _EpochReporter:
         self._progress = progress
 
     def write(self, text: str) -> int:
-        if found := re.search(r"(\d+)/(\d+)", text):
-            done, total = int(found[1]), int(found[2])
+        if match := re.search(r"(\d+)/(\d+)", text):
+            done, total = int(match[1]), int(match[2])
             self._progress(done / max(total, 1), f"epoch {done} of {total}")
         return len(text)
 

@@ -65,17 +65,17 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
         LiveMapError: The maps show different pairs.
     """
     first = maps[0].chart
-    if any(one.chart.n != first.n or one.chart.captions != first.captions for one in maps):
+    if any(live.chart.n != first.n or live.chart.captions != first.captions for live in maps):
         raise LiveMapError("One page shows maps of the same pairs. Choose runs with the same held-out data.")
     rows = _drawn(maps)
-    cosines = [one.cosines[rows] for one in maps if one.cosines is not None]
+    cosines = [live.cosines[rows] for live in maps if live.cosines is not None]
     together = np.concatenate(cosines) if cosines else np.array([0.0, 1.0])
     pictures = _pictures([first.paths[row] for row in rows], thumbnails)
     sampled = f" {len(rows):,} of {first.n:,} pairs, drawn at random." if len(rows) < first.n else ""
-    shown = sum(1 for one in pictures if one)
-    some = f" Pictures of {shown:,} pairs, drawn at random." if 0 < shown < len(rows) else ""
+    pictured = sum(1 for live in pictures if live)
+    some = f" Pictures of {pictured:,} pairs, drawn at random." if 0 < pictured < len(rows) else ""
     return {
-        "maps": [_map(one, place, rows, norm) for (place, one), norm in zip(enumerate(maps), _norms(maps))],
+        "maps": [_map(live, index, rows, norm) for (index, live), norm in zip(enumerate(maps), _norms(maps))],
         "captions": [first.captions[row][:_MOST_CAPTION] for row in rows],
         "classes": [_class(first, row) for row in rows],
         "pictures": pictures,
@@ -141,7 +141,7 @@ def packed(data: dict[str, Any]) -> str:
 
 def _drawn(maps: Sequence[LiveMapInput]) -> Int[np.ndarray, " k"]:
     """Return the pairs that are drawn, ascending: all, or as many at random as fit, the same every time."""
-    each = sum((one.chart.images is not None) + (one.chart.texts is not None) for one in maps)
+    each = sum((live.chart.images is not None) + (live.chart.texts is not None) for live in maps)
     most, n = MOST_POINTS // each, maps[0].chart.n
     if n <= most:
         return np.arange(n)
@@ -149,12 +149,12 @@ def _drawn(maps: Sequence[LiveMapInput]) -> Int[np.ndarray, " k"]:
 
 
 def _norms(maps: Sequence[LiveMapInput]) -> list[Any]:
-    charts: list[Any] = [one.chart for one in maps]
+    charts: list[Any] = [live.chart for live in maps]
     return scales_of(charts)
 
 
-def _map(one: LiveMapInput, place: int, rows: Int[np.ndarray, " k"], norm: Any) -> dict[str, Any]:
-    chart = one.chart
+def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"], norm: Any) -> dict[str, Any]:
+    chart = live.chart
     sides = [points[rows] for points in (chart.images, chart.texts) if points is not None]
     points = _fitted(np.concatenate(sides))
     images = len(rows) if chart.images is not None else 0
@@ -170,11 +170,11 @@ def _map(one: LiveMapInput, place: int, rows: Int[np.ndarray, " k"], norm: Any) 
         "pairs": len(rows),
         "count": f"{len(rows):,}",
         "images": images,
-        "color": run_color(place),
+        "color": run_color(index),
         "x": _text(points[:, 0]),
         "y": _text(65_535 - points[:, 1]),
         "colors": _text(colors),
-        "cosines": "" if one.cosines is None else _text(np.round(one.cosines[rows] * 32_767).astype("<i2")),
+        "cosines": "" if live.cosines is None else _text(np.round(live.cosines[rows] * 32_767).astype("<i2")),
     }
 
 
@@ -190,8 +190,8 @@ def _colors(chart: Any, norm: Any, plain: str, rows: Int[np.ndarray, " k"]) -> I
     """Return a color of four bytes for each pair: red, green, blue, opaque."""
     from matplotlib.colors import to_rgba_array
 
-    found = colors_of_pairs(chart, norm, plain)
-    values = to_rgba_array([plain] * chart.n if isinstance(found, str) else found)[rows]
+    colors = colors_of_pairs(chart, norm, plain)
+    values = to_rgba_array([plain] * chart.n if isinstance(colors, str) else colors)[rows]
     parts = np.round(values * 255).astype(np.uint32)
     return (255 << 24 | parts[:, 2] << 16 | parts[:, 1] << 8 | parts[:, 0]).astype("<u4")
 
@@ -219,14 +219,14 @@ def _pictures(paths: Sequence[str], thumbnails: Thumbnails) -> list[str]:
 
     n = len(paths)
     chosen = np.arange(n) if n <= MOST_PICTURES else np.sort(np.random.default_rng(1).permutation(n)[:MOST_PICTURES])
-    chosen = np.array([place for place in chosen if paths[place]], np.int64)
-    found = [""] * n
-    for place, pixels in zip(chosen, thumbnails([paths[place] for place in chosen], _SIDE), strict=True):
+    chosen = np.array([row for row in chosen if paths[row]], np.int64)
+    encoded = [""] * n
+    for row, pixels in zip(chosen, thumbnails([paths[row] for row in chosen], _SIDE), strict=True):
         if pixels is not None:
             content = io.BytesIO()
             Image.fromarray(pixels).save(content, "JPEG", quality=72)
-            found[place] = base64.b64encode(content.getvalue()).decode()
-    return found
+            encoded[row] = base64.b64encode(content.getvalue()).decode()
+    return encoded
 
 
 def _text(numbers: np.ndarray) -> str:

@@ -37,8 +37,8 @@ def draw(chart: DecodedChart) -> Figure:
     figure.set_layout_engine("constrained", w_pad=0.02, h_pad=ABOVE_IN / 2, wspace=0.02, hspace=0)
     grid = figure.add_gridspec(len(chart.runs), columns)
     for line, run in enumerate(chart.runs):
-        places = [figure.add_subplot(grid[line, column]) for column in range(columns)]
-        _draw_row(places, chart, run, line)
+        cells = [figure.add_subplot(grid[line, column]) for column in range(columns)]
+        _draw_row(cells, chart, run, line)
     figure.suptitle(f"Decoded: {_cut(chart.title, 90)}", fontsize=9, x=0.01, ha="left")
     footnote(figure, f"{chart.how} {chart.limits}")
     return figure
@@ -51,9 +51,9 @@ def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = 
     """
     steps = sorted({run.of_step for run in chart.runs})
     before: np.ndarray | None = None
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if progress:
-            progress(place / len(steps), f"drawing step {step:,}")
+            progress(index / len(steps), f"drawing step {step:,}")
         pixels = _pixels(at_step(chart, step))
         if before is not None:
             for part in range(1, BETWEEN + 1):
@@ -67,9 +67,9 @@ def at_step(chart: DecodedChart, step: int) -> DecodedChart:
     """Return the chart with one decoder for each decoded run: the newest up to a step, else its first."""
     chosen = []
     for name in dict.fromkeys(run.of_name for run in chart.runs):
-        own = sorted((run for run in chart.runs if run.of_name == name), key=lambda run: run.of_step)
-        chosen.append([own[0], *(run for run in own if run.of_step <= step)][-1])
-    runs = tuple(replace(run, index=place) for place, run in enumerate(chosen))
+        decoders = sorted((run for run in chart.runs if run.of_name == name), key=lambda run: run.of_step)
+        chosen.append([decoders[0], *(run for run in decoders if run.of_step <= step)][-1])
+    runs = tuple(replace(run, index=index) for index, run in enumerate(chosen))
     return replace(chart, runs=runs)
 
 
@@ -96,38 +96,38 @@ def _rows(chart: DecodedChart) -> Iterator[tuple[Any, ...]]:
             yield *about, row, column, *map(int, run.mean[row, column]), float(deviation)
 
 
-def _draw_row(places: list[Axes], chart: DecodedChart, run: DecodedRun, line: int) -> None:
+def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun, line: int) -> None:
     near = run.nearest[0] if run.nearest else None
-    shown: list[tuple[np.ndarray | None, str]] = [
+    pictures: list[tuple[np.ndarray | None, str]] = [
         (chart.original, "original" if chart.original is not None else "a sentence"),
         (run.mean, "mean picture"),
         (None if near is None else _picture(near.path), "nearest" if near is None else f"nearest, {near.cosine:.2f}"),
         *((picture, f"noise {seed}") for picture, seed in zip(run.samples, chart.noises, strict=True)),
     ]
-    for axes, (pixels, words) in zip(places, shown, strict=False):
-        _show(axes, pixels, words)
-    last = places[-1]
+    for axes, (pixels, caption) in zip(cells, pictures, strict=False):
+        _show(axes, pixels, caption)
+    last = cells[-1]
     last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
     last.set_axis_off()
     _write_above(last, f"not kept, {run.not_kept:.1f} %", 3)
     badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
-    words = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
-    _write_above(places[0], words, 13, size=7, color=run_color(run.index))
+    caption = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
+    _write_above(cells[0], caption, 13, size=7, color=run_color(run.index))
 
 
-def _show(axes: Axes, pixels: np.ndarray | None, words: str) -> None:
+def _show(axes: Axes, pixels: np.ndarray | None, caption: str) -> None:
     if pixels is not None:
         axes.imshow(pixels, interpolation="nearest")
     else:
         axes.set_aspect("equal")
     axes.set_axis_off()
-    _write_above(axes, words, 3)
+    _write_above(axes, caption, 3)
 
 
-def _write_above(axes: Axes, words: str, above_pt: float, *, size: float = 6.5, color: str = QUIET) -> None:
+def _write_above(axes: Axes, caption: str, above_pt: float, *, size: float = 6.5, color: str = QUIET) -> None:
     """Write above a picture, over the next ones where it is long: in the layout it would widen the column."""
     text = axes.annotate(
-        words, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color
+        caption, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color
     )
     text.set_in_layout(False)
 

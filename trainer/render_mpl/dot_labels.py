@@ -49,8 +49,8 @@ def label_dots(axes: Axes, every: Sequence[Marker], *, lying: bool = False, over
             sizes = np.array([(box.width, box.height) for box in boxes])
 
             def seen(some: Sequence[Marker]) -> Float[np.ndarray, "n 2"]:
-                places = np.array([(dot.y, dot.x) if lying else (dot.x, dot.y) for dot in some], np.float64)
-                return axes.transData.transform(places.reshape(-1, 2))
+                positions = np.array([(dot.y, dot.x) if lying else (dot.x, dot.y) for dot in some], np.float64)
+                return axes.transData.transform(positions.reshape(-1, 2))
 
             reaches = np.array([0.35 * dot.size + 2 for dot in dots]) * figure.dpi / 72
             outward = np.array([dot.outward for dot in dots])

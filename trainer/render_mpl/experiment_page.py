@@ -94,12 +94,12 @@ def _without_tables(drawn: Panel) -> Panel:
     return Panel(title=drawn.title, rows=rows)
 
 
-def _image(drawn: Panel, words: str) -> str:
+def _image(drawn: Panel, description: str) -> str:
     # As an image and not inline: the ids inside two SVGs would clash, and nothing in one can run as a script.
     content = io.BytesIO()
     figure.draw(drawn).savefig(content, format="svg")
     data = base64.b64encode(content.getvalue()).decode()
-    return f'<figure><img alt="{_text(words)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return f'<figure><img alt="{_text(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
 def _table(table: NumberTable) -> str:
@@ -111,7 +111,7 @@ def _table(table: NumberTable) -> str:
             rows.append(f'<tr class="split"><th scope="colgroup" colspan="{span}">{_text(line.words)}</th></tr>')
             continue
         mark = ' class="best"' if line.strong else ""
-        cells = "".join(f"<td{mark}>{_text(line.text(place))}</td>" for place in range(len(table.columns)))
+        cells = "".join(f"<td{mark}>{_text(line.text(column))}</td>" for column in range(len(table.columns)))
         rows.append(f'<tr><th scope="row">{_text(line.words)}</th>{cells}</tr>')
     body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     name = _text(table.title)

@@ -58,10 +58,10 @@ def ffmpeg() -> str:
 
         return imageio_ffmpeg.get_ffmpeg_exe()
     except (ImportError, RuntimeError):
-        found = safe_subprocess.find("ffmpeg")
-    if found is None:
+        program = safe_subprocess.find("ffmpeg")
+    if program is None:
         raise FigureError(_NO_FFMPEG)
-    return found
+    return program
 
 
 def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: str = "") -> None:
@@ -102,8 +102,8 @@ def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
     line = [ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     line += ["-r", str(RATE), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18"]
     line += ["-metadata", f"title={title}", "-metadata", f"comment={command}", "-movflags", "+faststart"]
-    words = [*line, "-f", "mp4", str(draft.absolute())]
-    process = safe_subprocess.start(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    arguments = [*line, "-f", "mp4", str(draft.absolute())]
+    process = safe_subprocess.start(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     raw = (
         np.ascontiguousarray(frame.pixels[:height, :width]).tobytes()
         for frame in frames

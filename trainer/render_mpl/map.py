@@ -91,12 +91,12 @@ def _value(chart: MapChart, pair: int) -> str | float:
 def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
     """Return the charts with all classes, so that a class has one color even in maps of different data."""
     names = sorted({name for chart in charts for name in chart.classes})
-    place = {name: i for i, name in enumerate(names)}
+    index_of = {name: i for i, name in enumerate(names)}
     if len({chart.classes for chart in charts}) == 1:
         return list(charts)
     joined = []
     for chart in charts:
-        moved = np.array([*(place[name] for name in chart.classes), -1], dtype=np.int64)
+        moved = np.array([*(index_of[name] for name in chart.classes), -1], dtype=np.int64)
         class_of = moved[chart.class_of] if chart.classes else chart.class_of
         joined.append(replace(chart, classes=tuple(names) if chart.classes else (), class_of=class_of))
     return joined
@@ -108,11 +108,11 @@ def _color_bars(
     """Draw one color bar for all maps, or one next to each map with its own scale."""
     from matplotlib.cm import ScalarMappable
 
-    own = any(chart.own_scale for chart in charts)
-    for place, (norm, chart) in enumerate(zip(norms, charts, strict=True)):
-        if norm is None or (place > 0 and not own):
+    own_scales = any(chart.own_scale for chart in charts)
+    for index, (norm, chart) in enumerate(zip(norms, charts, strict=True)):
+        if norm is None or (index > 0 and not own_scales):
             continue
-        beside = axes[place] if own else list(axes)
+        beside = axes[index] if own_scales else list(axes)
         bar = figure.colorbar(ScalarMappable(norm, color_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
         bar.set_label(words(chart.color))
         bar.outline.set_visible(False)
@@ -143,7 +143,7 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
     axes.margins(0.04)
     axes.spines[:].set(visible=True, color=HAIRLINE)
     if chart.method == "pca" and chart.side is None:
-        named = [f"Component {place}{_of_variance(chart, place - 1)}" for place in (1, 2)]
+        named = [f"Component {number}{_of_variance(chart, number - 1)}" for number in (1, 2)]
         axes.set_xlabel(named[0], color=QUIET, fontsize=7.5)
         axes.set_ylabel(named[1], color=QUIET, fontsize=7.5)
     sampled = " (sampled)" if chart.sampled else ""
@@ -197,9 +197,11 @@ def _note(charts: Sequence[MapChart]) -> str:
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     if len(charts) > 1 and first.side is None and first.method != "file":
         notes.append("Maps of the same pairs are aligned to the first")
-    shown = next((chart for chart in charts if chart.lit is not None), None)
-    if shown is not None:
-        notes.append(f"{shown.lit_note[0].upper()}{shown.lit_note[1:]}, n = {shown.lit_n:,}; the others gray")
+    highlighted = next((chart for chart in charts if chart.lit is not None), None)
+    if highlighted is not None:
+        notes.append(
+            f"{highlighted.lit_note[0].upper()}{highlighted.lit_note[1:]}, n = {highlighted.lit_n:,}; the others gray"
+        )
     if first.color != MODALITY:
         missing = any(_missing(chart) for chart in charts)
         said = words(first.color)

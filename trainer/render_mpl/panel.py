@@ -64,11 +64,11 @@ def draw(panel: Panel) -> Figure:
     figure = new_figure(PAGE_IN, sum(heights) + 0.5 + 0.16 * len(head))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
-    for place, row in enumerate(lines):
+    for index, row in enumerate(lines):
         widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
-        inner = rows[place].subgridspec(1, len(row), width_ratios=widths if len(widths) == len(row) else None)
+        inner = rows[index].subgridspec(1, len(row), width_ratios=widths if len(widths) == len(row) else None)
         for column, mark in enumerate(row):
-            _draw(figure, inner[column], mark, beside=len(row), high=heights[place])
+            _draw(figure, inner[column], mark, beside=len(row), high=heights[index])
     figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(line for note in panel.notes for line in broken(note.split(" "), " ")))
     return figure
@@ -200,12 +200,14 @@ def _column_places(table: NumberTable, wide: float) -> list[float]:
     if equal * count > room:
         least = _least_widths(table, points)
         spare = room - sum(least)
-        widths = [one + spare / count for one in least] if spare >= 0 else [one * room / sum(least) for one in least]
+        widths = (
+            [width + spare / count for width in least] if spare >= 0 else [width * room / sum(least) for width in least]
+        )
     return [left, *(left + np.cumsum(widths) / wide).tolist()]
 
 
-def _draw(figure: Figure, place: Any, mark: Mark, *, beside: int, high: float) -> None:
-    axes = figure.add_subplot(place)
+def _draw(figure: Figure, cell: Any, mark: Mark, *, beside: int, high: float) -> None:
+    axes = figure.add_subplot(cell)
     if isinstance(mark, XYPlot):
         draw_plot(axes, mark, columns=_legend_columns(beside))
     elif isinstance(mark, ShadedTable):
@@ -242,7 +244,7 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
         bar.minorticks_off()
     axes.set_xlabel(grid.x_label)
     axes.set_ylabel(grid.y_label)
-    axes.set_xticks([at for at, _ in grid.x_ticks], [words for _, words in grid.x_ticks])
+    axes.set_xticks([at for at, _ in grid.x_ticks], [text for _, text in grid.x_ticks])
     axes.set_yticks([])
     if grid.named:
         _name_cells(axes, grid)
@@ -252,12 +254,12 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
 
 
 def _name_cells(axes: Axes, grid: HeatMap) -> None:
-    axes.set_yticks([at for at, _ in grid.y_ticks], [words for _, words in grid.y_ticks])
+    axes.set_yticks([at for at, _ in grid.y_ticks], [text for _, text in grid.y_ticks])
     axes.tick_params("x", rotation=90)
     axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))
-    for place in grid.dividers:
-        axes.axhline(place - 0.5, color="white", linewidth=1.2)
-        axes.axvline(place - 0.5, color="white", linewidth=1.2)
+    for divider in grid.dividers:
+        axes.axhline(divider - 0.5, color="white", linewidth=1.2)
+        axes.axvline(divider - 0.5, color="white", linewidth=1.2)
 
 
 def _draw_images(axes: Axes, strip: ImageRow, *, beside: int) -> None:
@@ -265,18 +267,18 @@ def _draw_images(axes: Axes, strip: ImageRow, *, beside: int) -> None:
     # Of rows next to each other the images are as large as of a row alone, where they have room.
     room = max(len(cells), MOST_PICTURES // beside)
     heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=TONES[strip.tone])
-    for place, cell in enumerate(cells):
-        _draw_image(axes, place, cell)
+    for column, cell in enumerate(cells):
+        _draw_image(axes, column, cell)
     axes.set_axis_off()
     axes.set_xlim(0, room)
     axes.set_ylim(-0.75, 1.4)
     axes.set_aspect("equal", anchor="NW")
 
 
-def _draw_image(axes: Axes, place: int, cell: RowImage) -> None:
+def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
     from matplotlib.patches import Rectangle
 
-    left, side = place + 0.04, 0.92
+    left, side = column + 0.04, 0.92
     picture = _picture(cell.path)
     if picture is not None:
         axes.imshow(picture, extent=(left, left + side, 0, side), zorder=1)
@@ -377,8 +379,8 @@ def _cell(row: int, column: int, color: str, alpha: float, frame: str) -> Any:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
-    place = (column - 0.47, row - 0.46)
-    return Rectangle(place, 0.94, 0.92, facecolor=to_rgba(color, alpha), edgecolor=frame, linewidth=0.8)
+    corner = (column - 0.47, row - 0.46)
+    return Rectangle(corner, 0.94, 0.92, facecolor=to_rgba(color, alpha), edgecolor=frame, linewidth=0.8)
 
 
 def _write(axes: Axes, row: float, column: float, text: str, color: str, *, side: str = "center") -> None:

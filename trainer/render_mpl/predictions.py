@@ -78,31 +78,31 @@ class Predictions:
 
 
 @in_style
-def draw(shown: Predictions) -> Figure:
+def draw(chart: Predictions) -> Figure:
     """Draw one row per image, with labels by descending mean probability."""
-    images = shown.images[:MOST_IMAGES]
-    bars = min(len(shown.labels), MOST_LABELS)
+    images = chart.images[:MOST_IMAGES]
+    bars = min(len(chart.labels), MOST_LABELS)
     height = max(1.25, bars * _ROW_IN + 0.35)
     figure = new_figure(PAGE_IN, 0.5 + height * max(1, len(images)))
     figure.get_layout_engine().set(w_pad=0.05, h_pad=0.06, hspace=0.02, wspace=0.03)
-    columns = 1 + len(shown.runs)
-    grid = figure.subplots(max(1, len(images)), columns, squeeze=False, width_ratios=[0.8, *[1.0] * len(shown.runs)])
+    columns = 1 + len(chart.runs)
+    grid = figure.subplots(max(1, len(images)), columns, squeeze=False, width_ratios=[0.8, *[1.0] * len(chart.runs)])
     for line, path in enumerate(images):
-        _draw_picture(grid[line, 0], path, shown.pictures[line] if line < len(shown.pictures) else None)
-        mean = np.mean([_lengths(run)[line] for run in shown.runs], axis=0)
+        _draw_picture(grid[line, 0], path, chart.pictures[line] if line < len(chart.pictures) else None)
+        mean = np.mean([_lengths(run)[line] for run in chart.runs], axis=0)
         order = np.argsort(-mean, kind="stable")[:bars]
-        for place, run in enumerate(shown.runs):
-            _draw_bars(grid[line, place + 1], run, line, order, shown, names=place == 0)
-    for axes, run in zip(grid[0, 1:], shown.runs):
+        for column, run in enumerate(chart.runs):
+            _draw_bars(grid[line, column + 1], run, line, order, chart, names=column == 0)
+    for axes, run in zip(grid[0, 1:], chart.runs):
         detail = f"{objective_label(run.objective)}, step {run.step:,}"
         axes.set_title(f"{run.name}\n", fontsize=8.5)
         axes.annotate(detail, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", fontsize=7.5,
                       color=QUIET)  # fmt: skip
-    footnote(figure, _note(shown))
+    footnote(figure, _note(chart))
     return figure
 
 
-def rows(shown: Predictions) -> NumberRows:
+def rows(chart: Predictions) -> NumberRows:
     """Return one row per image, run and label; unreadable images are listed at the end."""
     header = (
         "image",
@@ -117,19 +117,19 @@ def rows(shown: Predictions) -> NumberRows:
         "inv_tau",
         "problem",
     )
-    return NumberRows(header, _rows(shown))
+    return NumberRows(header, _rows(chart))
 
 
-def _rows(shown: Predictions) -> Iterator[tuple[object, ...]]:
-    for line, path in enumerate(shown.images):
-        for run in shown.runs:
+def _rows(chart: Predictions) -> Iterator[tuple[object, ...]]:
+    for line, path in enumerate(chart.images):
+        for run in chart.runs:
             ranks = np.argsort(np.argsort(-run.cosines[line], kind="stable"), kind="stable") + 1
-            for place, label in enumerate(shown.labels):
+            for column, label in enumerate(chart.labels):
                 facts = (path, run.run, run.name, run.objective, run.step, label)
-                share = None if run.shares == "none" else float(run.probabilities[line, place])
-                numbers = (share, float(run.cosines[line, place]), int(ranks[place]))
+                share = None if run.shares == "none" else float(run.probabilities[line, column])
+                numbers = (share, float(run.cosines[line, column]), int(ranks[column]))
                 yield *facts, *numbers, run.inv_tau, None
-    for path, why in shown.unreadable.items():
+    for path, why in chart.unreadable.items():
         yield path, None, None, None, None, None, None, None, None, None, why
 
 
@@ -141,21 +141,21 @@ def _draw_picture(axes: Axes, path: str, picture: UInt8[np.ndarray, "h w 3"] | N
 
 
 def _draw_bars(
-    axes: Axes, run: RunPredictions, line: int, order: np.ndarray, shown: Predictions, *, names: bool
+    axes: Axes, run: RunPredictions, line: int, order: np.ndarray, chart: Predictions, *, names: bool
 ) -> None:
     shares = 100 * _lengths(run)[line, order]
-    places = np.arange(len(order))
+    positions = np.arange(len(order))
     top = int(np.argmax(run.cosines[line]))
     color = run_color(run.index)
     alphas = [1.0 if label == top else 0.4 for label in order]
-    axes.barh(places, np.full(len(order), 100.0), height=0.5, color=HAIRLINE, alpha=0.45, linewidth=0)
-    for place, share, alpha, label in zip(places, shares, alphas, order):
-        axes.barh(place, share, height=0.5, color=color, alpha=alpha, linewidth=0)
+    axes.barh(positions, np.full(len(order), 100.0), height=0.5, color=HAIRLINE, alpha=0.45, linewidth=0)
+    for y, share, alpha, label in zip(positions, shares, alphas, order):
+        axes.barh(y, share, height=0.5, color=color, alpha=alpha, linewidth=0)
         weight = 600 if alpha == 1.0 else 400
         said = run.words(line, label)
-        axes.annotate(said, (100, place), (34, 0), textcoords="offset points", ha="right", va="center",
+        axes.annotate(said, (100, y), (34, 0), textcoords="offset points", ha="right", va="center",
                       fontsize=7.5, fontweight=weight, annotation_clip=False)  # fmt: skip
-    axes.set_yticks(places, [shown.labels[label] for label in order] if names else [""] * len(order))
+    axes.set_yticks(positions, [chart.labels[label] for label in order] if names else [""] * len(order))
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.set_xlim(0, 118)
     axes.set_xticks([])
@@ -168,21 +168,21 @@ def _lengths(run: RunPredictions) -> Float[np.ndarray, "images labels"]:
     return np.maximum(run.cosines, 0) if run.shares == "none" else run.probabilities
 
 
-def notes(shown: Predictions) -> list[str]:
+def notes(chart: Predictions) -> list[str]:
     """Return what the numbers of some runs are, where they are not a softmax over the labels."""
-    sigmoid = [run.name for run in shown.runs if run.shares == "sigmoid"]
-    alone = [run.name for run in shown.runs if run.shares == "none"]
+    sigmoid = [run.name for run in chart.runs if run.shares == "sigmoid"]
+    alone = [run.name for run in chart.runs if run.shares == "none"]
     said = [f"{', '.join(sigmoid)}: sigmoid of each label by itself, with the run's bias"] if sigmoid else []
     return said + ([f"{', '.join(alone)}: a single label has no share, so its cosine is shown"] if alone else [])
 
 
-def _note(shown: Predictions) -> str:
-    n, t = len(shown.labels), len(shown.templates)
+def _note(chart: Predictions) -> str:
+    n, t = len(chart.labels), len(chart.templates)
     over = f"{n} label{'s' * (n != 1)}, {t} template{'s' * (t != 1)} averaged"
-    softmax = any(run.shares == "softmax" for run in shown.runs)
-    words = [f"Softmax of cosine / τ over {over}" if softmax else over, *notes(shown)]
+    softmax = any(run.shares == "softmax" for run in chart.runs)
+    parts = [f"Softmax of cosine / τ over {over}" if softmax else over, *notes(chart)]
     if n > MOST_LABELS:
-        words.append(f"the {MOST_LABELS} largest shown")
-    if len(shown.images) > MOST_IMAGES:
-        words.append(f"{MOST_IMAGES} of {len(shown.images)} images")
-    return "; ".join(words)
+        parts.append(f"the {MOST_LABELS} largest shown")
+    if len(chart.images) > MOST_IMAGES:
+        parts.append(f"{MOST_IMAGES} of {len(chart.images)} images")
+    return "; ".join(parts)

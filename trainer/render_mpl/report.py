@@ -161,15 +161,15 @@ def _comparison(table: Comparison) -> str:
         rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{_text(title)}</th>')
         rows += [_heading_cell(_text(row.label)) + _values(row) for row in members]
     names = (f"{_text(run.name)}<br><small>{_text(objective_label(run.objective))}</small>" for run in table.runs)
-    found = _table("Held-out numbers", ["Metric", *names], rows)
-    return found.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
+    html = _table("Held-out numbers", ["Metric", *names], rows)
+    return html.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
 
 
 def _values(row: ComparisonRow) -> str:
     cells = []
-    for place in range(len(row.values)):
-        value, interval = value_text(row, place)
-        best = ' class="best"' if place in row.best else ""
+    for index in range(len(row.values)):
+        value, interval = value_text(row, index)
+        best = ' class="best"' if index in row.best else ""
         cells.append(f"<td{best}>{_text(value)} <small>{_text(interval)}</small></td>")
     return "".join(cells)
 
@@ -187,13 +187,13 @@ def _figure(figure: ReportFigure, folder: Path) -> str:
     )
 
 
-def _download(file: Path, words: str) -> str:
+def _download(file: Path, label: str) -> str:
     """Return a link that embeds the file; nothing if it is too large."""
     if not file.is_file() or file.stat().st_size > MOST_CARRIED:
         return ""
     data = base64.b64encode(file.read_bytes()).decode()
     kind = {".csv": "text/csv", ".json": "application/json"}.get(file.suffix, "text/plain")
-    return f'<a download="{_text(file.name)}" href="data:{kind};charset=utf-8;base64,{data}">{_text(words)}</a>'
+    return f'<a download="{_text(file.name)}" href="data:{kind};charset=utf-8;base64,{data}">{_text(label)}</a>'
 
 
 def _plain_table(name: str, headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -203,8 +203,8 @@ def _plain_table(name: str, headings: Sequence[str], rows: Sequence[Sequence[Any
     return _table(name, [_text(heading) for heading in headings], cells)
 
 
-def _heading_cell(words: str) -> str:
-    return f'<th scope="row">{words}</th>'
+def _heading_cell(html: str) -> str:
+    return f'<th scope="row">{html}</th>'
 
 
 def _table(name: str, headings: Sequence[str], rows: Sequence[str]) -> str:

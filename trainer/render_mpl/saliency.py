@@ -34,10 +34,12 @@ def draw(chart: SaliencyChart) -> Figure:
     spacer.solids.set_visible(False)
     spacer.outline.set_visible(False)
     heading(axes[0], "Image", _cut(Path(chart.path).name, 26))
-    for place, run in enumerate(chart.runs, 1):
+    for column, run in enumerate(chart.runs, 1):
         facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
-        _draw_map(figure, axes[place], chart.image, run.cells, ("#6A6A6A", run_color(run.index)), "Share of the cosine")
-        heading(axes[place], run.name, facts, swatch=run_color(run.index))
+        _draw_map(
+            figure, axes[column], chart.image, run.cells, ("#6A6A6A", run_color(run.index)), "Share of the cosine"
+        )
+        heading(axes[column], run.name, facts, swatch=run_color(run.index))
     if difference is not None:
         colors = (run_color(chart.runs[0].index), run_color(chart.runs[1].index))
         _draw_map(figure, axes[-1], chart.image, difference, colors, "← A more, B more →")
@@ -45,9 +47,9 @@ def draw(chart: SaliencyChart) -> Figure:
         heading(axes[-1], "Difference", "" if agreement is None else f"B − A; correlation {agreement:.2f}")
     grid = chart.runs[0].cells.shape[0]
     how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
-    words = f"“{_cut(chart.caption, 90)}” by {how}, {grid} × {grid} cells."
+    sentence = f"“{_cut(chart.caption, 90)}” by {how}, {grid} × {grid} cells."
     scale = " The difference compares maps divided by their root mean square." if difference is not None else ""
-    footnote(figure, words + scale)
+    footnote(figure, sentence + scale)
     return figure
 
 
@@ -84,7 +86,7 @@ def _rows(chart: SaliencyChart) -> Iterator[tuple[Any, ...]]:
 
 
 def _draw_map(
-    figure: Figure, axes: Axes, image: np.ndarray, cells: np.ndarray, colors: tuple[str, str], words: str
+    figure: Figure, axes: Axes, image: np.ndarray, cells: np.ndarray, colors: tuple[str, str], label: str
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -103,7 +105,7 @@ def _draw_map(
     bar.solids.set_alpha(1)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=6.5)
-    bar.set_label(words, fontsize=7)
+    bar.set_label(label, fontsize=7)
     bar.set_ticks([-reach, 0, reach], labels=[f"−{reach:.2g}", "0", f"{reach:.2g}"])
 
 

@@ -156,13 +156,15 @@ def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, ab
     """
     lines = [line for line in details if line]
     style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
-    words = [
-        axes.annotate(line, (0, 1), (0, above_pt + 7 + 11 * place), fontsize=7.5, color=QUIET, **style)
-        for place, line in enumerate(reversed(lines))
+    annotations = [
+        axes.annotate(line, (0, 1), (0, above_pt + 7 + 11 * line_number), fontsize=7.5, color=QUIET, **style)
+        for line_number, line in enumerate(reversed(lines))
     ]
     height = above_pt + 7 + 11 * len(lines)
-    words.append(axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style))
-    for text in words:
+    annotations.append(
+        axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style)
+    )
+    for text in annotations:
         mark_heading(text, axes)
     if swatch:
         axes.annotate("■", (0, 1), (0, height), fontsize=8.5, color=swatch, family="DejaVu Sans", **style)
@@ -192,5 +194,5 @@ def _families() -> tuple[str, ...]:
             # calls its half-bold a family of its own, which would never be found as a weight of Inter.
             manager.addfont(file)
             manager.ttflist.insert(0, dataclasses.replace(manager.ttflist.pop(), name="Inter", weight=weight))
-    known = {entry.name for entry in manager.ttflist}
-    return tuple(name for name in _FONTS if name in known)
+    installed = {entry.name for entry in manager.ttflist}
+    return tuple(name for name in _FONTS if name in installed)

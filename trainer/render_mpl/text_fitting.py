@@ -32,8 +32,8 @@ def shortened(text: str, fits: Callable[[str], bool]) -> str:
         return text
     low, high = 2, len(text) - 1
     while low < high:
-        kept = (low + high + 1) // 2
-        low, high = (kept, high) if fits(_without_middle(text, kept)) else (low, kept - 1)
+        letters = (low + high + 1) // 2
+        low, high = (letters, high) if fits(_without_middle(text, letters)) else (low, letters - 1)
     return _without_middle(text, low)
 
 
@@ -41,8 +41,8 @@ def wrapped(text: str, fits: Callable[[str], bool]) -> str:
     """Wrap `text` at spaces so that each line fits; a longer word is shortened."""
     lines: list[str] = []
     for line in text.split("\n"):
-        words, held = line.split(" "), ""
-        for word in words:
+        split_words, held = line.split(" "), ""
+        for word in split_words:
             longer = f"{held} {word}" if held else word
             if held and not fits(longer):
                 lines.append(shortened(held, fits))
@@ -56,10 +56,10 @@ def mark_heading(text: Text, axes: Axes) -> None:
     """Let `fit_words` fit this text to its cell, and give it height but no width in the layout."""
     from matplotlib.transforms import Bbox
 
-    whole = text.get_tightbbox
+    tight_box = text.get_tightbbox
 
     def over_axes(renderer: Any = None) -> Bbox | None:
-        box = whole(renderer)
+        box = tight_box(renderer)
         if box is None:
             return None
         right = max(min(box.x1, axes.bbox.x1), box.x0)
@@ -143,9 +143,9 @@ def _fit_legend(legend: Legend, room_pt: float, measure: _Measure) -> None:
 def _widest(widths: Sequence[float], room: float) -> float:
     """Return the maximum column width with which all of them take `room`; narrow ones leave space to others."""
     left, wide = room, sorted(widths)
-    for place, width in enumerate(wide):
-        if width > left / (len(wide) - place):
-            return max(left / (len(wide) - place), LEAST_PT)
+    for index, width in enumerate(wide):
+        if width > left / (len(wide) - index):
+            return max(left / (len(wide) - index), LEAST_PT)
         left -= width
     return room
 
@@ -168,7 +168,7 @@ def _share(ratios: Float[np.ndarray, " cells"], span: range) -> float:
     return float(ratios[span.start : span.stop].sum() / ratios.sum())
 
 
-def _without_middle(text: str, kept: int) -> str:
-    head = (kept + 1) // 2
-    tail = kept - head
+def _without_middle(text: str, letters: int) -> str:
+    head = (letters + 1) // 2
+    tail = letters - head
     return f"{text[:head].rstrip()}…{text[-tail:].lstrip() if tail else ''}"

@@ -55,24 +55,24 @@ LAST_MS: Final = 1800
 @in_style
 def draw(chart: TimelineChart) -> Figure:
     """Draw one row of maps per run, all in one frame, above the curves."""
-    shown = _chosen(chart.steps)
+    steps = _chosen(chart.steps)
     lines = len(chart.runs)
-    figure = new_figure(PAGE_IN, 0.9 + (PAGE_IN / len(shown)) * lines + 2.9)
+    figure = new_figure(PAGE_IN, 0.9 + (PAGE_IN / len(steps)) * lines + 2.9)
     figure.get_layout_engine().set(w_pad=0.05, h_pad=0.05, hspace=0.04, wspace=0.02)
-    maps, below = figure.subfigures(2, 1, height_ratios=((PAGE_IN / len(shown)) * lines + 0.5, 2.9))
-    grid = maps.subplots(lines, len(shown), squeeze=False)
+    maps, below = figure.subfigures(2, 1, height_ratios=((PAGE_IN / len(steps)) * lines + 0.5, 2.9))
+    grid = maps.subplots(lines, len(steps), squeeze=False)
     colors = _colors(chart)
     for axes_row, run in zip(grid, chart.runs, strict=True):
-        for place, (axes, step) in enumerate(zip(axes_row, shown, strict=True)):
+        for column, (axes, step) in enumerate(zip(axes_row, steps, strict=True)):
             _scatter(axes, run, run.points[run.at(step)], chart, colors, size=0.45)
             axes.set_title(f"step {run.steps[run.at(step)]:,}", fontsize=7.5, color=QUIET, fontweight=400)
-            if place == 0:
+            if column == 0:
                 axes.set_ylabel(run.name, fontsize=8, color=run_color(run.index), fontweight=600)
     panels = below.subplots(2, 4, squeeze=False)
     for axes, measure in zip(panels.flat, MEASURES):
         draw_measure(axes, measure_plot(measure, chart.runs))
     _legend(panels.flat[len(MEASURES)], chart)
-    footnote(figure, note_of(chart, shown))
+    footnote(figure, note_of(chart, steps))
     return figure
 
 
@@ -86,15 +86,15 @@ def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None =
     """Yield the film: each step is held for a while, then its points move to their next positions."""
     film = Film(chart)
     steps = chart.steps
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if progress:
-            progress(place / len(steps), f"drawing step {step:,}")
-        if place:
-            before = steps[place - 1]
+            progress(index / len(steps), f"drawing step {step:,}")
+        if index:
+            before = steps[index - 1]
             for part in range(1, BETWEEN + 1):
                 share = part / (BETWEEN + 1)
                 yield FilmFrame(film.at(before, step, share * share * (3 - 2 * share)), BETWEEN_MS)
-        last = place == len(steps) - 1
+        last = index == len(steps) - 1
         yield FilmFrame(film.at(step, step, 0.0), LAST_MS if last else HOLD_MS)
 
 
@@ -123,8 +123,8 @@ class Film:
         left.legend(handles=named, loc="outside lower left", ncols=across, columnspacing=1.0, handletextpad=0.2)
         self._cursors = []
         panels = right.subplots(len(MEASURES), 1, sharex=True, squeeze=False)[:, 0]
-        for place, (axes, measure) in enumerate(zip(panels, MEASURES, strict=True)):
-            draw_measure(axes, measure_plot(measure, chart.runs), small=True, bottom=place == len(MEASURES) - 1)
+        for index, (axes, measure) in enumerate(zip(panels, MEASURES, strict=True)):
+            draw_measure(axes, measure_plot(measure, chart.runs), small=True, bottom=index == len(MEASURES) - 1)
             self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
         footnote(figure, note_of(chart, chart.steps))
         self.at(chart.steps[-1], chart.steps[-1], 0.0)
@@ -137,11 +137,11 @@ class Film:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         for run, marks, title in zip(self._chart.runs, self.marks, self._titles, strict=True):
-            here, there = run.at(step), run.at(towards)
-            xy = run.points[here] + share * (run.points[there] - run.points[here])
+            before, after = run.at(step), run.at(towards)
+            xy = run.points[before] + share * (run.points[after] - run.points[before])
             for mark, part in zip(marks, (xy[: run.images], xy[run.images :]), strict=True):
                 mark.set_offsets(part)
-            title.set_text(f"step {run.steps[there if share >= 0.5 else here]:,}")
+            title.set_text(f"step {run.steps[after if share >= 0.5 else before]:,}")
         for cursor in self._cursors:
             cursor.set_xdata([step + share * (towards - step)] * 2)
         canvas = FigureCanvasAgg(self._figure)
@@ -160,8 +160,8 @@ def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
 
 
 def _chosen(steps: Sequence[int]) -> list[int]:
-    places = np.unique(np.linspace(0, len(steps) - 1, min(MOST_STEPS, len(steps))).round().astype(int))
-    return [steps[place] for place in places]
+    indices = np.unique(np.linspace(0, len(steps) - 1, min(MOST_STEPS, len(steps))).round().astype(int))
+    return [steps[index] for index in indices]
 
 
 def _scatter(
@@ -169,11 +169,11 @@ def _scatter(
 ) -> list[Any]:
     """Draw images and texts; both artists exist even if one is empty, so that a film can move them."""
     area = size * float(np.clip(9000 / max(len(xy), 1), 1.2, 16))
-    raster = sum(len(points) for one in chart.runs for points in one.points) > MOST_VECTOR_POINTS
+    raster = sum(len(points) for each_run in chart.runs for points in each_run.points) > MOST_VECTOR_POINTS
     marks = []
-    known = colors[chart.runs.index(run)]
+    own_colors = colors[chart.runs.index(run)]
     for part, marker, plain in ((xy[: run.images], "o", IMAGE_COLOR), (xy[run.images :], "D", TEXT_COLOR)):
-        color = plain if known is None else known[: len(part)]
+        color = plain if own_colors is None else own_colors[: len(part)]
         style: dict[str, Any] = {"linewidths": 0, "alpha": 0.75, "rasterized": raster}
         marks.append(axes.scatter(part[:, 0], part[:, 1], s=area, c=color, marker=marker, **style))
     left, bottom, right, top = chart.frame
@@ -194,7 +194,7 @@ def _colors(chart: TimelineChart) -> list[Any]:
     colored = _colored(chart)
     if colored[0].color == MODALITY:
         return [None] * len(colored)
-    return [colors_of_pairs(one, norm, QUIET) for one, norm in zip(colored, scales_of(colored), strict=True)]
+    return [colors_of_pairs(colors, norm, QUIET) for colors, norm in zip(colored, scales_of(colored), strict=True)]
 
 
 def draw_measure(axes: Axes, plot: XYPlot, *, small: bool = False, bottom: bool = True) -> None:
@@ -239,14 +239,16 @@ def _named(chart: TimelineChart, colored: Sequence[PointColors]) -> list[tuple[s
     first = colored[0]
     if first.numbers is None:
         return list(zip(first.classes, colors_of_classes(first), strict=False))
-    own = first.own_scale and len(colored) > 1
-    found = []
-    for run, one, norm in list(zip(chart.runs, colored, scales_of(colored), strict=True))[: None if own else 1]:
+    own_scales = first.own_scale and len(colored) > 1
+    entries = []
+    for run, colors, norm in list(zip(chart.runs, colored, scales_of(colored), strict=True))[
+        : None if own_scales else 1
+    ]:
         if norm is not None:
-            letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own else ""
-            ink, stops = color_map_of(one), np.linspace(norm.vmin, norm.vmax, STOPS)
-            found += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
-    return found
+            letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own_scales else ""
+            ink, stops = color_map_of(colors), np.linspace(norm.vmin, norm.vmax, STOPS)
+            entries += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
+    return entries
 
 
 def _legend(axes: Axes, chart: TimelineChart) -> None:
@@ -255,20 +257,20 @@ def _legend(axes: Axes, chart: TimelineChart) -> None:
     axes.legend(handles=handles, loc="upper left", ncols=2 if len(handles) > 6 else 1, fontsize=6.5, columnspacing=0.8)
 
 
-def note_of(chart: TimelineChart, shown: Sequence[int]) -> str:
+def note_of(chart: TimelineChart, steps: Sequence[int]) -> str:
     """Return the footnote: how points are placed and colored, and what was sampled."""
     sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
-    words = [chart.note, f"Pairs: {sizes}"]
+    sentences = [chart.note, f"Pairs: {sizes}"]
     by = _colored(chart)[0]
     if by.color != MODALITY:
         question = ", of the last step" if by.color in COMPUTED else ""
         question = f" from A to B: {compared_words(chart.runs)}" if by.color in CHANGED else question
-        words.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{question}")
+        sentences.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{question}")
     if by.note:
-        words.append(by.note[0].upper() + by.note[1:])
-    if len(shown) < len(chart.steps):
-        words.append(f"{len(shown)} of {len(chart.steps)} steps are shown")
+        sentences.append(by.note[0].upper() + by.note[1:])
+    if len(steps) < len(chart.steps):
+        sentences.append(f"{len(steps)} of {len(chart.steps)} steps are shown")
     sampled = [run for run in chart.runs if run.measured < run.n]
     if sampled:
-        words.append(f"Curves that are not logged: measured on {sampled[0].measured:,} of {sampled[0].n:,} pairs")
-    return ". ".join(words) + "."
+        sentences.append(f"Curves that are not logged: measured on {sampled[0].measured:,} of {sampled[0].n:,} pairs")
+    return ". ".join(sentences) + "."

@@ -48,9 +48,9 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
     for region in plot.regions:
         axes.axvspan(region.low, region.high, color=TONES["bad"], alpha=0.1, linewidth=0)
         at_end = region.high >= plot.x.high
-        place = region.high if at_end else (region.low + region.high) / 2
+        x = region.high if at_end else (region.low + region.high) / 2
         style = {"transform": axes.get_xaxis_transform(), "ha": "right" if at_end else "center", "fontsize": 7}
-        axes.text(place, 0.97, region.name, color=TONES["bad"], va="top", **style)
+        axes.text(x, 0.97, region.name, color=TONES["bad"], va="top", **style)
     for cloud in plot.points:
         size = (0.5 * cloud.size) ** 2 / 2
         axes.scatter(
@@ -108,8 +108,8 @@ def _draw_series(axes: Axes, curve: Series) -> None:
 def _draw_bars(axes: Axes, plot: XYPlot) -> None:
     wide = 0.7 / max(len(plot.bars), 1)
     written = len(plot.bars) * len(plot.names) <= _MOST_WRITTEN
-    for place, bars in enumerate(plot.bars):
-        at = np.arange(len(bars.heights)) + (place - (len(plot.bars) - 1) / 2) * wide
+    for index, bars in enumerate(plot.bars):
+        at = np.arange(len(bars.heights)) + (index - (len(plot.bars) - 1) / 2) * wide
         axes.bar(at, bars.heights, width=0.94 * wide, label=bars.name or None, **_bar_style(bars.tone))
         heights = np.asarray(bars.heights, dtype=np.float64)
         tops = heights
@@ -134,8 +134,8 @@ def lying_names(plot: XYPlot) -> list[list[str]]:
 
 def _draw_lying(axes: Axes, plot: XYPlot) -> None:
     wide = 0.7 / max(len(plot.bars), 1)
-    for place, bars in enumerate(plot.bars):
-        at = np.arange(len(bars.heights)) + (place - (len(plot.bars) - 1) / 2) * wide
+    for index, bars in enumerate(plot.bars):
+        at = np.arange(len(bars.heights)) + (index - (len(plot.bars) - 1) / 2) * wide
         axes.barh(at, bars.heights, 0.94 * wide, label=bars.name or None, **_bar_style(bars.tone))
         if len(plot.bars) * len(plot.names) <= _MOST_WRITTEN:
             for y, height in zip(at, bars.heights, strict=True):
@@ -170,8 +170,8 @@ def _legend(axes: Axes, columns: int) -> None:
     handles, names = axes.get_legend_handles_labels()
     if len(names) < 2:
         return
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "labelspacing": 0.2}
-    drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **place)
+    position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "labelspacing": 0.2}
+    drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **position)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
             mark.set_sizes([18])

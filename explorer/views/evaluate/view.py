@@ -201,7 +201,7 @@ class EvaluateView(View):
         self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(evaluated) and self.tabs.currentIndex() not in WITHOUT_DATA)
-        self.about.setText(asked(self.chart, place=False) if self.chart else "")
+        self.about.setText(asked(self.chart, with_split=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self._draw_curves()
         self.comparison.forget()

@@ -77,8 +77,8 @@ def add_split_arguments(parser: argparse._ActionsContainer) -> None:
 
 def add_step_argument(parser: argparse._ActionsContainer, what: str) -> None:
     """Add the steps of the snapshots or checkpoints: one for all runs or one for each."""
-    words = f"step of the {what}, one for all or one for each run (last)"
-    parser.add_argument("--step", nargs="+", type=step_or_last, default=[], metavar="N|last", help=words)
+    description = f"step of the {what}, one for all or one for each run (last)"
+    parser.add_argument("--step", nargs="+", type=step_or_last, default=[], metavar="N|last", help=description)
 
 
 def step_words(steps: Sequence[int | None]) -> list[str]:
@@ -124,11 +124,11 @@ def print_files(args: argparse.Namespace) -> None:
 def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any]) -> str:
     """Return a shell command that writes these files, without options that are None."""
     # No map() here: the module `map` of this package has taken its name.
-    words = ["trainer", "export", kind, *(["--runs", *(str(run) for run in runs)] if runs else [])]
+    arguments = ["trainer", "export", kind, *(["--runs", *(str(run) for run in runs)] if runs else [])]
     for name, value in options.items():
         if value is not None:
-            words += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
-    return shell.join([*words, "--out", *(file.name for file in files)])
+            arguments += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
+    return shell.join([*arguments, "--out", *(file.name for file in files)])
 
 
 def report(share: float, note: str) -> None:

@@ -106,8 +106,8 @@ def write(
             film.write_film(file, drawn, command=line, title=title)
     still = [file for file in files if file not in films]
     if still:
-        shown, numbers = lambda: figure.draw(chart), lambda: figure.rows(chart)
-        write_figure(still, figure=shown, rows=numbers, command=line, title=title)
+        figure_of, numbers = lambda: figure.draw(chart), lambda: figure.rows(chart)
+        write_figure(still, figure=figure_of, rows=numbers, command=line, title=title)
     return line
 
 
@@ -128,8 +128,8 @@ def collect(
     def layouts(folders: Sequence[Sequence[Path]]) -> list[list[np.ndarray]]:
         placed, anchor = [], None
         for run in folders:
-            found = series(workspace.folder, run, placement, onto=anchor, progress=report)
-            placed.append([load_npy(one.file) for one in found])
+            frames = series(workspace.folder, run, placement, onto=anchor, progress=report)
+            placed.append([load_npy(frame.file) for frame in frames])
             anchor = anchor or run[-1]
         return placed
 
