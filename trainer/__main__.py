@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     modules = _commands()
     arguments = _with_plugins(_runs_first(sys.argv[1:] if argv is None else argv))
     try:
-        args = _parser(modules, arguments).parse_args(arguments)
+        args = parse(arguments)
     except UserError as problem:
         say(f"trainer {' '.join(arguments[:2])}: {problem}", error=True)
         return 2
@@ -169,6 +169,17 @@ def _charts(command: str, name: str | None) -> dict[str, Any]:
 def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, arguments: Sequence[str]) -> Any:
     module = modules[args.command]
     return _kinds(args.command, module, arguments).get(getattr(args, "kind", ""), module)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a command, whose runs may stand first."""
+    ordered = _runs_first(arguments)
+    return argument_parser(ordered).parse_args(ordered)
+
+
+def argument_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of all commands; of kinds of charts only that which the arguments name is loaded."""
+    return _parser(_commands(), arguments)
 
 
 def _parser(modules: dict[str, ModuleType], arguments: Sequence[str]) -> argparse.ArgumentParser:

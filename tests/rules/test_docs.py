@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pkgutil
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import trainer.cli
 from explorer.views import VIEWS
 from tests.benchmarks.__main__ import NAMES
 from tests.benchmarks.__main__ import main as measure
-from trainer import config
-from trainer.__main__ import main
+from trainer.__main__ import main, parse
+from trainer.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 READMES = (
@@ -27,20 +29,22 @@ READMES = (
     "tests/faults/README.md",
     "packaging/README.md",
 )
+DOCS = ROOT / "assets" / "docs"
+PAGES = tuple(str(file.relative_to(ROOT)) for file in sorted(DOCS.rglob("*.md")))
 FOLDERS = ("trainer/", "explorer/", "tests/", "assets/", "packaging/", ".ci/")
 COMMANDS = tuple(
     module.name.replace("_", "-") for module in pkgutil.iter_modules(trainer.cli.__path__) if module.name[0] != "_"
 )
 
 
-@pytest.mark.parametrize("readme", READMES)
+@pytest.mark.parametrize("readme", [*READMES, *PAGES])
 def test_every_file_a_readme_points_to_is_there(readme: str):
     text = (ROOT / readme).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert ((ROOT / readme).parent / target).exists(), f"{readme} points to {target}"
 
 
-@pytest.mark.parametrize("readme", READMES)
+@pytest.mark.parametrize("readme", [*READMES, *PAGES])
 def test_every_heading_a_readme_points_to_is_there(readme: str):
     text = (ROOT / readme).read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
@@ -50,7 +54,7 @@ def test_every_heading_a_readme_points_to_is_there(readme: str):
         assert anchor in anchors, f"{readme} points to {target}#{anchor}"
 
 
-@pytest.mark.parametrize("readme", READMES)
+@pytest.mark.parametrize("readme", [*READMES, *PAGES])
 def test_every_path_a_readme_names_is_there(readme: str):
     text = (ROOT / readme).read_text(encoding="utf-8")
     for name in re.findall(r"`([\w./-]+/[\w./-]*)`", text):
@@ -58,12 +62,15 @@ def test_every_path_a_readme_names_is_there(readme: str):
             assert (ROOT / name).exists(), f"{readme} names {name}"
 
 
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 160
+@pytest.mark.parametrize(
+    ("readme", "most"), [("README.md", 120), ("trainer/README.md", 80), ("explorer/README.md", 80)]
+)
+def test_readmes_are_short(readme: str, most: int):
+    assert len((ROOT / readme).read_text(encoding="utf-8").splitlines()) <= most
 
 
 def test_every_command_in_a_readme_exists():
-    for readme in READMES:
+    for readme in (*READMES, *PAGES):
         text = (ROOT / readme).read_text(encoding="utf-8")
         for name in re.findall(r"`(?:uv run )?trainer ([a-z]+)", text):
             assert name in COMMANDS, f"{readme} names trainer {name}"
@@ -93,9 +100,56 @@ def test_every_view_is_in_the_explorers_readme():
     assert [p.name for p in VIEWS if f"`{p.name}/`" not in text and f"`{p.name}.py`" not in text] == []
 
 
-def test_every_objective_is_in_the_trainers_readme():
-    text = (ROOT / "trainer/README.md").read_text(encoding="utf-8")
-    assert [kind.kind for kind in config.choices(config.Objective) if f"`{kind.kind}`" not in text] == []
+def commands_in(page: str) -> list[str]:
+    """Return the lines of the page's shell examples that call the trainer."""
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = (line.removeprefix("uv run ") for block in blocks for line in block.splitlines())
+    return [line for line in lines if line.startswith("trainer ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_in(page)])
+def test_every_shell_example_is_a_command_with_its_options(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for line in commands_in(page):
+        words = shlex.split(line.replace("...", ""), comments=True)[1:]
+        try:
+            parse(words)
+        except (SystemExit, UserError) as error:
+            pytest.fail(f"{page}: {line}: {error}")
+
+
+def sentences(text: str) -> list[int]:
+    """Return the words of each sentence of a page, without its tables, headings and examples."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith(("|", "#", "!", ":::"))]
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "X", "\n".join(lines)))
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)
+    ends = (re.split(r"(?<=[.?!:;])\s+", " ".join(block.split())) for block in blocks)
+    return [count for block in ends for part in block if (count := len(re.findall(r"[\w'’-]+", part)))]
+
+
+def test_sentences_of_the_documentation_are_short():
+    """A sentence has at most 30 words in nine of ten; pages of measurements are tables with notes."""
+    written = [page for page in PAGES if "reference/commands" not in page and "reference/objectives" not in page]
+    counts = sorted(count for page in written for count in sentences((ROOT / page).read_text(encoding="utf-8")))
+    assert counts[int(0.9 * len(counts))] <= 30
+
+
+@pytest.mark.slow
+def test_generated_pages_are_what_the_code_says():
+    """`python packaging/documentation.py` writes them."""
+    spec = importlib.util.spec_from_file_location("documentation", ROOT / "packaging" / "documentation.py")
+    assert spec is not None
+    assert spec.loader is not None
+    documentation = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(documentation)
+    assert documentation.outdated() == []
+
+
+def test_every_page_is_in_the_navigation():
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "packaging" / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(str(Path(page).relative_to("assets/docs")) for page in PAGES)
 
 
 @pytest.mark.slow

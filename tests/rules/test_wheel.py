@@ -25,7 +25,7 @@ def test_the_wheel_holds_the_packages_and_the_assets(files: set[str]):
 
 def test_every_asset_that_no_readme_shows_is_in_the_wheel(files: set[str]):
     there = {one.relative_to(ROOT).as_posix() for one in (ROOT / "assets").rglob("*") if one.is_file()}
-    pictures = {one for one in there if one.startswith("assets/screenshots/")}
+    pictures = {one for one in there if one.startswith("assets/docs/screenshots/")}
     assert pictures
     assert {f"trainer/{one}" for one in there - pictures} <= files
     assert not {f"trainer/{one}" for one in pictures} & files
