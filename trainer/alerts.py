@@ -71,19 +71,19 @@ class AlertWatch:
 
     def saw(self, loss: float, inv_tau: float | None) -> list[Change]:
         """Return the alert changes after an update."""
-        found = [("diverging", self._loss.saw(loss))]
+        alerts = [("diverging", self._loss.saw(loss))]
         if inv_tau is not None and self._limits is not None:
-            found.append(("tau", _at_limit(inv_tau, self._limits)))
+            alerts.append(("tau", _at_limit(inv_tau, self._limits)))
         now = time.monotonic()
         if now - self._looked_at >= DISK_S:
             self._looked_at = now
-            found.append(("disk", disk_full(self._folder)))
-        return self._news(found)
+            alerts.append(("disk", disk_full(self._folder)))
+        return self._news(alerts)
 
     def measured(self, step: int, embedded: dict[str, Float[np.ndarray, "n d"]]) -> list[Change]:
         """Return the alert changes after an evaluation of held-out embeddings, by modality (`image`, `text`)."""
-        words = [self._collapsed(step, name, rows) for name, rows in embedded.items()]
-        return self._news([("collapse", " ".join(filter(None, words)))])
+        sentences = [self._collapsed(step, name, rows) for name, rows in embedded.items()]
+        return self._news([("collapse", " ".join(filter(None, sentences)))])
 
     def _collapsed(self, step: int, name: str, rows: Float[np.ndarray, "n d"]) -> str:
         part = rows[:: max(1, len(rows) // ROWS)]
@@ -99,13 +99,13 @@ class AlertWatch:
             f"{max(best[1], now[1]):.0f}). Try a longer warm-up or a lower learning rate."
         )
 
-    def _news(self, found: list[tuple[str, str]]) -> list[Change]:
+    def _news(self, alerts: list[tuple[str, str]]) -> list[Change]:
         changes = []
-        for kind, words in found:
-            if bool(words) == (kind in self._raised):
+        for kind, sentence in alerts:
+            if bool(sentence) == (kind in self._raised):
                 continue
-            (self._raised.add if words else self._raised.discard)(kind)
-            changes.append(Change(kind, words))
+            (self._raised.add if sentence else self._raised.discard)(kind)
+            changes.append(Change(kind, sentence))
         return changes
 
 

@@ -68,8 +68,8 @@ class Metric:
         splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
         sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
         lines = [
-            " / ".join(split_words(one) for one in splits if one),
-            " / ".join(f"{one:,}" for one in sizes if one is not None),
+            " / ".join(split_words(part) for part in splits if part),
+            " / ".join(f"{part:,}" for part in sizes if part is not None),
         ]
         return ", ".join([self.label, *filter(None, (lines[0], f"n = {lines[1]}" if lines[1] else ""))])
 
@@ -82,26 +82,26 @@ class Metric:
         """Format the value with its unit: `76.3 %`, `0.412`, `nan`; a dash if there is none."""
         if value is None:
             return "–"
-        shown = value * 100 if self.percent else value
-        number = f"{shown:,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
+        scaled = value * 100 if self.percent else value
+        number = f"{scaled:,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
         unit = "%" if self.percent else self.unit
         return f"{number} {unit}" if unit else number
 
 
 def metric(name: str) -> Metric:
     """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
-    known = METRICS.get(name) or _TASKS.get(name.rpartition("/")[2])
-    if known is not None:
-        return replace(known, name=name)
-    if found := _HARDEST.search(name):
+    entry = METRICS.get(name) or _TASKS.get(name.rpartition("/")[2])
+    if entry is not None:
+        return replace(entry, name=name)
+    if match := _HARDEST.search(name):
         split = "combinations" if name.startswith("combinations/") else "val"
-        model = METRICS[f"{split}/{found[1]}_hard10"]
-        return replace(model, name=name, label=model.label.replace("10 ", f"{found[2]} "))
+        model = METRICS[f"{split}/{match[1]}_hard10"]
+        return replace(model, name=name, label=model.label.replace("10 ", f"{match[2]} "))
     split, _, attribute = name.partition("/knn_")
     if attribute and split in ("val", "combinations"):
-        words = attribute.replace("_", " ")
+        attribute_label = attribute.replace("_", " ")
         model = METRICS[f"{split}/knn_acc1"]
-        return replace(model, name=name, label=model.label.replace("class", words, 1))
+        return replace(model, name=name, label=model.label.replace("class", attribute_label, 1))
     return Metric(name, name.rpartition("/")[2].replace("_", " ").capitalize() or name)
 
 
@@ -114,8 +114,8 @@ def recall_name(
 ) -> str:
     """Return the one way to name a recall: `Image to text R@1, renderings, n = 1,024`; see `Metric.on`."""
     name = f"val/{direction}_R@{k}"
-    known = metric(name) if direction != "both" else Metric(name, f"R@{k} both ways")
-    return known.on(split, n)
+    recall = metric(name) if direction != "both" else Metric(name, f"R@{k} both ways")
+    return recall.on(split, n)
 
 
 HELD_OUT: Final = ("heldout_pairs", "heldout_questions")
@@ -133,9 +133,9 @@ def split_words(split: str) -> str:
 
 def logged_name(name: str, n: int | None = None) -> str:
     """Return the label of a logged metric for people, of a recall with split and n."""
-    known = metric(name)
+    logged = metric(name)
     # The label of the catalog names unseen combinations already.
-    plain = metric(name.replace("combinations/", "val/", 1)) if known.is_recall else known
+    plain = metric(name.replace("combinations/", "val/", 1)) if logged.is_recall else logged
     return plain.on(SPLIT_WORDS.get(name.partition("/")[0], ""), n)
 
 
@@ -149,28 +149,28 @@ def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
     unseen = metric_name.startswith("combinations/")
     splits: dict[str, None] = {}
     sizes: dict[int | None, None] = {}
-    for one in facts:
-        held = one.get("heldout_pairs")
+    for run_facts in facts:
+        held = run_facts.get("heldout_pairs")
         first = next((name for name in held if name != "combinations"), "") if isinstance(held, dict) else ""
         split = "combinations" if unseen else first
         splits[SPLIT_WORDS["combinations"] if unseen else first or SPLIT_WORDS["val"]] = None
-        sizes[noted_n(metric_name, split, one)] = None
+        sizes[noted_n(metric_name, split, run_facts)] = None
     # The label of the catalog names unseen combinations already.
-    known = metric(metric_name.replace("combinations/", "val/", 1) if "_R@" in metric_name else metric_name)
-    return known.on(splits, sizes if len(sizes) <= MOST_SIZES else None)
+    headline = metric(metric_name.replace("combinations/", "val/", 1) if "_R@" in metric_name else metric_name)
+    return headline.on(splits, sizes if len(sizes) <= MOST_SIZES else None)
 
 
 def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
     """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs."""
     direction = name.rpartition("/")[2].partition("_R@")[0]
-    asked = _inner(_inner(facts, "heldout_questions"), split).get(direction)
-    n = asked if isinstance(asked, int) else _inner(facts, "heldout_pairs").get(split)
+    questions = _inner(_inner(facts, "heldout_questions"), split).get(direction)
+    n = questions if isinstance(questions, int) else _inner(facts, "heldout_pairs").get(split)
     return n if isinstance(n, int) else None
 
 
 def _inner(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = values.get(key)
-    return found if isinstance(found, Mapping) else {}
+    inner = values.get(key)
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def _training() -> list[Metric]:
@@ -268,18 +268,18 @@ def _tasks() -> dict[str, Metric]:
     shares["linear_probe_mean_per_class"] = ("Linear probe, mean per class", "up")
     shares |= {f"few_shot_{k}_acc1": (f"Linear probe, {k} a class", "up") for k in (1, 2, 4, 8, 16)}
     for share in (1, 10):
-        for key, words in (("fine_tune", "Fine-tuned"), ("fine_tune_linear", "Linear probe")):
-            shares[f"{key}_{share}pct_acc1"] = (f"{words}, {share} % of labels", "up")
-            shares[f"{key}_{share}pct_acc5"] = (f"{words}, {share} % of labels, top-5", "up")
+        for key, label in (("fine_tune", "Fine-tuned"), ("fine_tune_linear", "Linear probe")):
+            shares[f"{key}_{share}pct_acc1"] = (f"{label}, {share} % of labels", "up")
+            shares[f"{key}_{share}pct_acc5"] = (f"{label}, {share} % of labels, top-5", "up")
     shares["robust_clean"] = ("Clean, as robustness measures", "up")
     for kind in ("noise", "blur", "contrast", "jpeg", "occlusion"):
-        words = "JPEG" if kind == "jpeg" else kind
-        shares[f"robust_{kind}"] = (f"Under {words}", "up")
+        label = "JPEG" if kind == "jpeg" else kind
+        shares[f"robust_{kind}"] = (f"Under {label}", "up")
     shares |= {"robust_mean": ("Under all corruptions", "up"), "robust_kept": ("Kept of the clean accuracy", "up")}
     shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Fall on the shifted data", "down")}
-    found = {name: Metric(name, words, "", way, tasks, percent=True) for name, (words, way) in shares.items()}
-    found["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)
-    return found
+    metrics = {name: Metric(name, label, "", better, tasks, percent=True) for name, (label, better) in shares.items()}
+    metrics["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)
+    return metrics
 
 
 _TASKS: Final = _tasks()

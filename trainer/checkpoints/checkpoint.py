@@ -69,8 +69,8 @@ class Checkpoint:
             for name, value in self.weights.items()
             if name.startswith("average.")
         }
-        kept = {name: value for name, value in self.weights.items() if not name.startswith("average.")}
-        return replace(self, weights=kept | average)
+        weights = {name: value for name, value in self.weights.items() if not name.startswith("average.")}
+        return replace(self, weights=weights | average)
 
 
 def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:
@@ -200,21 +200,21 @@ def restore(checkpoint: Checkpoint, *, modules: dict[str, nn.Module], optimizer:
 
 def _check_moments(optimizer: torch.optim.Optimizer) -> None:
     """Raise `ValueError` where what is kept for a weight has another shape, or a setting of a group another type."""
-    for parameter, kept in optimizer.state.items():
-        for name, value in kept.items():
+    for parameter, moments in optimizer.state.items():
+        for name, value in moments.items():
             if not isinstance(value, Tensor) or value.shape not in ((), parameter.shape):
                 raise ValueError(f"{name} has another shape than its weight")
     for group in optimizer.param_groups:
-        for name, known in optimizer.defaults.items():
-            value = group.get(name, known)
-            if not _is_alike(value, known):
+        for name, default in optimizer.defaults.items():
+            value = group.get(name, default)
+            if not _is_alike(value, default):
                 raise ValueError(f"{name} is {value!r:.60}")
 
 
-def _is_alike(value: Any, known: Any) -> bool:
-    if isinstance(known, tuple):
-        return isinstance(value, tuple | list) and len(value) == len(known) and all(map(_is_alike, value, known))
-    if isinstance(known, int | float) and not isinstance(known, bool):
+def _is_alike(value: Any, default: Any) -> bool:
+    if isinstance(default, tuple):
+        return isinstance(value, tuple | list) and len(value) == len(default) and all(map(_is_alike, value, default))
+    if isinstance(default, int | float) and not isinstance(default, bool):
         return isinstance(value, int | float | Tensor) and not isinstance(value, bool)
     return value is None or isinstance(value, bool)  # switches, which versions of torch set differently
 
@@ -226,9 +226,9 @@ def load_weights(checkpoint: Checkpoint, modules: dict[str, nn.Module]) -> None:
         CheckpointError: They do not fit.
     """
     for name, module in modules.items():
-        own = {k.removeprefix(f"{name}."): v for k, v in checkpoint.weights.items() if k.startswith(f"{name}.")}
+        state = {k.removeprefix(f"{name}."): v for k, v in checkpoint.weights.items() if k.startswith(f"{name}.")}
         try:
-            module.load_state_dict(own)
+            module.load_state_dict(state)
         except RuntimeError as error:
             raise CheckpointError(
                 f"The checkpoint {checkpoint.folder} does not fit the run's configuration: {error}"
@@ -253,8 +253,8 @@ def remove_after(checkpoints: Path, step: int) -> list[int]:
 
 def generators() -> dict[str, Any]:
     """Return the states of all random generators used in training, as tensors and plain values."""
-    version, words, gauss = random.getstate()
-    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(words), gauss]}
+    version, state, gauss = random.getstate()
+    states: dict[str, Any] = {"torch": torch.get_rng_state(), "python": [version, list(state), gauss]}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state_all()
     if torch.backends.mps.is_available():
@@ -265,8 +265,8 @@ def generators() -> dict[str, Any]:
 def restore_generators(states: dict[str, Any]) -> None:
     """Set the random generators to what `generators` returned."""
     torch.set_rng_state(states["torch"])
-    version, words, gauss = states["python"]
-    random.setstate((version, tuple(words), gauss))
+    version, state, gauss = states["python"]
+    random.setstate((version, tuple(state), gauss))
     # Another machine may have other devices than the one that saved.
     if torch.cuda.is_available() and len(states.get("cuda", ())) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(states["cuda"])

@@ -46,28 +46,30 @@ class RunGroup:
     @property
     def counted(self) -> tuple[RunRow, ...]:
         """The runs that count."""
-        return tuple(one.run for one in self.members if not one.reason)
+        return tuple(member.run for member in self.members if not member.reason)
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Each run that does not count with its reason, and each seed that has none."""
-        found = [
-            f"{self.name} seed {one.seed}" if one.seed >= 0 else one.run.name for one in self.members if one.reason
+        names = [
+            f"{self.name} seed {member.seed}" if member.seed >= 0 else member.run.name
+            for member in self.members
+            if member.reason
         ]
-        reasons = [one.reason for one in self.members if one.reason]
+        reasons = [member.reason for member in self.members if member.reason]
         return (
-            *(f"{name}, {reason}" for name, reason in zip(found, reasons, strict=True)),
+            *(f"{name}, {reason}" for name, reason in zip(names, reasons, strict=True)),
             *(f"{self.name} seed {seed}, there is no such run" for seed in self.missing),
         )
 
 
 def counted_line(groups: Iterable[RunGroup]) -> str:
     """Return which runs are not counted, and why, in one line; empty where all are."""
-    found = [words for group in groups for words in group.left_out]
-    if not found:
+    sentences = [sentence for group in groups for sentence in group.left_out]
+    if not sentences:
         return ""
-    more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return f"{len(found)} run{'s' * (len(found) != 1)} not counted: {'; '.join(found[:MOST_NAMED])}{more}."
+    more = f"; and {len(sentences) - MOST_NAMED} more" if len(sentences) > MOST_NAMED else ""
+    return f"{len(sentences)} run{'s' * (len(sentences) != 1)} not counted: {'; '.join(sentences[:MOST_NAMED])}{more}."
 
 
 def run_groups(
@@ -85,36 +87,36 @@ def run_groups(
 
 def arm_groups(experiment: Experiment, runs: Sequence[CountedRun]) -> tuple[RunGroup, ...]:
     """Return the arms of an experiment with their runs, as `counted_in` has them; runs of no arm form groups too."""
-    names = dict.fromkeys([*(arm.name for arm in experiment.arms), *(one.run.arm for one in runs)])
-    groups = [RunGroup(name, tuple(one for one in runs if one.run.arm == name)) for name in names]
+    names = dict.fromkeys([*(arm.name for arm in experiment.arms), *(member.run.arm for member in runs)])
+    groups = [RunGroup(name, tuple(member for member in runs if member.run.arm == name)) for name in names]
     return _paired(groups) if len([group for group in groups if group.members]) > 1 else tuple(groups)
 
 
 def _paired(groups: Sequence[RunGroup]) -> tuple[RunGroup, ...]:
     """Return the groups with the seeds that others have and they have not, if they have any in common."""
-    seeds = [{one.seed for one in group.members if one.seed >= 0} for group in groups]
+    seeds = [{member.seed for member in group.members if member.seed >= 0} for group in groups]
     every = set[int]().union(*seeds)
     # Groups without a seed in common are not paired by it, and then none is missing.
     if len(groups) < 2 or not set.intersection(*seeds):
         return tuple(groups)
-    return tuple(replace(group, missing=tuple(sorted(every - own))) for group, own in zip(groups, seeds, strict=True))
+    return tuple(replace(group, missing=tuple(sorted(every - mine))) for group, mine in zip(groups, seeds, strict=True))
 
 
 def counted_in(workspace: Workspace, experiment: Experiment, rows: Sequence[RunRow]) -> list[CountedRun]:
     """Return the runs of an experiment: a finished one counts that was trained as its arm says and came first."""
     seen: set[tuple[str, int]] = set()
-    found = []
+    members = []
     for row in rows:
-        one = _counted_as_arm(workspace, experiment, row)
-        if not one.reason and not _measured(workspace, row):
-            one = replace(one, reason=f"it was not measured at its last step, {row.step:,}")
-        if not one.reason and (row.arm, one.seed) in seen:
+        member = _counted_as_arm(workspace, experiment, row)
+        if not member.reason and not _measured(workspace, row):
+            member = replace(member, reason=f"it was not measured at its last step, {row.step:,}")
+        if not member.reason and (row.arm, member.seed) in seen:
             # The second could be chosen by its result.
-            one = replace(one, reason="another run of this arm and seed came first")
-        if not one.reason:
-            seen.add((row.arm, one.seed))
-        found.append(one)
-    return found
+            member = replace(member, reason="another run of this arm and seed came first")
+        if not member.reason:
+            seen.add((row.arm, member.seed))
+        members.append(member)
+    return members
 
 
 def standing(row: RunRow) -> str:
@@ -147,42 +149,45 @@ class _Definitions:
         except (StoreError, config.ConfigError):
             return None
         rows = self._workspace.runs.of_experiment(name)
-        return {one.run.id: one for one in counted_in(self._workspace, experiment, rows)}
+        return {member.run.id: member for member in counted_in(self._workspace, experiment, rows)}
 
 
 def _members(workspace: Workspace, rows: Sequence[RunRow], definitions: _Definitions) -> tuple[CountedRun, ...]:
-    found: dict[int, CountedRun] = {}
+    by_id: dict[int, CountedRun] = {}
     plain = []
     for row in rows:
-        own = definitions.counted(row.experiment)
-        if own is not None and row.id in own:
-            found[row.id] = own[row.id]
+        counted = definitions.counted(row.experiment)
+        if counted is not None and row.id in counted:
+            by_id[row.id] = counted[row.id]
         else:
             plain.append(row)
-    found |= {one.run.id: one for one in _alike(workspace, plain)}
-    return tuple(found[row.id] for row in rows)
+    by_id |= {member.run.id: member for member in _alike(workspace, plain)}
+    return tuple(by_id[row.id] for row in rows)
 
 
 def _alike(workspace: Workspace, rows: Sequence[RunRow]) -> list[CountedRun]:
     """Return runs of no experiment: those count that are finished, on the data and budget of most."""
     configs = {row.id: _config(workspace, row) for row in rows}
-    found = [CountedRun(row, -1 if (own := configs[row.id]) is None else own.seed, standing(row)) for row in rows]
+    members = [
+        CountedRun(row, -1 if (run_config := configs[row.id]) is None else run_config.seed, standing(row))
+        for row in rows
+    ]
 
-    def trained_on(one: CountedRun) -> tuple[object, ...] | None:
-        own = configs[one.run.id]
-        return None if own is None else (own.data, one.run.total_steps or one.run.step)
+    def trained_on(counted: CountedRun) -> tuple[object, ...] | None:
+        run_config = configs[counted.run.id]
+        return None if run_config is None else (run_config.data, counted.run.total_steps or counted.run.step)
 
-    usual = Counter(trained_on(one) for one in found if not one.reason).most_common(1)
+    usual = Counter(trained_on(member) for member in members if not member.reason).most_common(1)
     if not usual or usual[0][0] is None:
-        return found
+        return members
     data, budget = usual[0][0]
-    for place, one in enumerate(found):
-        mine = trained_on(one)
-        if one.reason or mine is None or mine == (data, budget):
+    for index, member in enumerate(members):
+        mine = trained_on(member)
+        if member.reason or mine is None or mine == (data, budget):
             continue
         other = "other data than most" if mine[0] != data else f"{mine[1]:,} steps where most have {budget:,}"
-        found[place] = replace(one, reason=other)
-    return found
+        members[index] = replace(member, reason=other)
+    return members
 
 
 def _config(workspace: Workspace, row: RunRow) -> config.Run | None:
@@ -193,23 +198,25 @@ def _config(workspace: Workspace, row: RunRow) -> config.Run | None:
 
 
 def _measured(workspace: Workspace, row: RunRow) -> bool:
-    return any(one.step == row.step for one in workspace.results.answers(row.id))
+    return any(answer.step == row.step for answer in workspace.results.answers(row.id))
 
 
 def _counted_as_arm(workspace: Workspace, experiment: Experiment, row: RunRow) -> CountedRun:
     try:
-        own = workspace.runs.config_of(row.id)
+        run_config = workspace.runs.config_of(row.id)
     except (StoreError, config.ConfigError) as error:
         return CountedRun(row, -1, f"its configuration cannot be read: {error}")
     arm = experiment.arm(row.arm)
     if arm is None:
-        return CountedRun(row, own.seed, "the experiment has no such arm")
-    return CountedRun(row, own.seed, _foreign(experiment, arm, own) or standing(row))
+        return CountedRun(row, run_config.seed, "the experiment has no such arm")
+    return CountedRun(row, run_config.seed, _foreign(experiment, arm, run_config) or standing(row))
 
 
-def _foreign(experiment: Experiment, arm: Arm, own: config.Run) -> str:
+def _foreign(experiment: Experiment, arm: Arm, run_config: config.Run) -> str:
     """Return why a run does not count as one of the arm: its configuration or its seed is another."""
-    changed = [name for name, _, _ in config.difference(experiment.run_of(arm, own.seed), own) if name != "name"]
+    changed = [
+        name for name, _, _ in config.difference(experiment.run_of(arm, run_config.seed), run_config) if name != "name"
+    ]
     if changed:
         return f"it was not trained as the arm says: {', '.join(changed[:4])} differ"
-    return "" if own.seed in experiment.seeds else f"seed {own.seed} is outside of the budget"
+    return "" if run_config.seed in experiment.seeds else f"seed {run_config.seed} is outside of the budget"

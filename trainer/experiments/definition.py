@@ -153,29 +153,30 @@ def check(experiment: Experiment) -> None:
 
 def differing(arms: Sequence[Arm]) -> tuple[str, ...]:
     """Return the fields in which any arm differs from the first; of objectives of several kinds the section alone."""
-    found: dict[str, None] = {}
+    names_found: dict[str, None] = {}
     for arm in arms[1:]:
         names = [name for name, _, _ in config.difference(arms[0].run, arm.run) if name not in _FREE]
         sections = {name for name in names if name in config.SECTIONS}
-        found |= dict.fromkeys(name for name in names if name.partition(".")[0] not in sections - {name})
-    return tuple(name for name in found if name in config.SECTIONS or name.partition(".")[0] not in found)
+        names_found |= dict.fromkeys(name for name in names if name.partition(".")[0] not in sections - {name})
+    return tuple(name for name in names_found if name in config.SECTIONS or name.partition(".")[0] not in names_found)
 
 
 def declared(experiment: Experiment, name: str) -> bool:
     """Return whether the arms may differ in a field."""
-    return name in _FREE or any(name == one or name.startswith(f"{one}.") for one in experiment.fields)
+    return name in _FREE or any(name == field or name.startswith(f"{field}.") for field in experiment.fields)
 
 
 def to_toml(experiment: Experiment) -> str:
     """Return the whole definition as one file."""
     document: dict[str, Any] = {
-        one.name: getattr(experiment, one.name)
-        for one in fields(Experiment)
-        if one.name not in ("arms", "outcome", "secondaries", "fields") and (one.name != "preset" or experiment.preset)
+        field.name: getattr(experiment, field.name)
+        for field in fields(Experiment)
+        if field.name not in ("arms", "outcome", "secondaries", "fields")
+        and (field.name != "preset" or experiment.preset)
     }
     document["fields"] = list(experiment.fields)
     document["outcome"] = asdict(experiment.outcome)
-    document["secondary"] = [asdict(one) for one in experiment.secondaries]
+    document["secondary"] = [asdict(field) for field in experiment.secondaries]
     document["arm"] = [{"name": arm.name, "config": _plain(arm.run)} for arm in experiment.arms]
     return tomli_w.dumps(document)
 
@@ -214,9 +215,9 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
     except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
     shared = {"data", "epochs", "set", "arm", "secondary"}
-    known = {*shared, *(one.name for one in fields(Experiment))} - {"arms", "secondaries"}
-    if wrong := next((key for key in document if key not in known), None):
-        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
+    names = {*shared, *(field.name for field in fields(Experiment))} - {"arms", "secondaries"}
+    if wrong := next((key for key in document if key not in names), None):
+        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(names))}.")
     arms = tuple(_arm(values, document, source) for values in _tables(document, "arm", source))
     plain = {name: document[name] for name in document if name not in shared}
     if "name" not in plain or "outcome" not in plain:
@@ -224,7 +225,7 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
     made = Experiment(
         **plain
         | {"arms": arms, "outcome": _outcome(plain["outcome"], source)}
-        | {"secondaries": tuple(_outcome(one, source) for one in _tables(document, "secondary", source))}
+        | {"secondaries": tuple(_outcome(field, source) for field in _tables(document, "secondary", source))}
         | {"fields": _texts(plain.get("fields"), source) if "fields" in plain else differing(arms)}
         | {name: _float(plain[name]) for name in ("margin", "alpha", "hours") if name in plain}
     )
@@ -266,8 +267,8 @@ def repeated(run: config.Run, field: str, texts: Sequence[str], outcome: Outcome
         ConfigError: The run has no such field, or a value does not fit.
     """
     name = config.repaired_name(values.pop("name", "") or f"{run.name[:50]}, {field}")
-    own = config.flatten(run).get(field, "as it is")
-    arms = [Arm(f"{field} {own}"[:MOST_LETTERS], run)]
+    value = config.flatten(run).get(field, "as it is")
+    arms = [Arm(f"{field} {value}"[:MOST_LETTERS], run)]
     for text in dict.fromkeys(texts):
         changed = config.replace(run, field, text)
         if changed not in (arm.run for arm in arms):
@@ -289,7 +290,7 @@ def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experim
     made = (
         [catalog.preset(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
     )
-    arms = tuple(Arm(one.objective.label, one) for one in made)
+    arms = tuple(Arm(run_config.objective.label, run_config) for run_config in made)
     name = free_name(f"CLIP + CLOOB on {config.data_name(made[0].data)}", taken)
     outcome = default_outcome(made[0])
     secondary = Outcome("text_to_image_R@1", outcome.split)
@@ -301,9 +302,9 @@ def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experim
     return experiment
 
 
-def free_name(wanted: str, taken: Iterable[str]) -> str:
+def free_name(name: str, taken: Iterable[str]) -> str:
     """Return a name for an experiment, counted up where it is taken."""
-    base, used = config.repaired_name(wanted[:60]), {*taken}
+    base, used = config.repaired_name(name[:60]), {*taken}
     return next(n for n in (base, *(f"{base} {count}" for count in range(2, len(used) + 3))) if n not in used)
 
 
@@ -321,7 +322,7 @@ def ablation(run: config.Run, taken: Iterable[str] = (), *, seeds: int = 1) -> E
     level = getattr(run.data, "cooccurrence", None)
     after = "" if level is None else f", co-occurrence {level:g}"
     question = "What do Hopfield retrieval and InfoLOOB change, alone and together?"
-    arms = tuple(Arm(words, replace(run, objective=objective())) for words, objective in FOUR)
+    arms = tuple(Arm(label, replace(run, objective=objective())) for label, objective in FOUR)
     return of_runs(free_name(f"Ablation{after}", taken), arms, seeds, run.seed, question=question, preset=PRESET)
 
 
@@ -345,18 +346,20 @@ def data_efficiency(
     Raises:
         ConfigError: There are too few or too many arms, or one of them cannot be trained.
     """
-    wanted = sorted({*shares}, reverse=True)
-    if len(wanted) < 2:
+    descending = sorted({*shares}, reverse=True)
+    if len(descending) < 2:
         raise ConfigError("Give at least two shares of the training pairs, such as 0.25 0.5 1.")
     labels = [run.objective.label for run in runs]
     arms = []
     for run, label in zip(runs, labels, strict=True):
-        words = label if labels.count(label) == 1 else run.name
-        for share in wanted:
+        arm_label = label if labels.count(label) == 1 else run.name
+        for share in descending:
             part = config.replace(run, "data.train_share", f"{share:.12g}")
             if updates:
-                part = config.replace(part, "optimizer.epochs", str(round(run.optimizer.epochs * wanted[0] / share)))
-            arms.append(Arm(f"{words}, {100 * share:g} %"[:MOST_LETTERS], part))
+                part = config.replace(
+                    part, "optimizer.epochs", str(round(run.optimizer.epochs * descending[0] / share))
+                )
+            arms.append(Arm(f"{arm_label}, {100 * share:g} %"[:MOST_LETTERS], part))
     question = "How does the outcome depend on the number of training pairs?"
     name = free_name(f"Data efficiency on {config.data_name(runs[0].data)}", taken)
     return of_runs(name, tuple(arms), seeds, runs[0].seed, question=question)
@@ -370,13 +373,17 @@ def of_grid(
     One without arms to compare, with more of them than an experiment has, with seeds that do not follow each other, of
     decoders, or whose runs are not measured on held-out pairs is trained run by run.
     """
-    own = list(seeds) or [template.seed]
-    if not grid or template.objective.towers == "source" or sorted(own) != [*range(min(own), min(own) + len(own))]:
+    all_seeds = list(seeds) or [template.seed]
+    if (
+        not grid
+        or template.objective.towers == "source"
+        or sorted(all_seeds) != [*range(min(all_seeds), min(all_seeds) + len(all_seeds))]
+    ):
         return None
     runs = repeated_runs(template, grid=grid)
     arms = tuple(Arm(run.name.removeprefix(f"{template.name}, ")[:MOST_LETTERS], run) for run in runs)
     try:
-        made = of_runs(free_name(template.name, taken), arms, len(own), min(own))
+        made = of_runs(free_name(template.name, taken), arms, len(all_seeds), min(all_seeds))
         check_measured(made)
     except ConfigError:
         return None
@@ -444,9 +451,9 @@ def _plain(run: config.Run) -> dict[str, Any]:
 
 
 def _arm(values: Mapping[str, Any], document: Mapping[str, Any], source: str) -> Arm:
-    known = ("name", "preset", "config", "set")
-    if wrong := next((key for key in values if key not in known), None):
-        raise ConfigError(f"{source} [[arm]]: unknown field {wrong!r}; known are {', '.join(known)}.")
+    names = ("name", "preset", "config", "set")
+    if wrong := next((key for key in values if key not in names), None):
+        raise ConfigError(f"{source} [[arm]]: unknown field {wrong!r}; known are {', '.join(names)}.")
     run = run_of(values, document, f"{source} [[arm]]")
     return Arm(str(values.get("name") or values.get("preset") or run.objective.label), run)
 
@@ -476,19 +483,19 @@ def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) 
     return run
 
 
-def dotted(values: Mapping[str, Any], before: str = "", *, whole: frozenset[str] = frozenset()) -> dict[str, Any]:
+def dotted(values: Mapping[str, Any], before: str = "", *, leaves: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return nested tables with dotted names: `objective.beta = 8` in TOML is a table in a table.
 
     Args:
         values: The tables.
         before: What the names begin with.
-        whole: A table with one of these names is a value.
+        leaves: A table with one of these names is a value.
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        is_table = isinstance(value, dict) and not whole & {*value}
-        found |= dotted(value, f"{before}{name}.", whole=whole) if is_table else {f"{before}{name}": value}
-    return found
+        is_table = isinstance(value, dict) and not leaves & {*value}
+        flat |= dotted(value, f"{before}{name}.", leaves=leaves) if is_table else {f"{before}{name}": value}
+    return flat
 
 
 def changed(run: config.Run, changes: Iterable[str]) -> config.Run:
@@ -508,21 +515,21 @@ def changed(run: config.Run, changes: Iterable[str]) -> config.Run:
 
 
 def _tables(document: Mapping[str, Any], name: str, source: str) -> list[Mapping[str, Any]]:
-    found = document.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    tables = document.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigError(f"{source}: write [[{name}]] before each of them.")
     most = MOST_ARMS if name == "arm" else MOST_OUTCOMES
-    if len(found) > most:
-        raise ConfigError(f"{source}: an experiment has at most {most} [[{name}]], this one {len(found):,}.")
-    return found
+    if len(tables) > most:
+        raise ConfigError(f"{source}: an experiment has at most {most} [[{name}]], this one {len(tables):,}.")
+    return tables
 
 
 def _outcome(values: Any, source: str) -> Outcome:
-    known = [one.name for one in fields(Outcome)]
-    if not isinstance(values, dict) or not all(isinstance(one, str) for one in values.values()):
+    names = [value.name for value in fields(Outcome)]
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise ConfigError(f"{source}: an outcome is a table of texts: metric, split and direction.")
-    if wrong := next((key for key in values if key not in known), None):
-        raise ConfigError(f"{source}: an outcome has no {wrong!r}; known are {', '.join(known)}.")
+    if wrong := next((key for key in values if key not in names), None):
+        raise ConfigError(f"{source}: an outcome has no {wrong!r}; known are {', '.join(names)}.")
     if "metric" not in values or "split" not in values:
         raise ConfigError(f"{source}: an outcome needs a metric and a split.")
     better = metric(f"val/{values['metric']}").better
@@ -575,7 +582,7 @@ def _check_fields(experiment: Experiment) -> None:
 
 
 def _check_types(experiment: Experiment, source: str) -> None:
-    wanted: dict[str, type] = {
+    kinds: dict[str, type] = {
         "name": str,
         "question": str,
         "preset": str,
@@ -583,7 +590,7 @@ def _check_types(experiment: Experiment, source: str) -> None:
         "least_seeds": int,
         "most_seeds": int,
     }
-    for name, kind in (wanted | {"margin": float, "alpha": float, "hours": float}).items():
+    for name, kind in (kinds | {"margin": float, "alpha": float, "hours": float}).items():
         if type(getattr(experiment, name)) is not kind:
             raise ConfigError(f"{source}: {name} must be {'a text' if kind is str else 'a number'}.")
 
@@ -593,6 +600,6 @@ def _float(value: Any) -> Any:
 
 
 def _texts(value: Any, source: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise ConfigError(f'{source}: write fields = ["objective"].')
     return tuple(value)

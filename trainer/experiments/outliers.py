@@ -41,7 +41,7 @@ def robust_deviations(values: Float[np.ndarray, " n"], *, resolution: float = 0.
 def outlying(
     arms: tuple[str, str],
     pairs: Mapping[int, tuple[float, float]],
-    known: Metric,
+    measure: Metric,
     *,
     resolution: float = 0.0,
 ) -> Iterator[str]:
@@ -50,7 +50,7 @@ def outlying(
     Args:
         arms: Names of the control and of the arm.
         pairs: Seed -> values of both.
-        known: The outcome.
+        measure: The outcome.
         resolution: As of `robust_deviations`.
     """
     both = np.array(list(pairs.values()), np.float64).reshape(-1, 2)
@@ -61,33 +61,34 @@ def outlying(
             side = int(np.argmax(np.abs(values - medians)))
             many = f"{abs(distance):.1f}" if math.isfinite(distance) else "more than 100"
             yield (
-                f"Seed {seed} is outlying: {arms[side]} has {known.text(float(values[side]))}, the median of its seeds "
-                f"is {known.text(float(medians[side]))}; the difference of {arms[1]} and {arms[0]} lies {many} robust "
-                "deviations from the others. Look at the points: the interval takes differences as about normal."
+                f"Seed {seed} is outlying: {arms[side]} has {measure.text(float(values[side]))}, the median of its "
+                f"seeds is {measure.text(float(medians[side]))}; the difference of {arms[1]} and {arms[0]} lies {many} "
+                "robust deviations from the others. Look at the points: the interval takes differences as about normal."
             )
 
 
 def collapsed(
-    arm: str, seeds: Mapping[int, float], known: Metric, name: str, question: Question | None
+    arm: str, seeds: Mapping[int, float], measure: Metric, name: str, question: Question | None
 ) -> Iterator[str]:
     """Yield a sentence for each seed that is not better than guessing, or has less than half of its arm's median.
 
     Args:
         arm: Its name.
         seeds: Seed -> value.
-        known: The outcome; only shares of which more is better can collapse.
+        measure: The outcome; only shares of which more is better can collapse.
         name: Of the outcome, `image_to_text_R@1`.
         question: What the values answer.
     """
-    if not known.percent or known.better != "up" or not seeds:
+    if not measure.percent or measure.better != "up" or not seeds:
         return
     guess = _guessing(name, question)
     median = float(np.median(list(seeds.values())))
     for seed, value in seeds.items():
         if guess is not None and value <= guess:
-            yield f"{arm} seed {seed} collapsed: {known.text(value)} is not better than guessing."
+            yield f"{arm} seed {seed} collapsed: {measure.text(value)} is not better than guessing."
         elif len(seeds) >= FEWEST and value < median / 2:
-            yield f"{arm} seed {seed} collapsed: {known.text(value)}, the median of its seeds is {known.text(median)}."
+            usual = measure.text(median)
+            yield f"{arm} seed {seed} collapsed: {measure.text(value)}, the median of its seeds is {usual}."
 
 
 def _guessing(name: str, question: Question | None) -> float | None:

@@ -23,14 +23,14 @@ def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
 
 
 def _seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
-    found = []
+    seeds = []
     for row in rows:
         try:
-            found.append(workspace.runs.config_of(row.id).seed)
+            seeds.append(workspace.runs.config_of(row.id).seed)
         except (StoreError, config.ConfigError):
             return "One run each: how much another seed would change is not in these numbers."
-    words = f"seed {found[0]}" if len({*found}) == 1 else f"seeds {', '.join(map(str, found))}"
-    return f"One seed each ({words}): how much another seed would change is not in these numbers."
+    listed = f"seed {seeds[0]}" if len({*seeds}) == 1 else f"seeds {', '.join(map(str, seeds))}"
+    return f"One seed each ({listed}): how much another seed would change is not in these numbers."
 
 
 def _verdict(workspace: Workspace, rows: Sequence[RunRow]) -> str:
@@ -45,7 +45,7 @@ def _verdict(workspace: Workspace, rows: Sequence[RunRow]) -> str:
     except (StoreError, config.ConfigError):
         return ""
     arms = {row.arm for row in rows}
-    compared = [one for one in verdict.primary if one.arm in arms and one.differences]
+    compared = [comparison for comparison in verdict.primary if comparison.arm in arms and comparison.differences]
     said = " ".join(map(verdict.sentence, compared)) or "no seed has been measured in two arms yet."
     line = f"Over the seeds of the experiment {name}, by {verdict.experiment.outcome.label}: {said}"
     return " ".join(filter(None, (line, verdict.not_counted)))

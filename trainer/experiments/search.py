@@ -107,15 +107,15 @@ def from_toml(text: str, *, source: str = "search") -> Search:
     except ValueError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}. Correct that line and try again.") from error
     of_run = {"preset", "config", "data", "epochs", "set"}
-    known = {*of_run, "fields", *(one.name for one in fields(Search))} - {"run", "ranges"}
-    if wrong := next((key for key in document if key not in known), None):
-        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(known))}.")
+    names = {*of_run, "fields", *(field.name for field in fields(Search))} - {"run", "ranges"}
+    if wrong := next((key for key in document if key not in names), None):
+        raise ConfigError(f"{source}: unknown field {wrong!r}; known are {', '.join(sorted(names))}.")
     run = run_of(document, document, source)
     plain = {key: value for key, value in document.items() if key not in of_run | {"fields"}}
-    wanted = document.get("fields")
-    if not isinstance(wanted, dict) or not 1 <= len(wanted) <= MOST_FIELDS:
+    tables = document.get("fields")
+    if not isinstance(tables, dict) or not 1 <= len(tables) <= MOST_FIELDS:
         raise ConfigError(f'{source}: write [fields] with "objective.beta" = {{low = 2, high = 30, log = true}}.')
-    ranges = dict(_range(run, name, values, source) for name, values in dotted(wanted, whole=RANGE).items())
+    ranges = dict(_range(run, name, values, source) for name, values in dotted(tables, leaves=RANGE).items())
     if "name" not in plain:
         raise ConfigError(f"{source}: a search needs a name.")
     made = Search(run=run, ranges=ranges, **plain)
@@ -136,20 +136,20 @@ def _range(run: config.Run, name: str, values: Any, source: str) -> tuple[str, R
         choices = values["choices"]
         if not isinstance(choices, list) or not 2 <= len(choices) <= MOST_CHOICES:
             raise ConfigError(f"{source}: {name} needs 2 to {MOST_CHOICES} choices.")
-        texts = tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in choices)
+        texts = tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in choices)
         for text in texts:
             config.check(config.replace(config.replace(run, field, text), "name", "run"))
         return field, Range(choices=texts)
     low: Any = values.get("low")
     high: Any = values.get("high")
     log = values.get("log", False)
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (low, high))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (low, high))
     if not numbers or not isinstance(log, bool) or not -math.inf < low < high < math.inf or (log and low <= 0):
         raise ConfigError(f"{source}: {name} needs low < high, both numbers, and both above 0 with log.")
-    whole = isinstance(flat[field], int) and not isinstance(flat[field], bool)
+    is_integer = isinstance(flat[field], int) and not isinstance(flat[field], bool)
     for end in (low, high):
-        config.check(config.replace(config.replace(run, field, str(int(end) if whole else end)), "name", "run"))
-    return field, Range(float(low), float(high), log, whole)
+        config.check(config.replace(config.replace(run, field, str(int(end) if is_integer else end)), "name", "run"))
+    return field, Range(float(low), float(high), log, is_integer)
 
 
 def _check(made: Search, source: str) -> None:
@@ -161,8 +161,8 @@ def _check(made: Search, source: str) -> None:
         raise ConfigError(f"{source}: sampler {made.sampler!r} is unknown; choose random or tpe.")
     if made.direction not in ("up", "down") or type(made.prune) is not bool or not isinstance(made.metric, str):
         raise ConfigError(f"{source}: direction is up or down, prune true or false, metric a logged name.")
-    whole = {"trials": (1, MOST_TRIALS), "reduction": (2, 100), "at_once": (1, 64), "seed": (0, 2**31)}
-    for name, (low, high) in whole.items():
+    limits = {"trials": (1, MOST_TRIALS), "reduction": (2, 100), "at_once": (1, 64), "seed": (0, 2**31)}
+    for name, (low, high) in limits.items():
         value = getattr(made, name)
         if type(value) is not int or not low <= value <= high:
             raise ConfigError(f"{source}: {name} {value!r} must be a whole number from {low:,} to {high:,}.")

@@ -106,9 +106,9 @@ class ExperimentVerdict:
     @property
     def not_counted(self) -> str:
         """The runs that are not counted, in one line; empty where all are."""
-        notes = {one.run.id: one.note for one in self.runs}
+        notes = {run.run.id: run.note for run in self.runs}
         groups = (
-            replace(group, members=tuple(replace(one, reason=notes[one.run.id]) for one in group.members))
+            replace(group, members=tuple(replace(run, reason=notes[run.run.id]) for run in group.members))
             for group in self.groups
         )
         return counted_line(groups)
@@ -116,18 +116,18 @@ class ExperimentVerdict:
     @property
     def decided(self) -> bool:
         """Whether every comparison on the primary outcome is decided."""
-        return all(one.decision != "undecided" for one in self.primary)
+        return all(comparison.decision != "undecided" for comparison in self.primary)
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """Seeds on which every arm was measured."""
-        counted = Counter(one.seed for one in self.runs if not one.note)
+        counted = Counter(run.seed for run in self.runs if not run.note)
         return tuple(seed for seed in sorted(counted) if counted[seed] == len(self.experiment.arms))
 
     @property
     def words(self) -> str:
         """The verdict: a line for each arm that is compared, and one of what follows where some are undecided."""
-        if not any(one.differences for one in self.primary):
+        if not any(comparison.differences for comparison in self.primary):
             return "Waiting for the first seed of two arms: none has been measured in both."
         follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
         more = () if self.decided else (follows.get(self.state, self._stopped()),)
@@ -139,21 +139,22 @@ class ExperimentVerdict:
         left = self.experiment.most_seeds - len(self.seeds)
         return f"No seeds are being added; its budget has {left} more." if left > 0 else "No seeds are being added."
 
-    def sentence(self, one: ArmComparison) -> str:
+    def sentence(self, comparison: ArmComparison) -> str:
         """Return what a comparison says, with its difference, interval and seeds."""
-        n, known = len(one.differences), metric(f"val/{one.outcome.metric}")
+        n, measure = len(comparison.differences), metric(f"val/{comparison.outcome.metric}")
         seeds = f"{n} seed{'s' if n != 1 else ''}"
-        difference = f"{difference_text(known, one.interval.mean)} {interval_text(known, one.interval)}, {seeds}"
-        if one.decision in ("better", "worse"):
-            return f"{one.arm} is {one.decision} than {one.control}: {difference}."
-        if one.decision == "equal":
-            margin = difference_text(known, self.experiment.margin).removeprefix("+")
-            return f"{one.arm} and {one.control} are equal within {margin}: {difference}."
+        bounds = comparison.interval
+        difference = f"{difference_text(measure, bounds.mean)} {interval_text(measure, bounds)}, {seeds}"
+        if comparison.decision in ("better", "worse"):
+            return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {difference}."
+        if comparison.decision == "equal":
+            margin = difference_text(measure, self.experiment.margin).removeprefix("+")
+            return f"{comparison.arm} and {comparison.control} are equal within {margin}: {difference}."
         spread = ""
         if n > 1:
-            ends = [difference_text(known, end(gap for _, gap in one.differences)) for end in (min, max)]
+            ends = [difference_text(measure, end(gap for _, gap in comparison.differences)) for end in (min, max)]
             spread = f"; seeds range from {ends[0].removesuffix(' points')} to {ends[1]}"
-        return f"{one.arm} against {one.control} is undecided: {difference}{spread}."
+        return f"{comparison.arm} against {comparison.control} is undecided: {difference}{spread}."
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
@@ -172,20 +173,20 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
     outcomes = (experiment.outcome, *experiment.secondaries)
     rows = workspace.runs.of_experiment(experiment.name)
     counted = counted_in(workspace, experiment, rows)
-    runs = _one_question([_outcome_of(workspace, experiment, one) for one in counted], len(outcomes))
+    runs = _one_question([_outcome_of(workspace, experiment, member) for member in counted], len(outcomes))
     compared = [
-        [_compare(experiment, runs, arm, place) for arm in experiment.arms[1:]] for place in range(len(outcomes))
+        [_compare(experiment, runs, arm, index) for arm in experiment.arms[1:]] for index in range(len(outcomes))
     ]
-    samples = {one.questions[0].asked(experiment.outcome.metric) for one in runs if not one.note and one.questions[0]}
+    samples = {run.questions[0].asked(experiment.outcome.metric) for run in runs if not run.note and run.questions[0]}
     return ExperimentVerdict(
         experiment=experiment,
         state=state,
-        runs=tuple(sorted(runs, key=lambda one: (one.seed, _place(experiment, one.arm), one.run.id))),
+        runs=tuple(sorted(runs, key=lambda run: (run.seed, _place(experiment, run.arm), run.run.id))),
         arms=tuple(
-            _arm(runs, arm, outcome, place) for place, outcome in enumerate(outcomes) for arm in experiment.arms
+            _arm(runs, arm, outcome, index) for index, outcome in enumerate(outcomes) for arm in experiment.arms
         ),
         primary=_adjusted(compared[0]),
-        secondaries=_adjusted([one for group in compared[1:] for one in group]),
+        secondaries=_adjusted([comparison for group in compared[1:] for comparison in group]),
         samples=samples.pop() if len(samples) == 1 else None,
         notes=_notes(experiment, runs, compared[0]),
         warnings=_warnings(experiment, runs),
@@ -193,153 +194,154 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
     )
 
 
-def difference_text(known: Metric, value: float) -> str:
+def difference_text(measure: Metric, value: float) -> str:
     """Format a difference with its sign, shares in points."""
     if math.isnan(value):
         return "–"
-    shown = f"{100 * value:+.1f} points" if known.percent else f"{value:+.{known.digits}f}"
-    return shown.replace("-", "−")
+    text = f"{100 * value:+.1f} points" if measure.percent else f"{value:+.{measure.digits}f}"
+    return text.replace("-", "−")
 
 
-def interval_text(known: Metric, one: Interval) -> str:
+def interval_text(measure: Metric, bounds: Interval) -> str:
     """Format an interval in brackets, shares in points; says so where there is none yet."""
-    if math.isinf(one.low):
+    if math.isinf(bounds.low):
         return "[no interval yet]"
-    factor, digits = (100, 1) if known.percent else (1, known.digits)
-    return f"[{factor * one.low:+.{digits}f}, {factor * one.high:+.{digits}f}]".replace("-", "−")
+    factor, digits = (100, 1) if measure.percent else (1, measure.digits)
+    return f"[{factor * bounds.low:+.{digits}f}, {factor * bounds.high:+.{digits}f}]".replace("-", "−")
 
 
-def _outcome_of(workspace: Workspace, experiment: Experiment, one: CountedRun) -> RunOutcome:
+def _outcome_of(workspace: Workspace, experiment: Experiment, member: CountedRun) -> RunOutcome:
     outcomes = (experiment.outcome, *experiment.secondaries)
-    if one.reason:
+    if member.reason:
         nothing = (math.nan,) * len(outcomes), (None,) * len(outcomes)
-        return RunOutcome(one.run, one.run.arm, one.seed, *nothing, note=one.reason)
-    found = [_value(workspace, one.run, outcome) for outcome in outcomes]
-    values, questions = tuple(one[0] for one in found), tuple(one[1] for one in found)
+        return RunOutcome(member.run, member.run.arm, member.seed, *nothing, note=member.reason)
+    answers = [_value(workspace, member.run, outcome) for outcome in outcomes]
+    values, questions = tuple(value for value, _ in answers), tuple(question for _, question in answers)
     measured = math.isfinite(values[0])
     note = "" if measured else f"it was not measured on {experiment.outcome.label}, or the number is not finite"
-    return RunOutcome(one.run, one.run.arm, one.seed, values, questions, note)
+    return RunOutcome(member.run, member.run.arm, member.seed, values, questions, note)
 
 
 def _value(workspace: Workspace, row: RunRow, outcome: Outcome) -> tuple[float, Question | None]:
     """Return the newest value at the last step, and what it answers; NaN without one."""
-    for one in reversed(workspace.results.answers(row.id)):
-        if one.step != row.step or one.split != outcome.split or outcome.dataset not in ("", one.dataset):
+    for answer in reversed(workspace.results.answers(row.id)):
+        if answer.step != row.step or answer.split != outcome.split or outcome.dataset not in ("", answer.dataset):
             continue
-        plain = {name.rpartition("/")[2]: value for name, value in one.metrics.items()}
+        plain = {name.rpartition("/")[2]: value for name, value in answer.metrics.items()}
         if outcome.metric in plain:
-            return float(plain[outcome.metric]), one.question
+            return float(plain[outcome.metric]), answer.question
     return math.nan, None
 
 
 def _one_question(runs: Sequence[RunOutcome], count: int) -> list[RunOutcome]:
     """Leave out values that answer another question than most; a run without its primary value is not counted."""
-    found = list(runs)
-    for place in range(count):
-        asked = Counter(one.questions[place] for one in found if not one.note and math.isfinite(one.values[place]))
-        if len(asked) < 2:
+    outcomes = list(runs)
+    for index in range(count):
+        questions = Counter(
+            run.questions[index] for run in outcomes if not run.note and math.isfinite(run.values[index])
+        )
+        if len(questions) < 2:
             continue
-        usual = asked.most_common(1)[0][0]
-        for at, one in enumerate(found):
-            if one.note or one.questions[place] == usual:
+        usual = questions.most_common(1)[0][0]
+        for at, run in enumerate(outcomes):
+            if run.note or run.questions[index] == usual:
                 continue
-            if place == 0:
-                found[at] = _noted(one, "its outcome answers another question (n, gallery or protocol differ)")
+            if index == 0:
+                note = "its outcome answers another question (n, gallery or protocol differ)"
+                outcomes[at] = replace(run, note=note)
             else:
-                values = tuple(math.nan if spot == place else value for spot, value in enumerate(one.values))
-                found[at] = RunOutcome(one.run, one.arm, one.seed, values, one.questions)
-    return found
+                values = tuple(math.nan if spot == index else value for spot, value in enumerate(run.values))
+                outcomes[at] = replace(run, values=values)
+    return outcomes
 
 
-def _noted(one: RunOutcome, note: str) -> RunOutcome:
-    return RunOutcome(one.run, one.arm, one.seed, one.values, one.questions, note)
-
-
-def _compare(experiment: Experiment, runs: Sequence[RunOutcome], arm: Arm, place: int) -> ArmComparison:
-    outcome = (experiment.outcome, *experiment.secondaries)[place]
-    control, other = (_by_seed(runs, one.name, place) for one in (experiment.control, arm))
+def _compare(experiment: Experiment, runs: Sequence[RunOutcome], arm: Arm, index: int) -> ArmComparison:
+    outcome = (experiment.outcome, *experiment.secondaries)[index]
+    control, other = (_by_seed(runs, compared.name, index) for compared in (experiment.control, arm))
     pairs = tuple((seed, other[seed] - control[seed]) for seed in sorted(control.keys() & other.keys()))
     gaps = np.array([gap for _, gap in pairs], dtype=np.float64)
-    known, resolution = metric(f"val/{outcome.metric}"), _resolution(outcome, runs, place)
+    measure, resolution = metric(f"val/{outcome.metric}"), _resolution(outcome, runs, index)
     budget = experiment.least_seeds, experiment.most_seeds
-    bounds = (-1.0, 1.0) if known.percent else (-math.inf, math.inf)
+    bounds = (-1.0, 1.0) if measure.percent else (-math.inf, math.inf)
     alpha = experiment.alpha / experiment.comparisons
-    found = interval(gaps, alpha, *budget, resolution=resolution, bounds=bounds)
-    ends = (found.low, found.high) if outcome.direction == "up" else (-found.high, -found.low)
-    decision: Decision = decide(*ends, experiment.margin if place == 0 else 0.0)
+    around = interval(gaps, alpha, *budget, resolution=resolution, bounds=bounds)
+    ends = (around.low, around.high) if outcome.direction == "up" else (-around.high, -around.low)
+    decision: Decision = decide(*ends, experiment.margin if index == 0 else 0.0)
     p = p_value(gaps, *budget, resolution=resolution)
-    return ArmComparison(arm.name, experiment.control.name, outcome, found, pairs, p, p, sign_flip_p(gaps), decision)
+    return ArmComparison(arm.name, experiment.control.name, outcome, around, pairs, p, p, sign_flip_p(gaps), decision)
 
 
-def _resolution(outcome: Outcome, runs: Sequence[RunOutcome], place: int) -> float:
+def _resolution(outcome: Outcome, runs: Sequence[RunOutcome], index: int) -> float:
     """Return the smallest step of a share, 1 over its questions; 0 of what is no share, or where they are not known."""
-    asked = {one.questions[place] for one in runs if not one.note} - {None}
-    sizes = [one.asked(outcome.metric) for one in asked if one is not None]
+    questions = {run.questions[index] for run in runs if not run.note} - {None}
+    sizes = [question.asked(outcome.metric) for question in questions if question is not None]
     return 1 / max(sizes) if metric(f"val/{outcome.metric}").percent and sizes else 0.0
 
 
-def _by_seed(runs: Sequence[RunOutcome], arm: str, place: int) -> dict[int, float]:
+def _by_seed(runs: Sequence[RunOutcome], arm: str, index: int) -> dict[int, float]:
     return {
-        one.seed: one.values[place]
-        for one in runs
-        if one.arm == arm and not one.note and math.isfinite(one.values[place])
+        run.seed: run.values[index]
+        for run in runs
+        if run.arm == arm and not run.note and math.isfinite(run.values[index])
     }
 
 
 def _adjusted(compared: Sequence[ArmComparison]) -> tuple[ArmComparison, ...]:
-    values = holm(np.array([one.p for one in compared], dtype=np.float64))
-    return tuple(replace(one, adjusted=float(p)) for one, p in zip(compared, values, strict=True))
+    values = holm(np.array([comparison.p for comparison in compared], dtype=np.float64))
+    return tuple(replace(comparison, adjusted=float(p)) for comparison, p in zip(compared, values, strict=True))
 
 
-def _arm(runs: Sequence[RunOutcome], arm: Arm, outcome: Outcome, place: int) -> ArmOutcome:
-    values = np.array(list(_by_seed(runs, arm.name, place).values()))
+def _arm(runs: Sequence[RunOutcome], arm: Arm, outcome: Outcome, index: int) -> ArmOutcome:
+    values = np.array(list(_by_seed(runs, arm.name, index).values()))
     mean = float(values.mean()) if len(values) else math.nan
     std = float(values.std(ddof=1)) if len(values) > 1 else math.nan
     return ArmOutcome(arm.name, outcome, mean, std, len(values))
 
 
 def _place(experiment: Experiment, arm: str) -> int:
-    names = [one.name for one in experiment.arms]
+    names = [arm_of.name for arm_of in experiment.arms]
     return names.index(arm) if arm in names else len(names)
 
 
 def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...]:
     """Return the outlying and the collapsed seeds of the primary outcome."""
-    name, known = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
+    name, measure = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
     seeds = {arm.name: _by_seed(runs, arm.name, 0) for arm in experiment.arms}
-    asked = next((one.questions[0] for one in runs if not one.note and one.questions[0]), None)
+    question = next((run.questions[0] for run in runs if not run.note and run.questions[0]), None)
     control = experiment.control.name
-    found = [
-        words
+    warnings = [
+        sentence
         for arm, values in seeds.items()
-        for words in collapsed(arm, dict(sorted(values.items())), known, name, asked)
+        for sentence in collapsed(arm, dict(sorted(values.items())), measure, name, question)
     ]
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
         pairs = {seed: (seeds[control][seed], seeds[arm.name][seed]) for seed in both}
-        found += outlying((control, arm.name), pairs, known, resolution=step)
-    return tuple(found)
+        warnings += outlying((control, arm.name), pairs, measure, resolution=step)
+    return tuple(warnings)
 
 
 def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:
-    found = []
-    failed = Counter(one.arm for one in runs if one.note and one.run.status == "failed")
+    notes = []
+    failed = Counter(run.arm for run in runs if run.note and run.run.status == "failed")
     for arm, count in failed.items():
-        found.append(
+        notes.append(
             f"{count} run{'s' if count > 1 else ''} of {arm} failed and cannot be compared: the interval is about the "
             "seeds on which both arms ended, and tells nothing about how often one fails."
         )
-    gone = sum(one.run.deleted_at is not None for one in runs)
+    gone = sum(run.run.deleted_at is not None for run in runs)
     if gone:
-        found.append(f"{gone} of the runs were deleted; they are counted and listed all the same.")
-    flips = [f"{one.arm} {one.sign_flip:.3f}" for one in primary if math.isfinite(one.sign_flip)]
-    if flips:
-        found.append(
+        notes.append(f"{gone} of the runs were deleted; they are counted and listed all the same.")
+    signs = [
+        f"{comparison.arm} {comparison.sign_flip:.3f}" for comparison in primary if math.isfinite(comparison.sign_flip)
+    ]
+    if signs:
+        notes.append(
             f"Exact test of the signs of the differences, without an assumption about their distribution: p = "
-            f"{', '.join(flips)}, of this look alone and not adjusted."
+            f"{', '.join(signs)}, of this look alone and not adjusted."
         )
-    return (*found, *method_notes(experiment))
+    return (*notes, *method_notes(experiment))
 
 
 def method_notes(experiment: Experiment) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def parse(name: str, address: str) -> RemotePlace:
 
 
 def _options(kind: str, query: str) -> dict[str, str]:
-    found = {}
+    options = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in OPTIONS[kind]:
             raise PlaceError(f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}.")
@@ -103,13 +103,13 @@ def _options(kind: str, query: str) -> dict[str, str]:
             what = "a path that begins with / or ~/" if rule is _PATH else "a single word"
             what += ", or s3://bucket/folder or gs://bucket/folder" if name == "storage" else ""
             raise PlaceError(f"{name}={value[:100]!r} cannot be: write {what}.")
-        found[name] = value
-    if kind == "ray" and "storage" not in found:
+        options[name] = value
+    if kind == "ray" and "storage" not in options:
         raise PlaceError(
             "A Ray cluster needs a folder that its nodes and this computer both see, for the runs: "
             "ray://HOST:8265?storage=/shared/folder, or storage=s3://bucket/folder."
         )
-    return found
+    return options
 
 
 _EXAMPLES: Final = (

@@ -164,8 +164,8 @@ class ChannelSource:
 
     def folders(self) -> dict[str, str]:
         """Return the names of snapshots and checkpoints that are whole, with the SHA-256 of their manifests."""
-        found = record(self._channel.ask("folders", run=self._run)[1])
-        return {name: digest for name, digest in found.items() if isinstance(digest, str)}
+        answer = record(self._channel.ask("folders", run=self._run)[1])
+        return {name: digest for name, digest in answer.items() if isinstance(digest, str)}
 
     def read(self, name: str, offset: int) -> Chunk:
         """Return a part of a file of the run's folder."""

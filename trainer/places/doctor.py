@@ -19,9 +19,9 @@ def findings(name: str, workspace: Path) -> list[dict[str, Any]]:
     Raises:
         PlaceError: There is none of that name, it does not answer, or it cannot train.
     """
-    place = known.place_of(name)
-    if place.kind == "ray":
+    host = known.place_of(name)
+    if host.kind == "ray":
         from trainer.places.ray_jobs import doctor
 
-        return doctor(place)
-    return ssh.doctor(place, workspace_there(place, workspace))
+        return doctor(host)
+    return ssh.doctor(host, workspace_there(host, workspace))

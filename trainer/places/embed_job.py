@@ -105,11 +105,13 @@ def checkpoint_of(workspace: Workspace, row: RunRow, step: int | None) -> tuple[
     Raises:
         PlaceError: There is none.
     """
-    steps = sorted(one.step for one in workspace.results.checkpoints(row.id))
+    steps = sorted(checkpoint.step for checkpoint in workspace.results.checkpoints(row.id))
     chosen = step if step is not None else steps[-1] if steps else None
     if chosen not in steps:
-        known = f"Choose {', '.join(map(str, steps))}." if steps else "Wait until it has written one."
-        raise PlaceError(f"Run {row.name!r} has no checkpoint{f' at step {step}' if step is not None else ''}. {known}")
+        advice = f"Choose {', '.join(map(str, steps))}." if steps else "Wait until it has written one."
+        raise PlaceError(
+            f"Run {row.name!r} has no checkpoint{f' at step {step}' if step is not None else ''}. {advice}"
+        )
     name = f"{_checkpoint(chosen)}/{manifests.NAME}"
     content = confined.read(row.folder, name, untrusted_files.MOST_SETTINGS)
     return chosen, hashlib.sha256(content).hexdigest()
@@ -117,8 +119,8 @@ def checkpoint_of(workspace: Workspace, row: RunRow, step: int | None) -> tuple[
 
 def named_data(text: str) -> str:
     """Return a path of this computer as an absolute one; other words name data at the place, or a known set."""
-    place = Path(text)
-    return str(place.absolute()) if not text.startswith("~") and place.exists() else text
+    path = Path(text)
+    return str(path.absolute()) if not text.startswith("~") and path.exists() else text
 
 
 def summary_of(out: Path) -> dict[str, Any]:
@@ -142,14 +144,14 @@ def claim(out: Storage, job: EmbedJob) -> None:
     """
     mine = {"model": job.model, "rows": job.rows, "data": job.data, "evaluate": job.evaluate, "asked": job.split}
     try:
-        known = json.loads(out.read(JOB, 1 << 20))
+        stored = json.loads(out.read(JOB, 1 << 20))
     except FileNotFoundError:
         if out.folder is not None and out.folder.is_dir() and any(out.folder.iterdir()):
             raise PlaceError(f"{out.address} is not empty. Choose another folder.") from None
         return out.write(JOB, json.dumps(mine, sort_keys=True).encode())
     except ValueError:
-        known = None
-    if known != mine:
+        stored = None
+    if stored != mine:
         raise PlaceError(
             f"{out.address} holds embeddings by another model, of other data, or with another number of rows a shard. "
             "Choose another folder."
@@ -157,13 +159,13 @@ def claim(out: Storage, job: EmbedJob) -> None:
     return None
 
 
-def embed_at(workspace: Workspace, row: RunRow, place: str, job: EmbedJob, out: Path, say: Say, workers: int) -> None:
+def embed_at(workspace: Workspace, row: RunRow, name: str, job: EmbedJob, out: Path, say: Say, workers: int) -> None:
     """Embed at a place and bring the shards here; those that are here or there are not made or brought again.
 
     Args:
         workspace: Of this computer.
         row: The run whose model embeds.
-        place: Name of the place.
+        name: Name of the place.
         job: What is embedded.
         out: Gets the shards.
         say: Told the share done.
@@ -173,16 +175,16 @@ def embed_at(workspace: Workspace, row: RunRow, place: str, job: EmbedJob, out: 
         OutOfReach: It does not answer.
         PlaceError: It cannot embed; the message has its sentence.
     """
-    found = known.place_of(place)
+    host = known.place_of(name)
     claim(Storage(str(out)), job)
-    say(0.0, f"checking {place}")
+    say(0.0, f"checking {name}")
     files = _model_files(workspace, row, job.step)
-    if found.kind == "ray":
-        made = _on_ray(workspace, found, job, files, say, workers)
+    if host.kind == "ray":
+        made = _on_ray(workspace, host, job, files, say, workers)
         bring(made.inside(OUT), out, say)
         return
     brought = out / ".from-place"
-    _by_ssh(workspace, found, job, files, brought, say)
+    _by_ssh(workspace, host, job, files, brought, say)
     bring(Storage(str(brought)), out, say)
     confined.remove_tree(out, brought.name)
 
@@ -207,11 +209,11 @@ def _checkpoint(step: int) -> str:
 
 
 def _on_ray(
-    workspace: Workspace, place: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], say: Say, workers: int
+    workspace: Workspace, host: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], say: Say, workers: int
 ) -> Storage:
-    jobs = RayJobs(place)
+    jobs = RayJobs(host)
     _patiently(jobs.version, _LOOK_S)
-    storage = Storage(place.options["storage"])
+    storage = Storage(host.options["storage"])
     storage.check()
     storage = storage.inside(f"from-{ownership.seal(f'sent {workspace.folder}')[:16]}").inside(job.folder)
     for number, (name, content) in enumerate(files.items()):
@@ -222,12 +224,12 @@ def _on_ray(
             storage.send(content, name)
     storage.write(JOB, job.to_json().encode())
     _patiently(partial(jobs.put_package, package_name(), wheel().content))
-    question = {"what": "embed", "job": storage.address, "ray": True, "workers": workers} | needs_of(place)
-    words = [place.python, "-P", "-m", "trainer", "remote", "--once", packed(question)]
-    line = f'PYTHONPATH="$PWD" exec {shell.script_line(words)} --workspace "$PWD/workspace"'
+    question = {"what": "embed", "job": storage.address, "ray": True, "workers": workers} | needs_of(host)
+    command = [host.python, "-P", "-m", "trainer", "remote", "--once", packed(question)]
+    line = f'PYTHONPATH="$PWD" exec {shell.script_line(command)} --workspace "$PWD/workspace"'
     name = _patiently(partial(_next_job, jobs, f"contrastive-explorer-{job.folder}"))
     _patiently(partial(jobs.submit, name, line, package_name()))
-    _wait_for(jobs, name, storage, place, say)
+    _wait_for(jobs, name, storage, host, say)
     return storage
 
 
@@ -251,7 +253,7 @@ def _next_job(jobs: RayJobs, stem: str) -> str:
     return f"{stem}-{number}"
 
 
-def _wait_for(jobs: RayJobs, name: str, storage: Storage, place: RemotePlace, say: Say) -> None:
+def _wait_for(jobs: RayJobs, name: str, storage: Storage, host: RemotePlace, say: Say) -> None:
     silent_at, said = None, ""
     while True:
         try:
@@ -270,22 +272,22 @@ def _wait_for(jobs: RayJobs, name: str, storage: Storage, place: RemotePlace, sa
             return
         if status in ENDED or not status:
             why = problem or message or f"Ray ended the job with {status or 'no trace of it'}"
-            raise PlaceError(f"{place.name}: {why}")
-        words = note or f"waits in Ray (job {name})"
-        if words != said:
-            say(share, words)
-        said = words
+            raise PlaceError(f"{host.name}: {why}")
+        text = note or f"waits in Ray (job {name})"
+        if text != said:
+            say(share, text)
+        said = text
         time.sleep(_POLL_S)
 
 
 def _told(storage: Storage) -> tuple[float, str, str]:
     """Return the share done, what is being done, and why it failed, as the job last said."""
     try:
-        found = record(storage.read(STATE, 1 << 16))
-        share = float(found.get("share") or 0.0)
+        state = record(storage.read(STATE, 1 << 16))
+        share = float(state.get("share") or 0.0)
     except (FileNotFoundError, PlaceError, TypeError, ValueError):
         return 0.0, "", ""
-    note, problem = (untrusted_files.spelled(str(found.get(key) or "")[:500]) for key in ("note", "problem"))
+    note, problem = (untrusted_files.spelled(str(state.get(key) or "")[:500]) for key in ("note", "problem"))
     return min(max(share, 0.0), 1.0), note, problem
 
 
@@ -293,11 +295,11 @@ def _told(storage: Storage) -> tuple[float, str, str]:
 
 
 def _by_ssh(
-    workspace: Workspace, place: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], brought: Path, say: Say
+    workspace: Workspace, host: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], brought: Path, say: Say
 ) -> None:
-    facts = ssh.check(place)
-    ssh.send_code(place, facts)
-    root = ssh.inside(facts, workspace_there(place, workspace.folder))
+    facts = ssh.check(host)
+    ssh.send_code(host, facts)
+    root = ssh.inside(facts, workspace_there(host, workspace.folder))
     with tempfile.TemporaryDirectory() as draft:
         folder = Storage(draft).inside(job.folder)
         folder.write(JOB, job.to_json().encode())
@@ -307,11 +309,11 @@ def _by_ssh(
             else:
                 folder.send(content, name)
                 shutil.copystat(content, Path(draft) / job.folder / name)  # rsync compares size and time
-        ssh.upload(place, Path(draft) / job.folder, root, lambda share: say(0.0, f"sending the model: {share:.0%}"))
+        ssh.upload(host, Path(draft) / job.folder, root, lambda share: say(0.0, f"sending the model: {share:.0%}"))
     question = packed({"what": "embed", "job": f"{root}/{job.folder}"})
-    words = ssh.trainer(place, facts, "remote", "--once", question, "--workspace", root)
-    if place.kind == "slurm":
-        words = [*_srun(place), *words]
+    command = ssh.trainer(host, facts, "remote", "--once", question, "--workspace", root)
+    if host.kind == "slurm":
+        command = [*_srun(host), *command]
     problem = ""
 
     def hear(line: str) -> None:
@@ -328,21 +330,21 @@ def _by_ssh(
         )
 
     try:
-        ssh.listen(place, words, hear)
+        ssh.listen(host, command, hear)
     except OutOfReach:
         raise
     except PlaceError as error:
         if not problem:
             raise
-        raise PlaceError(f"{place.name}: {problem}") from error
+        raise PlaceError(f"{host.name}: {problem}") from error
     brought.mkdir(parents=True, exist_ok=True)
-    ssh.download(place, f"{root}/{job.folder}/{OUT}/", brought, lambda share: say(1.0, f"bringing shards: {share:.0%}"))
+    ssh.download(host, f"{root}/{job.folder}/{OUT}/", brought, lambda share: say(1.0, f"bringing shards: {share:.0%}"))
 
 
-def _srun(place: RemotePlace) -> list[str]:
+def _srun(host: RemotePlace) -> list[str]:
     names = {"partition": "--partition", "time": "--time", "account": "--account", "cpus": "--cpus-per-task"}
-    options = [f"{names[name]}={value}" for name, value in place.options.items() if name in names]
-    gpus = [f"--gres=gpu:{place.options['gpus']}"] if place.options.get("gpus") else []
+    options = [f"{names[name]}={value}" for name, value in host.options.items() if name in names]
+    gpus = [f"--gres=gpu:{host.options['gpus']}"] if host.options.get("gpus") else []
     return ["srun", "--ntasks=1", "--job-name=embed", *options, *gpus]
 
 
@@ -357,8 +359,8 @@ def bring(source: Storage, out: Path, say: Say) -> None:
     """
     try:
         numbers = [name for name in source.names("shards") if name.removesuffix(".json").isdigit()]
-        for place, name in enumerate(numbers):
-            say(place / len(numbers), f"bringing shards: {place:,} of {len(numbers):,}")
+        for number, name in enumerate(numbers):
+            say(number / len(numbers), f"bringing shards: {number:,} of {len(numbers):,}")
             _bring_shard(source, out, f"shards/{name}")
         remove_after(out, max((int(name.removesuffix(".json")) for name in numbers), default=-1))
         content = source.read(SUMMARY, untrusted_files.MOST_FACTS)

@@ -33,13 +33,13 @@ _FOLLOWERS_S: Final = 60.0
 Say = Callable[[str], None]
 
 
-def link_to(place: RemotePlace, workspace: Workspace) -> Link:
+def link_to(host: RemotePlace, workspace: Workspace) -> Link:
     """Return a connection to a place; nothing is asked yet."""
-    if place.kind == "ray":
+    if host.kind == "ray":
         from trainer.places.ray_jobs import RayLink
 
-        return RayLink(place, workspace.folder)
-    return SshLink(place, workspace.folder)
+        return RayLink(host, workspace.folder)
+    return SshLink(host, workspace.folder)
 
 
 def train_there(workspace: Workspace, run: int, *, start: bool = True, say: Say = lambda words: None) -> None:
@@ -80,11 +80,11 @@ class Follower:
     def __init__(self, workspace: Workspace, run: int, say: Say, *, every_s: float | None = None) -> None:
         self._workspace, self._run, self._say, self._every_s = workspace, run, say, every_s
         self._folder = workspace.runs.get(run).folder
-        found = known.binding_of(self._folder)
-        if found is None:
+        binding = known.binding_of(self._folder)
+        if binding is None:
             raise PlaceError(f"Run {run} trains on this computer.")
-        self._binding: Binding = found
-        self._place = known.place_of(found.place)
+        self._binding: Binding = binding
+        self._place = known.place_of(binding.place)
         self._link: Link | None = None
         self._mirror: Mirror | None = None
         self._request: str | None = None
@@ -139,12 +139,12 @@ class Follower:
 
     def _send_request(self, mirror: Mirror) -> None:
         """Send the trainer there what was requested here since the last look."""
-        asked = self._workspace.runs.asked(self._run)
+        request = self._workspace.runs.asked(self._run)
         # After a restart nothing is known: a pending request is sent, and an empty one withdraws nothing.
-        if asked == self._request or (self._request is None and not asked):
+        if request == self._request or (self._request is None and not request):
             return
-        mirror.source.ask(asked)
-        self._request = asked
+        mirror.source.ask(request)
+        self._request = request
 
     def _take_request(self, mirror: Mirror) -> None:
         """Copy the request of the remote row into the local one, unless the user has made another one meanwhile."""
@@ -202,11 +202,11 @@ class Follower:
             self._link.close()
             self._link = None
 
-    def _phase(self, words: str) -> None:
+    def _phase(self, text: str) -> None:
         with contextlib.suppress(StoreError):
-            if self._workspace.runs.get(self._run).phase != words:
-                self._workspace.runs.change(self._run, durable=False, phase=words, eta_s=None)
-                self._say(words)
+            if self._workspace.runs.get(self._run).phase != text:
+                self._workspace.runs.change(self._run, durable=False, phase=text, eta_s=None)
+                self._say(text)
 
     def _pause_s(self) -> float:
         if self._every_s is not None:
@@ -273,5 +273,5 @@ def keep_following(workspace: Workspace, runs: Iterable[RunRow], tried: dict[int
         tried[row.id] = time.monotonic()
         with contextlib.suppress(UserError):
             if known.binding_of(row.folder) is not None:
-                words = ("-m", "trainer", "places", "follow", str(row.id), "--workspace", str(workspace.folder))
-                launch.detach(safe_subprocess.python(*words), row.folder / "log.txt")
+                arguments = ("-m", "trainer", "places", "follow", str(row.id), "--workspace", str(workspace.folder))
+                launch.detach(safe_subprocess.python(*arguments), row.folder / "log.txt")

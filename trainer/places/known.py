@@ -50,13 +50,13 @@ class Binding:
 
 def places() -> list[RemotePlace]:
     """Return the places of this user, by name; entries that cannot be read are left out."""
-    found = []
+    hosts = []
     for name, address in _document()["places"].items():
         try:
-            found.append(parse(name, address))
+            hosts.append(parse(name, address))
         except (PlaceError, TypeError, AttributeError):
             continue
-    return sorted(found, key=lambda place: place.name)
+    return sorted(hosts, key=lambda host: host.name)
 
 
 def place_of(name: str) -> RemotePlace:
@@ -66,14 +66,14 @@ def place_of(name: str) -> RemotePlace:
         PlaceError: There is none.
     """
     listed = places()
-    for place in listed:
-        if place.name == name:
-            return place
-    there = f"There are: {', '.join(place.name for place in listed)}." if listed else "There is none yet."
-    raise PlaceError(f"There is no place {name[:60]!r}. {there} Add one: trainer places add NAME ssh://user@host.")
+    for host in listed:
+        if host.name == name:
+            return host
+    names = f"There are: {', '.join(host.name for host in listed)}." if listed else "There is none yet."
+    raise PlaceError(f"There is no place {name[:60]!r}. {names} Add one: trainer places add NAME ssh://user@host.")
 
 
-def add(place: RemotePlace) -> None:
+def add(host: RemotePlace) -> None:
     """Add a place, or replace the one of that name.
 
     Raises:
@@ -81,7 +81,7 @@ def add(place: RemotePlace) -> None:
     """
 
     def change(document: dict[str, Any]) -> None:
-        document["places"][place.name] = place.address
+        document["places"][host.name] = host.address
         if len(document["places"]) > _MOST_PLACES:
             raise PlaceError(f"There are {_MOST_PLACES} places already. Remove some: trainer places remove NAME.")
 
@@ -100,18 +100,18 @@ def remove(name: str) -> None:
 
 def bind(folder: Path, binding: Binding) -> None:
     """Let the run of this folder train at a place."""
-    known = elsewhere(folder) or Elsewhere(binding.place, secrets.token_hex(16))
+    identity = elsewhere(folder) or Elsewhere(binding.place, secrets.token_hex(16))
 
     def change(document: dict[str, Any]) -> None:
         runs = document["runs"]
-        runs.pop(known.token, None)
-        runs[known.token] = asdict(binding)
+        runs.pop(identity.token, None)
+        runs[identity.token] = asdict(binding)
         for token in list(runs)[:-_MOST_RUNS]:
             del runs[token]
 
     _change(change)
     if elsewhere(folder) is None:
-        write_elsewhere(folder, known)
+        write_elsewhere(folder, identity)
 
 
 def binding_of(folder: Path) -> Binding | None:
@@ -120,18 +120,18 @@ def binding_of(folder: Path) -> Binding | None:
     Raises:
         PlaceError: It trains at a place that this user's settings do not know.
     """
-    known = elsewhere(folder)
-    if known is None:
+    identity = elsewhere(folder)
+    if identity is None:
         return None
-    found = _document()["runs"].get(known.token)
+    stored = _document()["runs"].get(identity.token)
     try:
-        return Binding(**found)
+        return Binding(**stored)
     except TypeError:
-        if not known.sent:
+        if not identity.sent:
             return None
         raise PlaceError(
-            f"The run trains on {known.place!r}, which another computer or user has sent it to. What is here stays as "
-            "it is; open the workspace there to see more."
+            f"The run trains on {identity.place!r}, which another computer or user has sent it to. What is here stays "
+            "as it is; open the workspace there to see more."
         ) from None
 
 
@@ -148,10 +148,10 @@ def _change(change: Callable[[dict[str, Any]], Any]) -> None:
 
 def _document() -> dict[str, Any]:
     try:
-        found = untrusted_files.read_record(catalog.user_folder() / FILE)
+        document = untrusted_files.read_record(catalog.user_folder() / FILE)
     except FileNotFoundError:
-        found = {}
+        document = {}
     except (OSError, ValueError) as error:
         raise PlaceError(f"{catalog.user_folder() / FILE} cannot be read ({error}). Mend or remove it.") from error
-    kept = {name: found.get(name) for name in ("places", "runs")}
-    return {name: value if isinstance(value, dict) else {} for name, value in kept.items()}
+    sections = {name: document.get(name) for name in ("places", "runs")}
+    return {name: value if isinstance(value, dict) else {} for name, value in sections.items()}

@@ -39,8 +39,8 @@ class Link(Protocol):
 class SshLink:
     """A place by ssh, where a run is a process or a job of SLURM."""
 
-    def __init__(self, place: RemotePlace, workspace: Path) -> None:
-        self._place, self._workspace = place, workspace
+    def __init__(self, host: RemotePlace, workspace: Path) -> None:
+        self._place, self._workspace = host, workspace
         self._channel: Channel | None = None
         self._facts: ssh.Facts | None = None
 
@@ -63,8 +63,8 @@ class SshLink:
         ssh.send_code(self._place, facts)
         if binding.upload:
             data = self._upload(run, ssh.inside(facts, folder), say)
-        wanted = run if data is None else dataclasses.replace(run, data=data)
-        head, _ = self._asked(folder).ask("create", config=config.to_toml(wanted), token=token)
+        sent_run = run if data is None else dataclasses.replace(run, data=data)
+        head, _ = self._asked(folder).ask("create", config=config.to_toml(sent_run), token=token)
         number = head.get("run")
         if type(number) is not int or number < 1:
             raise PlaceError(f"{self._place.name} did not return the number of the run.")
@@ -114,9 +114,9 @@ class SshLink:
 
     def _upload(self, run: config.Run, folder: str, say: Say) -> config.Data:
         """Bring the data there and return how they are named there."""
-        found, target = run.data, f"{folder}/sent"
+        data, target = run.data, f"{folder}/sent"
         for name in ("path", "heldout_path"):
-            path = getattr(found, name, "")
+            path = getattr(data, name, "")
             if not path:
                 continue
             source = Path(path)
@@ -125,8 +125,8 @@ class SshLink:
             code = ownership.seal(f"sent {source.absolute()}")[:12]
             where = f"{target}/{code}"
             ssh.upload(self._place, source.absolute(), where, partial(_say_share, say, source.name))
-            found = _with(found, **{name: f"{where}/{source.name}"})
-        return found
+            data = _with(data, **{name: f"{where}/{source.name}"})
+        return data
 
 
 def _with(data: Any, **changes: str) -> Any:
@@ -137,9 +137,9 @@ def _say_share(say: Say, name: str, share: float) -> None:
     say(f"sending {name}: {share:.0%}")
 
 
-def workspace_there(place: RemotePlace, workspace: Path) -> str:
+def workspace_there(host: RemotePlace, workspace: Path) -> str:
     """Return the folder there that holds the runs of this workspace, the same at every call."""
-    chosen = place.options.get("workspace")
+    chosen = host.options.get("workspace")
     return chosen or f"~/.local/share/contrastive-explorer-from/{ownership.seal(f'sent {workspace}')[:16]}"
 
 

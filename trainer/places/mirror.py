@@ -76,13 +76,13 @@ class Mirror:
         self._until = time.monotonic() + _STEP_S
         # First the state: what it says to be there is there when it is asked for.
         state = self.source.state()
-        whole = self._read_journal()
+        complete = self._read_journal()
         self._read_log()
-        whole = self._read_folders(state, progress) and whole
+        complete = self._read_folders(state, progress) and complete
         self._take_over(state)
         self.asked = str(state.get("asked") or "")[:20]
         self.status = str(state.get("status") or "")[:20]
-        ended = whole and self.status in ENDED
+        ended = complete and self.status in ENDED
         if ended:
             self._sweep()
         return ended
@@ -95,10 +95,10 @@ class Mirror:
         """
         self._until = math.inf
         rows = [row for row in _rows(self.source.state(), "checkpoints") if row.get("step") == step]
-        there = self.source.folders()
+        folders = self.source.folders()
         for row in rows:
-            if (name := str(row.get("folder"))) in there:
-                self._fetch(name, there[name], progress)
+            if (name := str(row.get("folder"))) in folders:
+                self._fetch(name, folders[name], progress)
                 return
         raise PlaceError(f"There is no checkpoint of step {step} there any more.")
 
@@ -112,11 +112,11 @@ class Mirror:
         except FileNotFoundError:
             return
         with file:
-            whole = 0
+            size = 0
             while block := file.read(MOST_READ):
-                whole += len(block)
-            end = _last_line_end(file, whole)
-            if end < whole:
+                size += len(block)
+            end = _last_line_end(file, size)
+            if end < size:
                 confined.cut(file, end)
             file.seek(0)
             while block := file.read(MOST_READ):
@@ -146,8 +146,8 @@ class Mirror:
     def _add(self, lines: bytes) -> None:
         # The database first: what is there twice is there once, and what is in the file is in the database.
         self._workspace.results.add_entries(self._run, _entries(lines.splitlines()))
-        place = self._folder / JOURNAL
-        with disk.writing("The curves", place, len(lines)), confined.open_file(self._folder, JOURNAL, "ab") as file:
+        path = self._folder / JOURNAL
+        with disk.writing("The curves", path, len(lines)), confined.open_file(self._folder, JOURNAL, "ab") as file:
             try:
                 _write(file, lines)
             except OSError:
@@ -183,11 +183,11 @@ class Mirror:
         self._length, self._digest = length, digest
 
     def _read_log(self) -> None:
-        known = elsewhere(self._folder)
-        if known is None or known.log >= _MOST_LOG:
+        identity = elsewhere(self._folder)
+        if identity is None or identity.log >= _MOST_LOG:
             return
         try:
-            content = self.source.read(LOG, known.log).content
+            content = self.source.read(LOG, identity.log).content
         except PlaceError as error:
             if isinstance(error, OutOfReach):
                 raise
@@ -197,41 +197,43 @@ class Mirror:
             return
         with confined.open_file(self._folder, LOG, "ab") as file:
             _write(file, lines)
-        write_elsewhere(self._folder, Elsewhere(known.place, known.token, True, known.seen_at, known.log + len(lines)))
+        write_elsewhere(
+            self._folder, Elsewhere(identity.place, identity.token, True, identity.seen_at, identity.log + len(lines))
+        )
 
     # -- rows ----------------------------------------------------------------------------------------------
 
     def _take_over(self, state: dict[str, Any]) -> None:
         lasting = {name: value for name, value in state.items() if name not in _OF_THIS_MOMENT}
-        here = {"folders here": sorted(self._folders)}
-        if self._known == lasting | here:
+        folders = {"folders here": sorted(self._folders)}
+        if self._known == lasting | folders:
             self._workspace.take_over(self._run, {n: state[n] for n in _OF_THIS_MOMENT if n in state}, quick=True)
             return
         self.changes = self._workspace.take_over(self._run, state)
-        self._known = lasting | here
+        self._known = lasting | folders
 
     # -- folders -------------------------------------------------------------------------------------------
 
     def _read_folders(self, state: Mapping[str, Any], progress: Callable[[str], None]) -> bool:
         """Bring the snapshots and checkpoints that are wanted; return whether all of them are here."""
-        wanted = [str(row.get("folder")) for row in _rows(state, "snapshots")]
-        kept = _rows(state, "checkpoints")
-        wanted += [str(row.get("folder")) for row in kept if row.get("best")]
-        if state.get("status") in ENDED and kept:
-            newest = max(kept, key=lambda row: row["step"] if isinstance(row.get("step"), int) else -1)
-            wanted.append(str(newest.get("folder")))
-        if not wanted:
+        names = [str(row.get("folder")) for row in _rows(state, "snapshots")]
+        checkpoints = _rows(state, "checkpoints")
+        names += [str(row.get("folder")) for row in checkpoints if row.get("best")]
+        if state.get("status") in ENDED and checkpoints:
+            newest = max(checkpoints, key=lambda row: row["step"] if isinstance(row.get("step"), int) else -1)
+            names.append(str(newest.get("folder")))
+        if not names:
             return True
-        there, whole = self.source.folders(), True
-        for name in dict.fromkeys(wanted):
-            if name not in there:  # it was removed there since, or is being written
-                whole = whole and not name.startswith("snapshots/")
-            elif self._folders.get(name) != there[name]:
+        remote, complete = self.source.folders(), True
+        for name in dict.fromkeys(names):
+            if name not in remote:  # it was removed there since, or is being written
+                complete = complete and not name.startswith("snapshots/")
+            elif self._folders.get(name) != remote[name]:
                 try:
-                    self._fetch(name, there[name], progress)
+                    self._fetch(name, remote[name], progress)
                 except _NotYetWhole:
                     return False
-        return whole
+        return complete
 
     def _fetch(self, name: str, digest: str, progress: Callable[[str], None]) -> None:
         """Bring a folder: into a draft that goes on where it was cut off, and is compared before it counts."""
@@ -287,10 +289,10 @@ class Mirror:
         confined.write(self._folder, f"{draft}/{manifests.NAME}", bytes(content))
 
     def _fetch_file(self, name: str, draft: str, file: str, size: int, progress: Callable[[str], None]) -> None:
-        place = f"{draft}/{file}"
+        target_name = f"{draft}/{file}"
         with (
-            disk.writing("The mirrored run", self._folder / place, size),
-            confined.open_file(self._folder, place, "ab") as target,
+            disk.writing("The mirrored run", self._folder / target_name, size),
+            confined.open_file(self._folder, target_name, "ab") as target,
         ):
             begun = target.seek(0, os.SEEK_END)
             if begun > size:
@@ -311,8 +313,8 @@ class Mirror:
 
 def _files(root: Any, draft: str) -> dict[str, int]:
     """Return name -> size of the files of a draft's manifest, which anybody may have written."""
-    found = untrusted_files.read_json(root / draft / manifests.NAME)
-    listed = found.get("files") if isinstance(found, dict) else None
+    manifest = untrusted_files.read_json(root / draft / manifests.NAME)
+    listed = manifest.get("files") if isinstance(manifest, dict) else None
     sizes = {}
     for name, listed_size in listed.items() if isinstance(listed, dict) and len(listed) <= _MOST_FILES else ():
         size = listed_size.get("bytes") if isinstance(listed_size, dict) else None
@@ -358,9 +360,9 @@ def _last_line_end(file: Any, size: int) -> int:
     while at > 0:
         start = max(0, at - MOST_READ)
         file.seek(start)
-        place = file.read(at - start).rfind(b"\n")
-        if place >= 0:
-            return start + place + 1
+        newline = file.read(at - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         at = start
     return 0
 

@@ -82,9 +82,9 @@ class _Deadline(urllib.request.HTTPHandler):
 class RayJobs:
     """The REST interface of one cluster."""
 
-    def __init__(self, place: RemotePlace) -> None:
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        self._name, self._base = place.name, f"http://{host}:{place.port or 8265}"
+    def __init__(self, address: RemotePlace) -> None:
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self._name, self._base = address.name, f"http://{host}:{address.port or 8265}"
 
     def version(self) -> str:
         """Return the version of Ray.
@@ -96,13 +96,13 @@ class RayJobs:
 
     def put_package(self, name: str, content: bytes) -> None:
         """Bring a package to the cluster, unless it has it."""
-        place = f"/api/packages/gcs/{name}"
+        path = f"/api/packages/gcs/{name}"
         try:
-            self._request("GET", place)
+            self._request("GET", path)
         except PlaceError as error:
             if isinstance(error, OutOfReach):
                 raise
-            self._request("PUT", place, content, wait_s=_SEND_S)
+            self._request("PUT", path, content, wait_s=_SEND_S)
 
     def submit(self, job: str, entrypoint: str, package: str, **needs: float) -> None:
         """Submit a job under a number of ours, which makes a repeated call harmless.
@@ -123,12 +123,12 @@ class RayJobs:
             OutOfReach: Ray does not answer.
         """
         try:
-            found = self._asked("GET", f"/api/jobs/{job}")
+            answer = self._asked("GET", f"/api/jobs/{job}")
         except PlaceError as error:
             if isinstance(error, OutOfReach) or "404" not in str(error):
                 raise
             return "", ""
-        return str(found.get("status", "")), untrusted_files.spelled(str(found.get("message") or "")[:500])
+        return str(answer.get("status", "")), untrusted_files.spelled(str(answer.get("message") or "")[:500])
 
     def logs(self, job: str) -> str:
         """Return what the job printed."""
@@ -151,7 +151,7 @@ class RayJobs:
         deadline.timer.start()
         try:
             with urllib.request.build_opener(deadline).open(request, timeout=wait_s) as answer:
-                found: bytes = answer.read(_MOST + 1)
+                content_read: bytes = answer.read(_MOST + 1)
         except urllib.error.HTTPError as error:
             reply = untrusted_files.spelled(error.read(2_000).decode("utf-8", "replace")[-300:])
             # So Ray answers while its head is coming up.
@@ -165,16 +165,16 @@ class RayJobs:
             deadline.timer.cancel()
         if deadline.is_over:
             raise OutOfReach(f"Ray at {self._name} does not end its answer within {2 * wait_s:.0f} s.")
-        if len(found) > _MOST:
+        if len(content_read) > _MOST:
             raise PlaceError(f"Ray at {self._name} answers without an end.")
-        return found
+        return content_read
 
 
 class RayLink:
     """A Ray cluster as a place of one run."""
 
-    def __init__(self, place: RemotePlace, workspace: Path) -> None:
-        self._place, self._workspace, self._jobs = place, workspace, RayJobs(place)
+    def __init__(self, host: RemotePlace, workspace: Path) -> None:
+        self._place, self._workspace, self._jobs = host, workspace, RayJobs(host)
 
     def send(self, run: config.Run, binding: Binding, token: str, say: Say) -> Binding:
         """Check the cluster and the folder, and bring the code there; the job makes the run itself.
@@ -192,12 +192,12 @@ class RayLink:
             raise PlaceError(
                 "Data are not sent to Ray: put them where its nodes see them, and name them (--data-there)."
             )
-        wanted = run
+        sent_run = run
         if binding.data:
             if not hasattr(run.data, "path"):
                 raise PlaceError(f"{config.data_name(run.data)} has no path: it is made where the run trains.")
             data: Any = run.data
-            wanted = dataclasses.replace(run, data=dataclasses.replace(data, path=binding.data))
+            sent_run = dataclasses.replace(run, data=dataclasses.replace(data, path=binding.data))
         say(f"sending the code to {self._place.name}")
         self._jobs.put_package(package_name(), wheel().content)
         owner = storage.inside(f"from-{ownership.seal(f'sent {self._workspace}')[:16]}")
@@ -205,7 +205,7 @@ class RayLink:
         for folder in (owner.folder, wanted_there.folder):
             if folder is not None:
                 folder.mkdir(mode=0o700, exist_ok=True)
-        wanted_there.write(WANTED, config.to_toml(wanted).encode())
+        wanted_there.write(WANTED, config.to_toml(sent_run).encode())
         return dataclasses.replace(binding, workspace=wanted_there.address, run=1)
 
     def start(self, binding: Binding) -> Binding:
@@ -218,16 +218,16 @@ class RayLink:
         storage = Storage(binding.workspace)
         job = f"contrastive-explorer-{PurePosixPath(binding.workspace).name}-{number}"
         self._jobs.put_package(package_name(), wheel().content)
-        wanted = storage.read(WANTED, MOST_DOCUMENT).decode()
+        config_text = storage.read(WANTED, MOST_DOCUMENT).decode()
         needs = needs_of(self._place)
         question: dict[str, Any] = {"what": "fit", "config": f"{binding.workspace}/{WANTED}", "job": job} | needs
         folder = binding.workspace
         if storage.folder is None:  # the run lies on its node, with a copy in the store
             question |= {"storage": storage.address}
             folder = f"run-{job}"
-        words = [self._place.python, "-P", "-m", "trainer", "remote", "--once", packed(question)]
-        line = f'PYTHONPATH="$PWD" exec {shell.script_line([*words, "--workspace", folder])}'
-        if config.from_toml(wanted).ranks > 1:
+        command = [self._place.python, "-P", "-m", "trainer", "remote", "--once", packed(question)]
+        line = f'PYTHONPATH="$PWD" exec {shell.script_line([*command, "--workspace", folder])}'
+        if config.from_toml(config_text).ranks > 1:
             needs = {}  # the job only places the ranks, each of which has to itself what it needs
         self._jobs.submit(
             job, line, package_name(), **{f"entrypoint_num_{name}": count for name, count in needs.items()}
@@ -344,19 +344,19 @@ class RaySource:
         return SharedFolderSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
 
 
-def needs_of(place: RemotePlace) -> dict[str, Any]:
+def needs_of(host: RemotePlace) -> dict[str, Any]:
     """Return how many CPUs and GPUs a process there has to itself, where its address says so."""
-    return {name: float(place.options[name]) for name in ("cpus", "gpus") if name in place.options}
+    return {name: float(host.options[name]) for name in ("cpus", "gpus") if name in host.options}
 
 
-def doctor(place: RemotePlace) -> list[dict[str, Any]]:
+def doctor(host: RemotePlace) -> list[dict[str, Any]]:
     """Return what is known of a cluster: that it answers, and that files can be written to its storage.
 
     Raises:
         OutOfReach: It does not answer.
     """
-    version = RayJobs(place).version()
-    storage, state, after = place.options["storage"], "ok", ""
+    version = RayJobs(host).version()
+    storage, state, after = host.options["storage"], "ok", ""
     try:
         if not is_remote(storage) and not Path(storage).expanduser().is_dir():
             raise OutOfReach("There is no such folder.")
@@ -364,7 +364,7 @@ def doctor(place: RemotePlace) -> list[dict[str, Any]]:
     except OutOfReach as error:
         state, after = "broken", f"{error} Mount the shared disk here, or give this computer the store's keys."
     rows = [
-        ("Place", place.name, f"{place.address} is Ray {version}", "ok", ""),
+        ("Place", host.name, f"{host.address} is Ray {version}", "ok", ""),
         ("Place", "storage", storage, state, after),
     ]
     return [dict(zip(("group", "name", "value", "state", "next"), row, strict=True)) for row in rows]

@@ -57,15 +57,15 @@ class RemoteEnd:
         raise PlaceError("The program there does not know this question: it is of another version.")
 
     def _there(self, path: str) -> dict[str, Any]:
-        place = Path(path).expanduser()
-        return {"there": place.exists(), "path": str(place)}
+        expanded = Path(path).expanduser()
+        return {"there": expanded.exists(), "path": str(expanded)}
 
     def _create(self, written: str, token: str) -> int:
         """Make the run that was sent, once: a question that is repeated gets the same answer."""
         with contextlib.suppress(ValueError):
-            known = self._workspace.setting(_RUN_OF + token)
-            if type(known) is int:
-                return known
+            stored = self._workspace.setting(_RUN_OF + token)
+            if type(stored) is int:
+                return stored
         number = self._workspace.runs.create(config.from_toml(written))
         self._workspace.set_setting(_RUN_OF + token, number)
         return number
@@ -99,11 +99,11 @@ class RemoteEnd:
 
     def _is_there(self, job: str) -> bool:
         """Return whether SLURM has the job, asking it at most every 10 s."""
-        known, at = self._jobs.get(job, (True, -_SQUEUE_S))
+        listed, at = self._jobs.get(job, (True, -_SQUEUE_S))
         if time.monotonic() - at >= _SQUEUE_S:
-            known = slurm.is_there(job)
-            self._jobs[job] = known, time.monotonic()
-        return known
+            listed = slurm.is_there(job)
+            self._jobs[job] = listed, time.monotonic()
+        return listed
 
     def _ask(self, run: int, request: str) -> None:
         if request not in REQUESTS:

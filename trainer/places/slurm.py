@@ -37,16 +37,16 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     if options.get("gpus"):
         chosen.append(f"--gres=gpu:{options['gpus']}")
     log = row.folder / "log.txt"
-    words = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
+    options_always = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
     name = re.sub(r"[^\w.-]+", "-", row.name)[:60]
     try:
-        found = _run("sbatch", *words, f"--job-name={name}", f"--output={log}", *chosen, given=script)
+        output = _run("sbatch", *options_always, f"--job-name={name}", f"--output={log}", *chosen, stdin=script)
     except PlaceError as error:
         workspace.runs.change(run, status="failed", reason=str(error))
         raise
-    job = found.strip().split(";")[0]
+    job = output.strip().split(";")[0]
     if not re.fullmatch(r"\d{1,18}", job):
-        raise PlaceError(f"sbatch did not print a job number but {untrusted_files.spelled(found[:100])!r}.")
+        raise PlaceError(f"sbatch did not print a job number but {untrusted_files.spelled(output[:100])!r}.")
     return job
 
 
@@ -89,12 +89,12 @@ def give_up(workspace: Workspace, run: int, job: str, *, stopped: bool = False) 
         workspace.runs.change(run, status="interrupted", asked="", reason=reason)
 
 
-def _run(program: str, *words: str, given: str = "") -> str:
-    found = safe_subprocess.find(program)
-    if found is None:
+def _run(program: str, *arguments: str, stdin: str = "") -> str:
+    executable = safe_subprocess.find(program)
+    if executable is None:
         raise PlaceError(f"There is no {program} there: is it the login computer of a SLURM cluster?")
     try:
-        answer = safe_subprocess.run([found, *words], input=given.encode(), timeout=_WAIT_S, most=_MOST_ANSWER)
+        answer = safe_subprocess.run([executable, *arguments], input=stdin.encode(), timeout=_WAIT_S, most=_MOST_ANSWER)
     except safe_subprocess.OutputTooLong as error:
         raise PlaceError(f"{program} answers without an end: {error}.") from error
     except (OSError, subprocess.SubprocessError) as error:

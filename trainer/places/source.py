@@ -79,31 +79,31 @@ class FolderSource:
             except FileNotFoundError:
                 return Chunk(0, b"")
             with file:
-                found, left = hashlib.sha256(), offset
+                hasher, left = hashlib.sha256(), offset
                 while left and (block := file.read(min(left, MOST_READ))):
-                    found.update(block)
+                    hasher.update(block)
                     left -= len(block)
-                start = offset if not left and found.hexdigest() == digest else 0
+                start = offset if not left and hasher.hexdigest() == digest else 0
                 file.seek(start)
                 return Chunk(start, _read_all(file, MOST_READ))
 
     def folders(self) -> dict[str, str]:
         """Return the names of snapshots and checkpoints that are whole, with the SHA-256 of their manifests."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         with _reading(self._folder):
             for kind in KINDS:
                 if not confined.is_inside(self._folder, kind) or not (self._folder / kind).is_dir():
                     continue
                 for entry in sorted(os.listdir(self._folder / kind)):
                     name = f"{kind}/{entry}"
-                    if entry.startswith(".") or len(found) >= MOST_FOLDERS:
+                    if entry.startswith(".") or len(digests) >= MOST_FOLDERS:
                         continue
                     try:
                         content = confined.read(self._folder, f"{name}/{manifests.NAME}", untrusted_files.MOST_SETTINGS)
                     except OSError:  # half written, or just removed
                         continue
-                    found[name] = hashlib.sha256(content).hexdigest()
-        return found
+                    digests[name] = hashlib.sha256(content).hexdigest()
+        return digests
 
     def read(self, name: str, offset: int) -> Chunk:
         """Return a part of a file of the run's folder.
@@ -149,12 +149,12 @@ def record(content: bytes) -> dict[str, Any]:
     try:
         if len(content) > MOST_DOCUMENT:
             raise ValueError("it is too long")
-        found = untrusted_files.parse_json(content.decode("utf-8"))
-        if not isinstance(found, dict):
+        document = untrusted_files.parse_json(content.decode("utf-8"))
+        if not isinstance(document, dict):
             raise ValueError("it is not an object")
     except ValueError as error:
         raise PlaceError(f"Could not read what the other computer sent about the run: {error}.") from error
-    return found
+    return document
 
 
 def _read_all(file: Any, most: int) -> bytes:

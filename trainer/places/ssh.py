@@ -83,7 +83,7 @@ class Facts:
     different: tuple[str, ...] = ()
 
 
-def check(place: RemotePlace) -> Facts:
+def check(host: RemotePlace) -> Facts:
     """Return what a place has, before anything is sent there.
 
     Raises:
@@ -91,39 +91,39 @@ def check(place: RemotePlace) -> Facts:
         PlaceError: It cannot train: another system, an old Python, packages missing.
     """
     packages = needed_packages()
-    answer = _run(place, [place.python, "-c", _PROBE, _code(wheel()), *packages])
-    found = record(answer)
-    version = str(found.get("python", ""))[:40]
+    answer = _run(host, [host.python, "-c", _PROBE, _code(wheel()), *packages])
+    answer_record = record(answer)
+    version = str(answer_record.get("python", ""))[:40]
     numbers = tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
-    if found.get("system") == "Windows":
-        raise PlaceError(f"{place.name} is a Windows computer: runs are sent to Linux and macOS only.")
+    if answer_record.get("system") == "Windows":
+        raise PlaceError(f"{host.name} is a Windows computer: runs are sent to Linux and macOS only.")
     if numbers < _LEAST_PYTHON:
         raise PlaceError(
-            f"{place.python} on {place.name} is Python {untrusted_files.spelled(version)}; 3.11 or newer is needed. "
-            f"Name another one: ssh://{place.host}/path/to/python."
+            f"{host.python} on {host.name} is Python {untrusted_files.spelled(version)}; 3.11 or newer is needed. "
+            f"Name another one: ssh://{host.host}/path/to/python."
         )
-    there = {str(n): str(v)[:40] for n, v in dict(found.get("packages") or {}).items()}
-    if missing := [name for name in packages if name not in there]:
+    versions = {str(n): str(v)[:40] for n, v in dict(answer_record.get("packages") or {}).items()}
+    if missing := [name for name in packages if name not in versions]:
         raise PlaceError(
-            f"{place.python} on {place.name} lacks {', '.join(missing)}. Install them there: "
-            f"{place.python} -m pip install {' '.join(missing)}"
+            f"{host.python} on {host.name} lacks {', '.join(missing)}. Install them there: "
+            f"{host.python} -m pip install {' '.join(missing)}"
         )
-    home = str(found.get("home", ""))
+    home = str(answer_record.get("home", ""))
     if not re.fullmatch(r"/[^\x00-\x1f\x7f]{0,500}", home):
-        raise PlaceError(f"{place.name} did not report a home folder.")
-    free = found.get("free")
+        raise PlaceError(f"{host.name} did not report a home folder.")
+    free = answer_record.get("free")
     return Facts(
         untrusted_files.spelled(version),
         home,
-        there,
-        found.get("code") is True,
+        versions,
+        answer_record.get("code") is True,
         free if type(free) is int else 0,
-        untrusted_files.spelled(str(found.get("host", ""))[:100]),
-        tuple(_different(there)),
+        untrusted_files.spelled(str(answer_record.get("host", ""))[:100]),
+        tuple(_different(versions)),
     )
 
 
-def send_code(place: RemotePlace, facts: Facts) -> None:
+def send_code(host: RemotePlace, facts: Facts) -> None:
     """Bring the wheel of this version there, unless it is there.
 
     Raises:
@@ -134,43 +134,43 @@ def send_code(place: RemotePlace, facts: Facts) -> None:
         return
     sent = wheel()
     if len(sent.content) > facts.free // 4:
-        raise PlaceError(f"The disk of {place.name} has {facts.free / 2**20:,.0f} MiB free. Make room there.")
-    _run(place, [place.python, "-c", _UNPACK, _code(sent), sent.digest], given=sent.content, wait_s=_SEND_S)
+        raise PlaceError(f"The disk of {host.name} has {facts.free / 2**20:,.0f} MiB free. Make room there.")
+    _run(host, [host.python, "-c", _UNPACK, _code(sent), sent.digest], stdin=sent.content, wait_s=_SEND_S)
 
 
-def check_path(place: RemotePlace, path: str) -> None:
+def check_path(host: RemotePlace, path: str) -> None:
     """Check that a file or folder is there.
 
     Raises:
         OutOfReach: The place does not answer.
         PlaceError: It is not there.
     """
-    _run(place, ["ls", "-d", "--", path])
+    _run(host, ["ls", "-d", "--", path])
 
 
-def trainer(place: RemotePlace, facts: Facts, *words: str) -> list[str]:
+def trainer(host: RemotePlace, facts: Facts, *arguments: str) -> list[str]:
     """Return the command line there that runs a command of this version."""
     path = f"PYTHONPATH={facts.home}/{_code(wheel())}"
-    return ["env", path, "PYTHONUNBUFFERED=1", place.python, "-P", "-m", "trainer", *words]
+    return ["env", path, "PYTHONUNBUFFERED=1", host.python, "-P", "-m", "trainer", *arguments]
 
 
-def doctor(place: RemotePlace, workspace: str) -> list[dict[str, Any]]:
+def doctor(host: RemotePlace, workspace: str) -> list[dict[str, Any]]:
     """Return the findings of `trainer doctor --json` there.
 
     Raises:
         OutOfReach: It does not answer.
         PlaceError: It cannot run this program.
     """
-    facts = check(place)
-    send_code(place, facts)
-    words = trainer(place, facts, "doctor", "--json", "--workspace", inside(facts, workspace))
-    answer = _run(place, words, wait_s=_SEND_S, may_fail=True)
+    facts = check(host)
+    send_code(host, facts)
+    command = trainer(host, facts, "doctor", "--json", "--workspace", inside(facts, workspace))
+    answer = _run(host, command, wait_s=_SEND_S, may_fail=True)
     try:
-        found = untrusted_files.parse_json(answer.decode("utf-8"))
+        document = untrusted_files.parse_json(answer.decode("utf-8"))
     except ValueError as error:
-        raise PlaceError(f"The doctor of {place.name} did not end: {_short(answer)}") from error
-    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
-    return [{"group": "Place", "name": place.name, "value": _words(place, facts), "state": "ok", "next": ""}, *rows]
+        raise PlaceError(f"The doctor of {host.name} did not end: {_short(answer)}") from error
+    rows = [row for row in document if isinstance(row, dict)] if isinstance(document, list) else []
+    return [{"group": "Place", "name": host.name, "value": _words(host, facts), "state": "ok", "next": ""}, *rows]
 
 
 def inside(facts: Facts, folder: str) -> str:
@@ -178,16 +178,16 @@ def inside(facts: Facts, folder: str) -> str:
     return f"{facts.home}/{folder[2:]}" if folder.startswith("~/") else folder
 
 
-def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
+def open_channel(host: RemotePlace, facts: Facts, workspace: str) -> Channel:
     """Open a channel to the workspace there.
 
     Raises:
         OutOfReach: It does not answer.
     """
-    words = trainer(place, facts, "remote", "--workspace", inside(facts, workspace))
+    command = trainer(host, facts, "remote", "--workspace", inside(facts, workspace))
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        process = safe_subprocess.start(command_line(place, words), **pipes, **_own_session())
+        process = safe_subprocess.start(command_line(host, command), **pipes, **_own_session())
     except OSError as error:
         raise OutOfReach(f"ssh cannot be started: {error}.") from error
     assert process.stdin is not None
@@ -196,7 +196,7 @@ def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
     errors = safe_subprocess.PipeReader(process.stderr, _MOST_ERRORS)
 
     def why() -> str:
-        return f"{place.name} does not answer: {_short(errors.content(1.0)) or 'the connection ended'}"
+        return f"{host.name} does not answer: {_short(errors.content(1.0)) or 'the connection ended'}"
 
     def close() -> None:
         safe_subprocess.end_session(process)
@@ -205,11 +205,11 @@ def open_channel(place: RemotePlace, facts: Facts, workspace: str) -> Channel:
     return Channel(process.stdin, process.stdout, why, close)
 
 
-def upload(place: RemotePlace, source: Path, target: str, progress: Callable[[float], None]) -> None:
+def upload(host: RemotePlace, source: Path, target: str, progress: Callable[[float], None]) -> None:
     """Bring a file or folder there by rsync; what an earlier call brought is not sent again.
 
     Args:
-        place: Where to.
+        host: Where to.
         source: Of this computer.
         target: The folder there that gets it.
         progress: Gets the share that is there.
@@ -218,15 +218,15 @@ def upload(place: RemotePlace, source: Path, target: str, progress: Callable[[fl
         OutOfReach: It does not answer.
         PlaceError: There is no rsync here or there, or no room.
     """
-    _run(place, ["mkdir", "-p", "-m", "700", target])
-    _rsync(place, [str(source), f"{_remote(place)}{target}/"], progress)
+    _run(host, ["mkdir", "-p", "-m", "700", target])
+    _rsync(host, [str(source), f"{_remote(host)}{target}/"], progress)
 
 
-def download(place: RemotePlace, source: str, target: Path, progress: Callable[[float], None]) -> None:
+def download(host: RemotePlace, source: str, target: Path, progress: Callable[[float], None]) -> None:
     """Bring a file or folder here by rsync; what an earlier call brought is not brought again.
 
     Args:
-        place: Where from.
+        host: Where from.
         source: There; with a slash at its end what the folder holds.
         target: The folder here that gets it.
         progress: Gets the share that is here.
@@ -235,10 +235,10 @@ def download(place: RemotePlace, source: str, target: Path, progress: Callable[[
         OutOfReach: It does not answer.
         PlaceError: There is no rsync here or there, or no room.
     """
-    _rsync(place, [f"{_remote(place)}{source}", f"{target}/"], progress)
+    _rsync(host, [f"{_remote(host)}{source}", f"{target}/"], progress)
 
 
-def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) -> None:
+def listen(host: RemotePlace, command: list[str], hear: Callable[[str], None]) -> None:
     """Run a program there and pass on each line that it prints, until it ends.
 
     Raises:
@@ -247,7 +247,7 @@ def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) ->
     """
     try:
         process = safe_subprocess.start(
-            command_line(place, words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command_line(host, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
     except OSError as error:
         raise OutOfReach(f"ssh cannot be started: {error}.") from error
@@ -264,20 +264,20 @@ def listen(place: RemotePlace, words: list[str], hear: Callable[[str], None]) ->
         process.stdout.close()
     if status:
         reason = _short(errors.content(_ERRORS_S))
-        if place.host and status == _ENDED_BY_SSH:
-            raise OutOfReach(f"{place.name} does not answer any more: {reason}.")
-        raise PlaceError(f"{place.name} refused: {reason or f'status {status}'}")
+        if host.host and status == _ENDED_BY_SSH:
+            raise OutOfReach(f"{host.name} does not answer any more: {reason}.")
+        raise PlaceError(f"{host.name} refused: {reason or f'status {status}'}")
 
 
-def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
+def _rsync(host: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
     rsync = safe_subprocess.find("rsync")
     if rsync is None:
         raise PlaceError("There is no rsync on this computer. Install it, or name the data there: --data-there PATH.")
-    words = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
-    if place.host:
-        words += ["-e", shell.script_line(_ssh(place)[:-1])]
+    command = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
+    if host.host:
+        command += ["-e", shell.script_line(_ssh(host)[:-1])]
     process = safe_subprocess.start(
-        [*words, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        [*command, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -286,8 +286,8 @@ def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None
         rest = b""
         while part := process.stdout.read1(4_096):  # type: ignore[attr-defined]
             rest = (rest + part)[-200:]
-            if found := re.findall(rb"(\d{1,3})%", rest):
-                progress(min(int(found[-1]), 100) / 100)
+            if percents := re.findall(rb"(\d{1,3})%", rest):
+                progress(min(int(percents[-1]), 100) / 100)
         status = process.wait()
     finally:
         process.kill()
@@ -296,67 +296,67 @@ def _rsync(place: RemotePlace, ends: list[str], progress: Callable[[float], None
     if status:
         kind = OutOfReach if status in (10, 12, 30, 35, _ENDED_BY_SSH) else PlaceError
         raise kind(
-            f"rsync to {place.name} ended with status {status}: {_short(errors.content(_ERRORS_S))}. What is there is "
+            f"rsync to {host.name} ended with status {status}: {_short(errors.content(_ERRORS_S))}. What is there is "
             "not sent again."
         )
 
 
 def _run(
-    place: RemotePlace, words: list[str], *, given: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
+    host: RemotePlace, command: list[str], *, stdin: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
 ) -> bytes:
     try:
-        answer = safe_subprocess.run(command_line(place, words), input=given, timeout=wait_s, most=_MOST_WORDS)
+        answer = safe_subprocess.run(command_line(host, command), input=stdin, timeout=wait_s, most=_MOST_WORDS)
     except safe_subprocess.OutputTooLong as error:
         raise PlaceError(
-            f"{place.name} answers without an end: {error}. See what its login prints: {shell.join(_ssh(place))}"
+            f"{host.name} answers without an end: {error}. See what its login prints: {shell.join(_ssh(host))}"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise OutOfReach(f"{place.name} does not answer within {wait_s:.0f} s.") from error
+        raise OutOfReach(f"{host.name} does not answer within {wait_s:.0f} s.") from error
     except OSError as error:
-        raise PlaceError(f"{words[0] if not place.host else 'ssh'} cannot be started: {error}.") from error
-    if place.host and answer.returncode == _ENDED_BY_SSH:
-        hint = _hint(answer.stderr, place)
-        raise OutOfReach(f"{place.name} does not answer: {_short(answer.stderr)}.{hint}")
+        raise PlaceError(f"{command[0] if not host.host else 'ssh'} cannot be started: {error}.") from error
+    if host.host and answer.returncode == _ENDED_BY_SSH:
+        hint = _hint(answer.stderr, host)
+        raise OutOfReach(f"{host.name} does not answer: {_short(answer.stderr)}.{hint}")
     if answer.returncode and not may_fail:
-        raise PlaceError(f"{place.name} refused: {_short(answer.stderr) or f'status {answer.returncode}'}")
+        raise PlaceError(f"{host.name} refused: {_short(answer.stderr) or f'status {answer.returncode}'}")
     return answer.stdout
 
 
-def _hint(stderr: bytes, place: RemotePlace) -> str:
+def _hint(stderr: bytes, host: RemotePlace) -> str:
     if b"Host key verification failed" in stderr:
-        return f" Connect once by hand, and compare its key: {shell.join(_ssh(place, batch=False))}"
+        return f" Connect once by hand, and compare its key: {shell.join(_ssh(host, batch=False))}"
     if b"Permission denied" in stderr:
         return " Bring your key there: ssh-copy-id."
     return ""
 
 
-def command_line(place: RemotePlace, words: list[str]) -> list[str]:
-    """Return the command here that runs `words` there, quoted for its shell."""
-    return [*_ssh(place), shell.script_line(words)] if place.host else words
+def command_line(host: RemotePlace, command: list[str]) -> list[str]:
+    """Return the command here that runs `command` there, quoted for its shell."""
+    return [*_ssh(host), shell.script_line(command)] if host.host else command
 
 
-def _ssh(place: RemotePlace, *, batch: bool = True) -> list[str]:
+def _ssh(host: RemotePlace, *, batch: bool = True) -> list[str]:
     program = safe_subprocess.find("ssh")
     if program is None:
         raise PlaceError("There is no ssh on this computer. Install OpenSSH.")
-    words = [program, *(_SSH if batch else ())]
-    if "config" in place.options:
-        words += ["-F", str(Path(place.options["config"]).expanduser())]
-    if place.port is not None:
-        words += ["-p", str(place.port)]
-    return [*words, _login(place)]
+    command = [program, *(_SSH if batch else ())]
+    if "config" in host.options:
+        command += ["-F", str(Path(host.options["config"]).expanduser())]
+    if host.port is not None:
+        command += ["-p", str(host.port)]
+    return [*command, _login(host)]
 
 
-def _login(place: RemotePlace) -> str:
-    return f"{place.user}@{place.host}" if place.user else place.host
+def _login(host: RemotePlace) -> str:
+    return f"{host.user}@{host.host}" if host.user else host.host
 
 
-def _rsync_login(place: RemotePlace) -> str:
-    return _login(place).replace(place.host, f"[{place.host}]") if ":" in place.host else _login(place)
+def _rsync_login(host: RemotePlace) -> str:
+    return _login(host).replace(host.host, f"[{host.host}]") if ":" in host.host else _login(host)
 
 
-def _remote(place: RemotePlace) -> str:
-    return f"{_rsync_login(place)}:" if place.host else ""
+def _remote(host: RemotePlace) -> str:
+    return f"{_rsync_login(host)}:" if host.host else ""
 
 
 def _own_session() -> dict[str, Any]:
@@ -368,18 +368,18 @@ def _code(sent: Wheel) -> str:
     return f"{CODE}/{sent.digest[:16]}"
 
 
-def _different(there: dict[str, str]) -> list[str]:
-    found = []
+def _different(versions: dict[str, str]) -> list[str]:
+    differences = []
     for name in ("torch", "torchvision", "open-clip-torch"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            here = importlib.metadata.version(name)
-            if there.get(name) not in (None, here):
-                found.append(f"{name} is {untrusted_files.spelled(there[name])} there and {here} here")
-    return found
+            version = importlib.metadata.version(name)
+            if versions.get(name) not in (None, version):
+                differences.append(f"{name} is {untrusted_files.spelled(versions[name])} there and {version} here")
+    return differences
 
 
-def _words(place: RemotePlace, facts: Facts) -> str:
-    where = f"{place.address} is {facts.host}: Python {facts.python}, torch {facts.packages.get('torch', '?')}"
+def _words(host: RemotePlace, facts: Facts) -> str:
+    where = f"{host.address} is {facts.host}: Python {facts.python}, torch {facts.packages.get('torch', '?')}"
     return "; ".join((where, *facts.different))
 
 

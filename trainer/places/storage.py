@@ -40,8 +40,8 @@ class Storage:
         Raises:
             OutOfReach: There is none.
         """
-        with self._answering() as found:
-            return found
+        with self._answering() as opened:
+            return opened
 
     def inside(self, name: str) -> Storage:
         """Return a folder in it."""
@@ -89,14 +89,14 @@ class Storage:
     def size(self, name: str) -> int | None:
         """Return the bytes of a file; None where there is none."""
         with self._answering() as (files, root):
-            found = files.get_file_info(f"{root}/{_checked(name)}")
-        return int(found.size) if found.is_file else None
+            info = files.get_file_info(f"{root}/{_checked(name)}")
+        return int(info.size) if info.is_file else None
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """Return bytes and time of the last change of a file; None where there is none."""
         with self._answering() as (files, root):
-            found = files.get_file_info(f"{root}/{_checked(name)}")
-        return (int(found.size), int(found.mtime_ns or 0)) if found.is_file else None
+            info = files.get_file_info(f"{root}/{_checked(name)}")
+        return (int(info.size), int(info.mtime_ns or 0)) if info.is_file else None
 
     def open(self, name: str) -> Any:
         """Return a stream of a file's bytes, which the caller closes.
@@ -125,9 +125,9 @@ class Storage:
         from pyarrow import fs
 
         with self._answering() as (files, root):
-            place = f"{root}/{_checked(folder)}" if folder else root
-            found = files.get_file_info(fs.FileSelector(place, allow_not_found=True, recursive=recursive))
-        return [one.path.removeprefix(f"{place}/") for one in found if one.is_file]
+            folder_path = f"{root}/{_checked(folder)}" if folder else root
+            infos = files.get_file_info(fs.FileSelector(folder_path, allow_not_found=True, recursive=recursive))
+        return [info.path.removeprefix(f"{folder_path}/") for info in infos if info.is_file]
 
     def check(self) -> None:
         """Check that files can be written here and read again.

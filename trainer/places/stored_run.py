@@ -67,7 +67,7 @@ class StoredPublisher(StatePublisher):
         self._sent: dict[str, Stamp] = {}
         self._taken, self._published = "", b""
         self._next_at = 0.0
-        self._folders = {name: one.digest for name, one in _manifests(self._copy).items()}
+        self._folders = {name: manifest.digest for name, manifest in _manifests(self._copy).items()}
         super().__init__(workspace, run, job)
 
     def __exit__(self, *error: object) -> None:
@@ -108,26 +108,26 @@ class StoredPublisher(StatePublisher):
     def _send_files(self) -> None:
         for name in _FILES:
             try:
-                found = (self._folder / name).stat()
+                info = (self._folder / name).stat()
             except FileNotFoundError:
                 continue
-            stamp = (found.st_size, found.st_mtime_ns)
+            stamp = (info.st_size, info.st_mtime_ns)
             if self._sent.get(name) != stamp:
                 self._copy.send(self._folder / name, name)
                 self._sent[name] = stamp
 
     def _send_folders(self) -> None:
-        here = FolderSource(self._folder).folders()
-        for name in [name for name, digest in self._folders.items() if here.get(name) != digest]:
+        digests = FolderSource(self._folder).folders()
+        for name in [name for name, digest in self._folders.items() if digests.get(name) != digest]:
             self._copy.remove(f"{name}/{manifests.NAME}")
             for file in self._copy.names(name):
                 self._copy.remove(f"{name}/{file}")
             del self._folders[name]
-        for name in here.keys() - self._folders.keys():
+        for name in digests.keys() - self._folders.keys():
             files = [path.name for path in (self._folder / name).iterdir() if path.is_file()]
             for file in sorted(files, key=manifests.NAME.__eq__):  # the manifest last
                 self._copy.send(self._folder / name / file, f"{name}/{file}")
-            self._folders[name] = here[name]
+            self._folders[name] = digests[name]
 
 
 class StoredSource(SharedFolderSource):
@@ -174,7 +174,7 @@ class StoredSource(SharedFolderSource):
     def folders(self) -> dict[str, str]:
         """Return the names of snapshots and checkpoints that are whole, with the SHA-256 of their manifests."""
         self._folders = _manifests(self._copy, self._folders)
-        return {name: one.digest for name, one in self._folders.items()}
+        return {name: manifest.digest for name, manifest in self._folders.items()}
 
     def read(self, name: str, offset: int) -> Chunk:
         """Return a part of a file of the run's folder.
@@ -257,7 +257,7 @@ def bring_checkpoint(storage: Storage, folder: Path, step: int, check: Callable[
     while copy.size(f"{name}/{manifests.NAME}") is None or copy.size("run.json") is None:
         check()
         time.sleep(_EVERY_S)
-    for file in (*(f"{name}/{one}" for one in copy.names(name)), *_files_of(copy, kinds=())):
+    for file in (*(f"{name}/{file_name}" for file_name in copy.names(name)), *_files_of(copy, kinds=())):
         _bring(copy, file, folder)
 
 
@@ -269,22 +269,22 @@ def _files_of(copy: Storage, kinds: tuple[str, ...] = KINDS) -> Iterator[str]:
 
 
 def _manifests(
-    copy: Storage, known: Mapping[str, Manifest] | None = None, *, kinds: tuple[str, ...] = KINDS
+    copy: Storage, earlier: Mapping[str, Manifest] | None = None, *, kinds: tuple[str, ...] = KINDS
 ) -> dict[str, Manifest]:
     """Return the manifests of the folders that are whole; those that are known are not read again."""
-    found: dict[str, Manifest] = {}
+    manifests_by_name: dict[str, Manifest] = {}
     for name in (f"{kind}/{entry}" for kind in kinds for entry in copy.folders(kind)[:MOST_FOLDERS]):
         file = f"{name}/{manifests.NAME}"
         stamp = copy.stamp(file)
         if stamp is None:
             continue
-        if known and name in known and known[name].stamp == stamp:
-            found[name] = known[name]
+        if earlier and name in earlier and earlier[name].stamp == stamp:
+            manifests_by_name[name] = earlier[name]
             continue
         with contextlib.suppress(FileNotFoundError):
             content = copy.read(file, untrusted_files.MOST_SETTINGS)
-            found[name] = Manifest(stamp, hashlib.sha256(content).hexdigest())
-    return found
+            manifests_by_name[name] = Manifest(stamp, hashlib.sha256(content).hexdigest())
+    return manifests_by_name
 
 
 def _bring(copy: Storage, name: str, folder: Path) -> None:

@@ -47,7 +47,7 @@ def wheel() -> Wheel:
     version = _version()
     facts = f"contrastive_explorer-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: contrastive-explorer\nVersion: {version}\n"
-    metadata += "".join(f"Requires-Dist: {one}\n" for one in _requires())
+    metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in _requires())
     tags = "Wheel-Version: 1.0\nGenerator: contrastive-explorer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     members = [*_members(), (f"{facts}/METADATA", metadata.encode()), (f"{facts}/WHEEL", tags.encode())]
     record = "".join(f"{name},,\n" for name, _ in members) + f"{facts}/RECORD,,\n"
@@ -61,7 +61,7 @@ def wheel() -> Wheel:
 
 def needed_packages() -> list[str]:
     """Return the packages that training needs, by name."""
-    names = [re.split(r"[ ;<>=!~\[(]", one, maxsplit=1)[0].lower() for one in _requires()]
+    names = [re.split(r"[ ;<>=!~\[(]", requirement, maxsplit=1)[0].lower() for requirement in _requires()]
     return sorted({name for name in names if name and not name.startswith(_WINDOW)})
 
 
@@ -74,8 +74,11 @@ def _version() -> str:
 
 def _requires() -> list[str]:
     try:
-        found = importlib.metadata.requires("contrastive-explorer") or []
-        return [*(one for one in found if "extra ==" not in one), *training_part.requirements()]
+        requirements = importlib.metadata.requires("contrastive-explorer") or []
+        return [
+            *(requirement for requirement in requirements if "extra ==" not in requirement),
+            *training_part.requirements(),
+        ]
     except importlib.metadata.PackageNotFoundError:
         return []
 

@@ -68,18 +68,18 @@ def advance(workspace: Workspace) -> list[int]:
 
     One that cannot go on is stopped, so that it holds up neither the queue nor the others.
     """
-    found: list[int] = []
+    queued: list[int] = []
     going = workspace.experiments.going()
     if not going:
-        return found
+        return queued
     from trainer.experiments.definition import from_toml
 
     for row in going:
         try:
-            found += _advance(workspace, from_toml(row.definition, source=row.name))
+            queued += _advance(workspace, from_toml(row.definition, source=row.name))
         except (ConfigError, StoreError):
             workspace.experiments.set_state(row.name, "stopped")
-    return found
+    return queued
 
 
 def is_going(workspace: Workspace) -> bool:
@@ -100,11 +100,11 @@ def next_runs(
     """
     if _in_progress(runs):
         return []
-    there = {(run.arm, seed) for run, seed in zip(runs, seeds, strict=True)}
-    begun = sorted({seed for _, seed in there} & {*experiment.seeds})
+    begun_pairs = {(run.arm, seed) for run, seed in zip(runs, seeds, strict=True)}
+    begun = sorted({seed for _, seed in begun_pairs} & {*experiment.seeds})
     least = list(experiment.seeds[: experiment.least_seeds])
-    wanted = sorted({*begun, *least})
-    missing = [(arm, seed) for seed in wanted for arm in experiment.arms if (arm.name, seed) not in there]
+    seeds_to_fill = sorted({*begun, *least})
+    missing = [(arm, seed) for seed in seeds_to_fill for arm in experiment.arms if (arm.name, seed) not in begun_pairs]
     if missing or is_over(experiment, runs, verdict):
         return missing
     left = [seed for seed in experiment.seeds if seed not in begun]
@@ -129,7 +129,7 @@ def _advance(workspace: Workspace, experiment: Experiment) -> list[int]:
     if _in_progress(runs):
         return []
     verdict = judged(workspace, experiment)
-    seeds = {one.run.id: one.seed for one in verdict.runs}
+    seeds = {outcome.run.id: outcome.seed for outcome in verdict.runs}
     chosen = next_runs(experiment, runs, [seeds[run.id] for run in runs], verdict)
     if not chosen:
         workspace.experiments.set_state(experiment.name, "ended")

@@ -89,8 +89,8 @@ def detach(command: list[str], log: Path) -> int:
         LaunchError: It could not be started.
     """
     try:
-        with confined.open_file(log.parent, log.name, "ab") as words:
-            process = spawn(command, words)
+        with confined.open_file(log.parent, log.name, "ab") as output:
+            process = spawn(command, output)
     except OSError as error:
         raise LaunchError(f"{command[0]} could not be started: {error}.") from error
     _reap(process)
@@ -144,12 +144,12 @@ def remind(workspace: Workspace, run: int) -> bool:
 
 def draft(workspace: Workspace, run: int) -> frozenset[tuple[str, int]]:
     """Return files and sizes of the checkpoint being written; two calls show whether it progresses."""
-    found = set()
+    files = set()
     for path in (workspace.runs.get(run).folder / "checkpoints").glob(".tmp-*/*"):
         # It may be whole, and in its place, by now.
         with contextlib.suppress(OSError):
-            found.add((f"{path.parent.name}/{path.name}", path.stat().st_size))
-    return frozenset(found)
+            files.add((f"{path.parent.name}/{path.name}", path.stat().st_size))
+    return frozenset(files)
 
 
 def kill(workspace: Workspace, run: int) -> bool:
@@ -211,16 +211,16 @@ def trainers_by_folder(workspace: Workspace, refs: Sequence[str]) -> dict[Path, 
         LookOnly: The workspace is not this user's own.
     """
     workspace.check_mine()
-    folders = [one for one in workspace.runs_folder.glob("[0-9]*-*") if one.is_dir() and not one.is_symlink()]
-    found = {}
+    folders = [path for path in workspace.runs_folder.glob("[0-9]*-*") if path.is_dir() and not path.is_symlink()]
+    holders = {}
     for ref in refs:
         for folder in folders:
             if _is_called(folder, ref.strip()) and (holder := holder_of(folder / "alive.lock")) is not None:
-                found[folder] = holder
+                holders[folder] = holder
                 break
         else:
             return {}
-    return found
+    return holders
 
 
 def _is_called(folder: Path, text: str) -> bool:
@@ -235,30 +235,30 @@ def _is_called(folder: Path, text: str) -> bool:
         return False
 
 
-def stop_by_lock(found: Mapping[Path, Identity], *, timeout_s: float, kill: bool, force: bool) -> dict[Path, bool]:
+def stop_by_lock(holders: Mapping[Path, Identity], *, timeout_s: float, kill: bool, force: bool) -> dict[Path, bool]:
     """Ask trainers to stop with a checkpoint and wait; return folder -> whether its trainer has released it.
 
     Args:
-        found: As `trainers_by_folder` returns it.
+        holders: As `trainers_by_folder` returns it.
         timeout_s: How long to wait for all of them.
         kill: End them at once.
         force: End those that do not stop in time.
     """
     hard = signal.SIGTERM if os.name == "nt" else signal.SIGKILL
-    for folder, trainer in found.items():
+    for folder, trainer in holders.items():
         if kill:
             send(trainer, hard)
         elif _BY_FLAG:
             stop_flag.put(folder, trainer)
         else:
             send(trainer, signal.SIGTERM)
-    _wait_for_locks(found, timeout_s)
+    _wait_for_locks(holders, timeout_s)
     if force:
-        for folder, trainer in found.items():
+        for folder, trainer in holders.items():
             if is_held(folder / "alive.lock"):
                 send(trainer, hard)
-        _wait_for_locks(found, GRACE_S)
-    return {folder: not is_held(folder / "alive.lock") for folder in found}
+        _wait_for_locks(holders, GRACE_S)
+    return {folder: not is_held(folder / "alive.lock") for folder in holders}
 
 
 def _wait_for_locks(folders: Iterable[Path], timeout_s: float) -> None:
@@ -269,17 +269,19 @@ def _wait_for_locks(folders: Iterable[Path], timeout_s: float) -> None:
 
 def _starting(workspace: Workspace, run: int) -> Identity | None:
     launched = workspace.runs.launched(run)
-    found = identity(launched[0]) if launched is not None else None
-    if launched is None or found is None or found.start_ticks != launched[1]:
+    process = identity(launched[0]) if launched is not None else None
+    if launched is None or process is None or process.start_ticks != launched[1]:
         return None
     import psutil
 
-    *words, folder = _words(workspace, run)
+    *arguments, folder = _words(workspace, run)
     try:
-        *program, last = psutil.Process(found.pid).cmdline() or [""]
+        *program, last = psutil.Process(process.pid).cmdline() or [""]
     except psutil.Error:
         return None
-    return found if program[-len(words) :] == words and Path(last).resolve() == Path(folder).resolve() else None
+    return (
+        process if program[-len(arguments) :] == arguments and Path(last).resolve() == Path(folder).resolve() else None
+    )
 
 
 def _call_back(workspace: Workspace, run: int) -> None:

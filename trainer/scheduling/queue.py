@@ -77,25 +77,27 @@ def slots(workspace: Workspace) -> Slots:
 
     What is set but makes no sense, no program of ours has written: it counts as not set, and the queue is held.
     """
-    kept, sound = _settings(workspace)
-    there = system_usage.gpu_count()
-    chosen = kept.get("gpus")
-    gpus = tuple(dict.fromkeys(n for n in chosen if n < there)) if chosen is not None else tuple(range(there))
-    sharing = 2 if "cpu" not in kept and not there and launch.cores() > 1 else 1
-    return Slots(gpus, kept.get("per_gpu", 1), kept.get("cpu", 1), kept.get("held", False) or not sound, sharing)
+    settings, sound = _settings(workspace)
+    gpu_count = system_usage.gpu_count()
+    chosen = settings.get("gpus")
+    gpus = tuple(dict.fromkeys(n for n in chosen if n < gpu_count)) if chosen is not None else tuple(range(gpu_count))
+    sharing = 2 if "cpu" not in settings and not gpu_count and launch.cores() > 1 else 1
+    return Slots(
+        gpus, settings.get("per_gpu", 1), settings.get("cpu", 1), settings.get("held", False) or not sound, sharing
+    )
 
 
 def _settings(workspace: Workspace) -> tuple[dict[str, Any], bool]:
     """Return the valid queue settings, and whether all are valid."""
     try:
-        found = workspace.setting(_SETTING, {})
+        stored = workspace.setting(_SETTING, {})
     except (TypeError, ValueError, RecursionError):  # no JSON
         return {}, False
-    if not isinstance(found, dict):
+    if not isinstance(stored, dict):
         return {}, False
-    known = {name: value for name, value in found.items() if name in _SENSIBLE}
-    sound = {name: value for name, value in known.items() if _SENSIBLE[name](value)}
-    return sound, len(sound) == len(known)
+    settings = {name: value for name, value in stored.items() if name in _SENSIBLE}
+    sound = {name: value for name, value in settings.items() if _SENSIBLE[name](value)}
+    return sound, len(sound) == len(settings)
 
 
 def _is_count(value: Any) -> bool:
@@ -123,12 +125,12 @@ def choose_slots(workspace: Workspace, **values: Any) -> Slots:
     for name in ("per_gpu", "cpu"):
         if not 0 <= int(values.get(name, 1)) <= MOST:
             raise QueueError(f"{values[name]} parallel runs are not possible; choose 0 to {MOST}.")
-    there = system_usage.gpu_count()
-    unknown = [number for number in values.get("gpus") or () if not 0 <= number < there]
+    gpu_count = system_usage.gpu_count()
+    unknown = [number for number in values.get("gpus") or () if not 0 <= number < gpu_count]
     if unknown:
-        raise QueueError(f"There is no GPU {unknown[0]} here: this computer has {there or 'none'}.")
-    kept, sound = _settings(workspace)
-    workspace.set_setting(_SETTING, {**kept, **({} if sound else {"held": True}), **values})
+        raise QueueError(f"There is no GPU {unknown[0]} here: this computer has {gpu_count or 'none'}.")
+    settings, sound = _settings(workspace)
+    workspace.set_setting(_SETTING, {**settings, **({} if sound else {"held": True}), **values})
     return slots(workspace)
 
 
@@ -138,7 +140,7 @@ def in_order(runs: Sequence[RunRow]) -> list[RunRow]:
     return sorted(queued, key=lambda r: (-r.priority, math.inf if r.place is None else r.place, r.id))
 
 
-def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
+def move(workspace: Workspace, runs: Sequence[int], position: int) -> None:
     """Move queued runs to a position in the queue (0 is next), keeping their order.
 
     A run that is put among others of another priority takes theirs.
@@ -146,19 +148,19 @@ def move(workspace: Workspace, runs: Sequence[int], place: int) -> None:
     order = in_order(workspace.runs.all())
     moved = [run for run in order if run.id in set(runs)]
     rest = [run for run in order if run.id not in set(runs)]
-    place = max(0, min(place, len(rest)))
-    low = rest[place].priority if place < len(rest) else -math.inf
-    high = rest[place - 1].priority if place > 0 else math.inf
+    position = max(0, min(position, len(rest)))
+    low = rest[position].priority if position < len(rest) else -math.inf
+    high = rest[position - 1].priority if position > 0 else math.inf
     priorities = {run.id: int(max(low, min(run.priority, high))) for run in moved}
-    workspace.runs.arrange([run.id for run in [*rest[:place], *moved, *rest[place:]]], priorities)
+    workspace.runs.arrange([run.id for run in [*rest[:position], *moved, *rest[position:]]], priorities)
 
 
 def shift(workspace: Workspace, runs: Sequence[int], by: int) -> None:
     """Move queued runs up (-1) or down (+1) by one."""
     order = [run.id for run in in_order(workspace.runs.all())]
-    places = [order.index(run) for run in runs if run in order]
-    if places:
-        move(workspace, runs, (min(places) if by < 0 else max(places) - len(places) + 1) + by)
+    positions = [order.index(run) for run in runs if run in order]
+    if positions:
+        move(workspace, runs, (min(positions) if by < 0 else max(positions) - len(positions) + 1) + by)
 
 
 def prefer(workspace: Workspace, run: int, priority: int) -> None:
@@ -182,13 +184,13 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
     Raises:
         QueueError: They would wait for each other.
     """
-    known = {row.id: row for row in workspace.runs.all()}
+    rows = {row.id: row for row in workspace.runs.all()}
     seen, at = {run}, other
-    while at is not None and at in known:
+    while at is not None and at in rows:
         if at in seen:
             raise QueueError(f"Run {run} cannot wait for run {other}: run {other} waits for it.")
         seen.add(at)
-        at = known[at].after if known[at].status == "queued" else None
+        at = rows[at].after if rows[at].status == "queued" else None
 
 
 # -- deciding and starting -------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
     training = [run for run in runs if run.active and run.status != "queued"]
     taken = Counter(_slot_of(run, room) for run in training)
     waiting_for = {run.id for run in runs if run.active}
-    found = []
+    starting = []
     for run in in_order(runs):
         if run.after in waiting_for:
             continue
@@ -210,8 +212,8 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
         if slot is not None:
             taken[slot] += 1
             training.append(run)
-            found.append((run.id, slot))
-    return found
+            starting.append((run.id, slot))
+    return starting
 
 
 def _beside(runs: Sequence[RunRow], room: Slots) -> int:
@@ -222,8 +224,8 @@ def _beside(runs: Sequence[RunRow], room: Slots) -> int:
 
 def _for_these(runs: Sequence[RunRow], room: Slots) -> Slots:
     """Return the slots, with more on the processor if all of these runs that train there share it."""
-    there = [run for run in runs if run.active and _slot_of(run, room) == CPU]
-    shared = all(run.facts.get(_SHARES) is True for run in there)
+    on_cpu = [run for run in runs if run.active and _slot_of(run, room) == CPU]
+    shared = all(run.facts.get(_SHARES) is True for run in on_cpu)
     return replace(room, cpu=room.sharing) if shared and room.cpu == 1 else room
 
 
@@ -317,17 +319,17 @@ def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
         free[name] = times[-capacity:] if capacity else []
         heapq.heapify(free[name])
     ends = {run.id: _left(run, runs) for run in runs if run.active and run.status != "queued"}
-    found: dict[int, Expected] = {}
+    expected: dict[int, Expected] = {}
     for run in _by_turn(in_order(runs)):
-        wanted = [name for name in _wanted(run, room) if free.get(name)]
-        slot = min(wanted, key=lambda name: free[name][0], default=None)
+        possible = [name for name in _wanted(run, room) if free.get(name)]
+        slot = min(possible, key=lambda name: free[name][0], default=None)
         start = math.inf if slot is None else max(heapq.heappop(free[slot]), ends.get(run.after, 0.0))
         end = start + (_typical(run, runs) or math.inf)
         if slot is not None:
             heapq.heappush(free[slot], end)
         ends[run.id] = end
-        found[run.id] = Expected(_known(start), _known(end)) if not room.held else Expected(None, None)
-    return found
+        expected[run.id] = Expected(_known(start), _known(end)) if not room.held else Expected(None, None)
+    return expected
 
 
 def _by_turn(queued: Sequence[RunRow]) -> Iterator[RunRow]:

@@ -50,8 +50,8 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
     Raises:
         RanksError: They failed; the run's row has the reason, too.
     """
-    words = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
-    agent = start_agent(ranks, *words, stdout=stdout)
+    arguments = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
+    agent = start_agent(ranks, *arguments, stdout=stdout)
     requests = _StopRequests()
     with requests.signals_handled():
         while agent.poll() is None:
@@ -79,7 +79,7 @@ def check_equal(
         progress: Called while they work; may raise to cancel.
 
     Returns:
-        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `words`.
+        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `arguments`.
 
     Raises:
         ConfigError: The batches cannot be shared by that many.
@@ -89,9 +89,9 @@ def check_equal(
         raise config.ConfigError(f"ranks {ranks}: name 2 processes or more, which are compared with one.", better=2)
     config.check(run)
     config.check_ranks(run, ranks)
-    whole = dataclasses.replace(run, data=config.absolute(run.data))
-    words = (str(ranks), "python", "-m", CHECK, str(workspace_folder.resolve()), config.to_toml(whole))
-    agent = start_agent(ranks, *words, stdout=subprocess.PIPE)
+    run_config = dataclasses.replace(run, data=config.absolute(run.data))
+    arguments = (str(ranks), "python", "-m", CHECK, str(workspace_folder.resolve()), config.to_toml(run_config))
+    agent = start_agent(ranks, *arguments, stdout=subprocess.PIPE)
     try:
         while True:
             try:
@@ -105,20 +105,20 @@ def check_equal(
         raise
     last = output.decode("utf-8", "replace").strip().splitlines()[-1:]
     try:
-        found = json.loads(last[0]) if last else {}
+        answer = json.loads(last[0]) if last else {}
     except ValueError:
-        found = {}
-    if "words" not in found:
-        raise RanksError(found.get("problem") or f"The {ranks} processes ended before they could be compared.")
-    return found
+        answer = {}
+    if "words" not in answer:
+        raise RanksError(answer.get("problem") or f"The {ranks} processes ended before they could be compared.")
+    return answer
 
 
-def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:
+def start_agent(ranks: int, *arguments: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:
     """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once, as a request.
 
     Args:
         ranks: How many processes it starts.
-        words: Of the agent.
+        arguments: Of the agent.
         stdout: Where all of them print.
     """
     more = {"PYTHONUNBUFFERED": "1", "GLOO_SOCKET_IFNAME": _loopback()}
@@ -127,7 +127,7 @@ def start_agent(ranks: int, *words: str, stdout: IO[Any] | int | None = None) ->
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout}
     if os.name != "nt":
         options["start_new_session"] = True
-    return safe_subprocess.start(safe_subprocess.python("-m", AGENT, *words), more=more, **options)
+    return safe_subprocess.start(safe_subprocess.python("-m", AGENT, *arguments), more=more, **options)
 
 
 def _loopback() -> str:

@@ -52,7 +52,7 @@ class Trial:
 
 def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
     """Return the runs of a search, oldest first; damaged ones, and deleted ones that never trained, are left out."""
-    found = []
+    trials = []
     for row in workspace.runs.of_experiment(search.name):
         try:
             flat = config.flatten(workspace.runs.config_of(row.id))
@@ -60,7 +60,7 @@ def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
             continue
         if not all(field in flat for field in search.ranges):
             continue
-        values = {field: _plain(flat[field], one) for field, one in search.ranges.items()}
+        values = {field: _plain(flat[field], field_range) for field, field_range in search.ranges.items()}
         steps, numbers, _ = workspace.results.series(row.id, search.metric)
         course = {
             int(step): float(value)
@@ -68,15 +68,15 @@ def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
             if step > 0 and math.isfinite(value)
         }
         if row.deleted_at is None or course:
-            found.append(Trial(row, values, course, _state(row, course)))
-    return found
+            trials.append(Trial(row, values, course, _state(row, course)))
+    return trials
 
 
 def best_of(trials: list[Trial], search: Search) -> Trial | None:
     """Return the complete trial with the best value; None without one."""
-    ended = [one for one in trials if one.state == "complete"]
+    ended = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if search.direction == "up" else -1.0
-    return max(ended, key=lambda one: sign * one.value, default=None)
+    return max(ended, key=lambda trial: sign * trial.value, default=None)
 
 
 def run_search(
@@ -103,29 +103,29 @@ def run_search(
         raise SearchError(f"There is an experiment called {search.name!r}. Give the search another name.")
     wait = wait or (lambda: _wait(workspace))
     going: dict[int, optuna.Trial] = {}
-    for one in earlier:
-        if one.run.status == _AGAIN and one.run.deleted_at is None:
-            workspace.runs.enqueue(one.run.id)
-        elif one.state != "going":
-            _add(study, search, one)
-    asked: dict[int, set[int]] = {}
+    for trial in earlier:
+        if trial.run.status == _AGAIN and trial.run.deleted_at is None:
+            workspace.runs.enqueue(trial.run.id)
+        elif trial.state != "going":
+            _add(study, search, trial)
+    reported: dict[int, set[int]] = {}
     while True:
         trials = trials_of(workspace, search)
-        for one in trials:
-            if one.run.id not in going and one.state == "going":
-                going[one.run.id] = _asked_again(study, search, one)
-            if (trial := going.get(one.run.id)) is not None:
-                _follow(workspace, search, study, trial, one, asked.setdefault(one.run.id, set()), say)
-                if one.state != "going":
-                    del going[one.run.id]
+        for trial in trials:
+            if trial.run.id not in going and trial.state == "going":
+                going[trial.run.id] = _asked_again(study, search, trial)
+            if (optuna_trial := going.get(trial.run.id)) is not None:
+                _follow(workspace, search, study, optuna_trial, trial, reported.setdefault(trial.run.id, set()), say)
+                if trial.state != "going":
+                    del going[trial.run.id]
         while len(trials) < search.trials and len(going) < search.at_once:
-            trial = study.ask(_distributions(search))
+            optuna_trial = study.ask(_distributions(search))
             number = len(trials) + 1
-            made = search.run_of(number, trial.params)
+            made = search.run_of(number, optuna_trial.params)
             run = workspace.runs.create(made, status="queued", experiment=search.name, arm=f"trial {number}")
-            going[run] = trial
+            going[run] = optuna_trial
             values = ", ".join(f"{field} {value:.4g}" if isinstance(value, float) else f"{field} {value}"
-                             for field, value in trial.params.items())  # fmt: skip
+                             for field, value in optuna_trial.params.items())  # fmt: skip
             say(f"Trial {number} of {search.trials}: {values}.")
             trials = trials_of(workspace, search)
         if not going:
@@ -138,30 +138,30 @@ def _follow(
     search: Search,
     study: optuna.Study,
     trial: optuna.Trial,
-    one: Trial,
+    followed: Trial,
     reported: set[int],
     say: Callable[[str], None],
 ) -> None:
     """Report what a run has logged; stop it if it is behind, and tell its end."""
     import optuna
 
-    for step, value in one.course.items():
+    for step, value in followed.course.items():
         if step in reported:
             continue
         reported.add(step)
         trial.report(value, step)
-        if search.prune and one.state == "going" and one.run.status == "running" and trial.should_prune():
-            launch.stop(workspace, one.run.id)
-            say(f"{one.run.name} is behind at step {step} ({value:.4g}) and is stopped.")
+        if search.prune and followed.state == "going" and followed.run.status == "running" and trial.should_prune():
+            launch.stop(workspace, followed.run.id)
+            say(f"{followed.run.name} is behind at step {step} ({value:.4g}) and is stopped.")
             break
-    if one.state == "going":
+    if followed.state == "going":
         return
     states = {"pruned": optuna.trial.TrialState.PRUNED, "failed": optuna.trial.TrialState.FAIL}
-    if one.state in states:
-        study.tell(trial, state=states[one.state])
+    if followed.state in states:
+        study.tell(trial, state=states[followed.state])
     else:
-        study.tell(trial, one.value)
-    say(f"{one.run.name}: {one.state}, {one.value:.4g}.")
+        study.tell(trial, followed.value)
+    say(f"{followed.run.name}: {followed.state}, {followed.value:.4g}.")
 
 
 def _state(row: RunRow, course: dict[int, float]) -> str:
@@ -197,22 +197,24 @@ def _study(search: Search, earlier: int) -> optuna.Study:
 def _distributions(search: Search) -> dict[str, Any]:
     import optuna
 
-    def one(found: Range) -> Any:
-        if found.choices:
-            return optuna.distributions.CategoricalDistribution(found.choices)
-        if found.whole:
-            return optuna.distributions.IntDistribution(int(found.low), int(found.high), log=found.log)
-        return optuna.distributions.FloatDistribution(found.low, found.high, log=found.log)
+    def distribution(field_range: Range) -> Any:
+        if field_range.choices:
+            return optuna.distributions.CategoricalDistribution(field_range.choices)
+        if field_range.whole:
+            return optuna.distributions.IntDistribution(
+                int(field_range.low), int(field_range.high), log=field_range.log
+            )
+        return optuna.distributions.FloatDistribution(field_range.low, field_range.high, log=field_range.log)
 
-    return {field: one(found) for field, found in search.ranges.items()}
+    return {field: distribution(searched) for field, searched in search.ranges.items()}
 
 
-def _plain(value: Any, found: Range) -> Any:
+def _plain(value: Any, field_range: Range) -> Any:
     """Return a configuration's value as Optuna holds it."""
-    if not found.choices:
+    if not field_range.choices:
         return value
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return next((choice for choice in found.choices if choice == text or _same(choice, value)), text)
+    return next((choice for choice in field_range.choices if choice == text or _same(choice, value)), text)
 
 
 def _same(choice: str, value: Any) -> bool:
@@ -222,19 +224,21 @@ def _same(choice: str, value: Any) -> bool:
         return False
 
 
-def _fits(search: Search, one: Trial) -> bool:
+def _fits(search: Search, trial: Trial) -> bool:
     """Return whether a run's values lie in the ranges; a definition may have been changed since."""
     return all(
-        one.values[field] in found.choices if found.choices else found.low <= one.values[field] <= found.high
-        for field, found in search.ranges.items()
+        trial.values[field] in field_range.choices
+        if field_range.choices
+        else field_range.low <= trial.values[field] <= field_range.high
+        for field, field_range in search.ranges.items()
     )
 
 
-def _add(study: optuna.Study, search: Search, one: Trial) -> None:
+def _add(study: optuna.Study, search: Search, trial: Trial) -> None:
     """Pass the study the result of a trial that has ended."""
     import optuna
 
-    if not _fits(search, one):
+    if not _fits(search, trial):
         return
     states = {
         "complete": optuna.trial.TrialState.COMPLETE,
@@ -243,18 +247,18 @@ def _add(study: optuna.Study, search: Search, one: Trial) -> None:
     }
     study.add_trial(
         optuna.trial.create_trial(
-            state=states[one.state],
-            value=one.value if one.state == "complete" else None,
-            params=one.values,
+            state=states[trial.state],
+            value=trial.value if trial.state == "complete" else None,
+            params=trial.values,
             distributions=_distributions(search),
-            intermediate_values=one.course,
+            intermediate_values=trial.course,
         )
     )
 
 
-def _asked_again(study: optuna.Study, search: Search, one: Trial) -> optuna.Trial:
+def _asked_again(study: optuna.Study, search: Search, trial: Trial) -> optuna.Trial:
     """Return a trial of the study with the values of a run that trains already."""
-    study.enqueue_trial(one.values)
+    study.enqueue_trial(trial.values)
     return study.ask(_distributions(search))
 
 

@@ -152,7 +152,7 @@ def _gpu(library: Any, number: int) -> Gpu:
     memory = ask(library.nvmlDeviceGetMemoryInfo)
     rates, power = ask(library.nvmlDeviceGetUtilizationRates), ask(library.nvmlDeviceGetPowerUsage)
     name = ask(library.nvmlDeviceGetName) or f"GPU {number}"
-    found = ask(library.nvmlDeviceGetComputeRunningProcesses) or []
+    processes = ask(library.nvmlDeviceGetComputeRunningProcesses) or []
     celsius = ask(library.nvmlDeviceGetTemperature, library.NVML_TEMPERATURE_GPU)
     return Gpu(
         number=number,
@@ -162,7 +162,7 @@ def _gpu(library: Any, number: int) -> Gpu:
         total_mib=None if memory is None else memory.total / _MIB,
         celsius=None if celsius is None else float(celsius),
         watts=None if power is None else power / 1000,
-        processes={process.pid: (process.usedGpuMemory or 0) / _MIB for process in found},
+        processes={process.pid: (process.usedGpuMemory or 0) / _MIB for process in processes},
     )
 
 
@@ -184,9 +184,9 @@ def _job(run: int, name: str, pid: int, gpus: Sequence[Gpu]) -> TrainerUsage | N
             percent = rss = 0.0
             for member in family:
                 with contextlib.suppress(psutil.Error):
-                    kept = _process(member.pid, member.create_time())
-                    percent += kept.cpu_percent()
-                    rss += kept.memory_info().rss / _MIB
+                    process_usage = _process(member.pid, member.create_time())
+                    percent += process_usage.cpu_percent()
+                    rss += process_usage.memory_info().rss / _MIB
         except psutil.Error:
             return None
     theirs = {member.pid for member in family}

@@ -47,15 +47,15 @@ class Backup:
 
 def backups(database: Path) -> list[Backup]:
     """Return the daily copies of a database, newest first."""
-    found = []
+    copies = []
     for path in (database.parent / FOLDER).glob("explorer-*.db"):
         match = _NAME.fullmatch(path.name)
         try:
             if match and path.is_file() and not path.is_symlink():
-                found.append(Backup(datetime.date.fromisoformat(match[1]), path, path.stat().st_size))
+                copies.append(Backup(datetime.date.fromisoformat(match[1]), path, path.stat().st_size))
         except (ValueError, OSError):  # no day of any calendar, or just thinned
             continue
-    return sorted(found, key=lambda backup: backup.day, reverse=True)
+    return sorted(copies, key=lambda backup: backup.day, reverse=True)
 
 
 def make_daily(database: Path, today: datetime.date) -> Path | None:
@@ -78,9 +78,9 @@ def make_daily(database: Path, today: datetime.date) -> Path | None:
             return None
         sweep_drafts(folder)
         copy_verified(database, target)
-        there = backups(database)
-        keep = kept([backup.day for backup in there])
-        for backup in there:
+        copies = backups(database)
+        keep = kept([backup.day for backup in copies])
+        for backup in copies:
             if backup.day not in keep:
                 confined.remove(backup.path.parent, backup.path.name)
     finally:
@@ -108,12 +108,12 @@ def choose(database: Path, day: str) -> Backup:
     Raises:
         StoreError: There is none; the message names those there are.
     """
-    there = backups(database)
-    for backup in there:
+    copies = backups(database)
+    for backup in copies:
         if day in ("", backup.day.isoformat()):
             return backup
-    known = ", ".join(backup.day.isoformat() for backup in there) or "none"
-    raise StoreError(f"There is no backup of {day or 'any day'}. Backups here: {known}.")
+    days = ", ".join(backup.day.isoformat() for backup in copies) or "none"
+    raise StoreError(f"There is no backup of {day or 'any day'}. Backups here: {days}.")
 
 
 def put_back(database: Path, backup: Backup) -> Path | None:
@@ -141,11 +141,11 @@ def _check_whole(backup: Backup) -> None:
     try:
         uri = f"{backup.path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
-            whole = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            sound = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
         version = version_of(backup.path)
     except sqlite3.DatabaseError:
-        whole, version = False, None
-    if not whole:
+        sound, version = False, None
+    if not sound:
         raise StoreError(f"The backup {backup.path} is damaged. Nothing was changed; choose one of another day.")
     if version != SCHEMA_VERSION:
         raise StoreError(f"The backup {backup.path} is of another version of this program. Nothing was changed.")

@@ -26,17 +26,19 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
     """
     workspace.check_mine()
     parent = workspace.runs.get(run)
-    kept = {row.step: row for row in workspace.results.checkpoints(run) if row.folder.is_dir()}
-    if step not in kept:
-        there = ", ".join(map(str, sorted(kept))) or "none"
-        raise StoreError(f"{parent.name} keeps no checkpoint of step {step}. Kept are those of steps: {there}.")
+    checkpoints = {row.step: row for row in workspace.results.checkpoints(run) if row.folder.is_dir()}
+    if step not in checkpoints:
+        steps = ", ".join(map(str, sorted(checkpoints))) or "none"
+        raise StoreError(f"{parent.name} keeps no checkpoint of step {step}. Kept are those of steps: {steps}.")
     config = dataclasses.replace(workspace.runs.config_of(run), name=name)
     # What a kill leaves half made must not pass for a run that was stopped: it would begin anew under this name.
     made = workspace.runs.create(config, status="failed", parent=run, preset=parent.preset)
     workspace.runs.change(made, reason=f"Branching from step {step} of {parent.name} was cut short. Delete this run.")
     try:
         entries = _copy_curves(workspace, parent, made, step)
-        _copy_files(workspace, parent, made, [row for row in kept.values() if row.step == step or _is_best(row, step)])
+        _copy_files(
+            workspace, parent, made, [row for row in checkpoints.values() if row.step == step or _is_best(row, step)]
+        )
         _copy_snapshots(workspace, parent, made, step)
     except (OSError, StoreError) as error:
         workspace.purge(made)
@@ -65,13 +67,13 @@ def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> 
     return entries
 
 
-def _copy_files(workspace: Workspace, parent: RunRow, made: int, kept: list[CheckpointRow]) -> None:
+def _copy_files(workspace: Workspace, parent: RunRow, made: int, checkpoints: list[CheckpointRow]) -> None:
     folder = workspace.runs.get(made).folder
     # The tokenizer, and what else a session needs of the first one; `run.json` is the branch's own.
     for file in parent.folder.glob("*.json"):
         if file.name != "run.json" and confined.is_inside(parent.folder, file.name):
             write_atomically(folder / file.name, lambda draft, file=file: confined.copy(file, draft.parent, draft.name))
-    for row in kept:
+    for row in checkpoints:
         _copy_folder(row.folder, folder / "checkpoints" / row.folder.name)
         workspace.results.add_checkpoint(made, row.step, folder / "checkpoints" / row.folder.name, best=row.best)
 

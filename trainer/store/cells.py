@@ -55,32 +55,32 @@ _FOLDER: Final = re.compile(r"[^/\\\x00]+")
 
 def fault(table: str, column: str, value: object) -> str:
     """Return what is wrong with a value of a column; empty if nothing is."""
-    found = schema.metadata.tables[table].c[column]
+    definition = schema.metadata.tables[table].c[column]
     if value is None:
-        return "" if found.nullable else "holds nothing"
-    check = _number_fault if isinstance(found.type, Integer | Float) else _text_fault
-    return check(table, column, value, whole=isinstance(found.type, Integer))
+        return "" if definition.nullable else "holds nothing"
+    check = _number_fault if isinstance(definition.type, Integer | Float) else _text_fault
+    return check(table, column, value, integral=isinstance(definition.type, Integer))
 
 
 def faults(table: str, row: Mapping[Any, Any]) -> dict[str, str]:
     """Return column -> problem, for the columns in a row."""
-    found = {name: fault(table, name, value) for name, value in row.items()}
-    return {name: words for name, words in found.items() if words}
+    by_column = {name: fault(table, name, value) for name, value in row.items()}
+    return {name: problem for name, problem in by_column.items() if problem}
 
 
 def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], bool]:
     """Return a fast check of rows with these columns: True only if `faults` finds nothing, apart from documents."""
     kinds = [schema.metadata.tables[table].c[name] for name in columns]
-    whole = [isinstance(column.type, Integer) for column in kinds]
-    numeric = [w or isinstance(column.type, Float) for w, column in zip(whole, kinds, strict=True)]
+    integral = [isinstance(column.type, Integer) for column in kinds]
+    numeric = [w or isinstance(column.type, Float) for w, column in zip(integral, kinds, strict=True)]
     allowed = [
         {int if w else float if n else str} | ({type(None)} if column.nullable else set())
-        for w, n, column in zip(whole, numeric, kinds, strict=True)
+        for w, n, column in zip(integral, numeric, kinds, strict=True)
     ]
-    numbers = [place for place, is_number in enumerate(numeric) if is_number]
+    numbers = [index for index, is_number in enumerate(numeric) if is_number]
     texts = [
-        place
-        for place, (name, is_number) in enumerate(zip(columns, numeric, strict=True))
+        index
+        for index, (name, is_number) in enumerate(zip(columns, numeric, strict=True))
         if not is_number and (table, name) not in _DOCUMENTS
     ]
     seen: set[tuple[type, ...]] = set()
@@ -92,21 +92,21 @@ def checker(table: str, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], b
                 return False
             seen.add(types)
         # Nearly every number is small and nearly every text short; the others are looked at one by one.
-        values = [value for place in numbers if (value := row[place]) is not None]
-        words = "".join([value for place in texts if (value := row[place])])
-        return min(values) >= 0 and max(values) <= _BELOW and len(words) < LONGEST_NAME and "\0" not in words
+        values = [value for index in numbers if (value := row[index]) is not None]
+        joined = "".join([value for index in texts if (value := row[index])])
+        return min(values) >= 0 and max(values) <= _BELOW and len(joined) < LONGEST_NAME and "\0" not in joined
 
     return sound
 
 
 def stand_in(table: str, column: str) -> Any:
     """Return the replacement of an invalid value: None if allowed, else 0, an empty string or no facts."""
-    found = schema.metadata.tables[table].c[column]
-    if found.nullable:
+    definition = schema.metadata.tables[table].c[column]
+    if definition.nullable:
         return None
-    if isinstance(found.type, Float):
+    if isinstance(definition.type, Float):
         return 0.0
-    if isinstance(found.type, Integer):
+    if isinstance(definition.type, Integer):
         return 0
     return "{}" if (table, column) in _DOCUMENTS else ""
 
@@ -116,24 +116,24 @@ def document(text: object) -> dict[str, Any] | None:
     if not isinstance(text, str) or len(text) > _LONGEST_DOCUMENT:
         return None
     try:
-        found = parse_json(text)
+        parsed = parse_json(text)
     except ValueError:
         return None
-    if not isinstance(found, dict) or ("\\u" in text and not is_text(json.dumps(found, ensure_ascii=False))):
+    if not isinstance(parsed, dict) or ("\\u" in text and not is_text(json.dumps(parsed, ensure_ascii=False))):
         return None
-    return found
+    return parsed
 
 
 def shown(value: object) -> str:
     """Return the value as short printable text."""
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
-    words = value if isinstance(value, str) else repr(value)
-    return spelled(words[:40]) + ("..." if len(words) > 40 else "")
+    text = value if isinstance(value, str) else repr(value)
+    return spelled(text[:40]) + ("..." if len(text) > 40 else "")
 
 
-def _number_fault(table: str, column: str, value: object, *, whole: bool) -> str:
-    if whole:
+def _number_fault(table: str, column: str, value: object, *, integral: bool) -> str:
+    if integral:
         if not isinstance(value, int):
             return f"holds no whole number ({shown(value)})"
         low, high = _INTEGERS.get((table, column)) or _INTEGERS.get(column, _BETWEEN)  # type: ignore[call-overload]
@@ -147,12 +147,12 @@ def _number_fault(table: str, column: str, value: object, *, whole: bool) -> str
     return "" if math.isfinite(value) and abs(value) <= MOST else f"holds a number that cannot be ({shown(value)})"
 
 
-def _text_fault(table: str, column: str, value: object, *, whole: bool) -> str:
+def _text_fault(table: str, column: str, value: object, *, integral: bool) -> str:
     if not isinstance(value, str):
         return f"holds no text ({shown(value)})"
     if (table, column) in _DOCUMENTS:
-        found = document(value)
-        sound = found is not None and (column != "alerts" or all(isinstance(one, dict) for one in found.values()))
+        parsed = document(value)
+        sound = parsed is not None and (column != "alerts" or all(isinstance(inner, dict) for inner in parsed.values()))
         return "" if sound else f"holds no JSON of its kind ({shown(value)})"
     if (table, column) == ("run", "folder") and not is_one_level(value):
         return f"holds no name of a folder ({shown(value)})"

@@ -25,27 +25,27 @@ class StoredColumn(Sequence):
     __slots__ = ("_array", "_coded")
 
     def __init__(self, array: pa.ChunkedArray | pa.Array) -> None:
-        whole = array.combine_chunks() if hasattr(array, "chunks") else array
-        if hasattr(whole, "chunks"):  # of no chunks, or of more than fit one array
+        combined = array.combine_chunks() if hasattr(array, "chunks") else array
+        if hasattr(combined, "chunks"):  # of no chunks, or of more than fit one array
             import pyarrow as pa
 
-            whole = pa.concat_arrays(whole.chunks) if whole.chunks else pa.array([], whole.type)
-        self._array = _one_zero(whole)
+            combined = pa.concat_arrays(combined.chunks) if combined.chunks else pa.array([], combined.type)
+        self._array = _one_zero(combined)
         self._coded: tuple[Int[np.ndarray, " n"], list[Any]] | None = None
 
     def __len__(self) -> int:
         return len(self._array)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            start, stop, step = place.indices(len(self))
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
             if step != 1:
                 return [self[i] for i in range(start, stop, step)]
             return self._array.slice(start, max(stop - start, 0)).to_pylist()
-        at = int(place)
+        at = int(index)
         at += len(self) if at < 0 else 0
         if not 0 <= at < len(self):
-            raise IndexError(f"{place} of {len(self)} values")
+            raise IndexError(f"{index} of {len(self)} values")
         return self._array[at].as_py()
 
     def __iter__(self) -> Iterator[Any]:

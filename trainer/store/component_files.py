@@ -36,9 +36,9 @@ def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: boo
         snapshot: Of what.
         keep: Whether they are written there; where they are, they are read from there anyway.
     """
-    found = kept_components(workspace_folder, snapshot)
-    if found is not None:
-        return found
+    stored = kept_components(workspace_folder, snapshot)
+    if stored is not None:
+        return stored
     points = components((snapshot.image, snapshot.text))
     if keep and len(points) >= WORTH_KEEPING:
         # On a full disk they are computed again the next time.
@@ -61,8 +61,8 @@ def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.nd
     if mapped.shape != (points, 3) or mapped.dtype != np.float32:
         return None
     # A copy: on Windows a file that is mapped cannot be replaced.
-    found = np.array(mapped)
-    return found if np.isfinite(found).all() else None
+    stored = np.array(mapped)
+    return stored if np.isfinite(stored).all() else None
 
 
 def components_name(snapshot_folder: Path) -> str:

@@ -17,10 +17,10 @@ _seen: Counter[str] = Counter()
 
 def point(name: str) -> None:
     """Do nothing, unless the environment selects this point to end the process."""
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
+    selected = os.environ.get(VARIABLE)
+    if not selected:
         return
-    where, _, count = wanted.partition(":")
+    where, _, count = selected.partition(":")
     if where == name:
         _seen[name] += 1
         if _seen[name] == int(count or 1):

@@ -148,10 +148,10 @@ class Database:
 def _number_of(path: Path) -> tuple[int, int] | None:
     """Return the number of a file in its file system; None if there is none."""
     try:
-        found = os.stat(path)
+        state = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return state.st_dev, state.st_ino
 
 
 def _engine(uri: str, wait_ms: Callable[[], int]) -> Engine:
@@ -250,7 +250,7 @@ def _columns(connection: Connection, query: Executable) -> list[list[Any]]:
         rows = [tuple(row) for row in fetch(connection, query)]
     finally:
         result.close()
-    return [list(map(itemgetter(place), rows)) for place in range(width)]
+    return [list(map(itemgetter(index), rows)) for index in range(width)]
 
 
 @contextmanager
@@ -259,9 +259,9 @@ def sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        found = disk.trouble(error, "The run's row", path, _A_CHANGE)
-        if found is not None and found.full:
-            raise found from error
+        trouble = disk.trouble(error, "The run's row", path, _A_CHANGE)
+        if trouble is not None and trouble.full:
+            raise trouble from error
         where, why = error.filename or path, error.strerror or error
         raise StoreError(f"{where} cannot be used: {why}. Check the disk and its rights, then try again.") from error
     except OverflowError as error:  # the driver's, of whole numbers past 64 bits

@@ -35,9 +35,9 @@ def is_writable(path: Path) -> bool:
 
 def has_files_of_another(path: Path) -> bool:
     """Return whether the database, its folder or what SQLite would read next to it belongs to another user."""
-    for one in (path.parent, path, *(path.with_name(path.name + ending) for ending in ("-wal", "-journal"))):
+    for file in (path.parent, path, *(path.with_name(path.name + ending) for ending in ("-wal", "-journal"))):
         with contextlib.suppress(OSError):  # it is not there; what may not be looked at is told by who reads it
-            if is_of_another(one.lstat()):
+            if is_of_another(file.lstat()):
                 return True
     return False
 
@@ -67,15 +67,15 @@ def stamp(path: Path) -> tuple[object, ...]:
     access = access_of(path)
     if access in ("write", "live"):
         return (access,)
-    found: list[object] = [access]
-    for one in (path, path.with_name(f"{path.name}-wal")):
+    states: list[object] = [access]
+    for file in (path, path.with_name(f"{path.name}-wal")):
         try:
-            state = one.stat()
+            state = file.stat()
         except OSError:
-            found.append(None)
+            states.append(None)
         else:
-            found.append((state.st_ino, state.st_size, state.st_mtime_ns))
-    return tuple(found)
+            states.append((state.st_ino, state.st_size, state.st_mtime_ns))
+    return tuple(states)
 
 
 def copy_with_log(path: Path, target: Path) -> None:

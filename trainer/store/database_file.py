@@ -112,9 +112,9 @@ def copy_verified(path: Path, target: Path) -> None:
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")
-            whole = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+            sound = copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             counted = _counts(copy).keys() == _counts(source).keys()
-        if not (whole and counted):
+        if not (sound and counted):
             raise StoreError(f"{path} is damaged, so it was not changed. Rebuild it: trainer doctor --rebuild.")
         with confined.open_file(draft.parent, draft.name, "rb+") as file:
             os.fsync(file.fileno())

@@ -11,7 +11,7 @@ from trainer.store.rows import ENDED, RunRow
 
 def bound_decoder(
     run: config.Run,
-    found: RunRow,
+    source_row: RunRow,
     of: config.Run,
     steps: Callable[[int], list[int]],
 ) -> config.Run:
@@ -19,7 +19,7 @@ def bound_decoder(
 
     Args:
         run: With an objective of `config.EmbeddingDecoder`.
-        found: The run to decode.
+        source_row: The run to decode.
         of: Its configuration.
         steps: Gives the steps of the checkpoints that a run keeps.
 
@@ -30,22 +30,22 @@ def bound_decoder(
     assert isinstance(objective, config.EmbeddingDecoder)
     if isinstance(of.objective, config.EmbeddingDecoder):
         raise config.ConfigError(
-            f"objective.of {found.name} is itself a decoder: name the run that it decodes, {of.objective.of}."
+            f"objective.of {source_row.name} is itself a decoder: name the run that it decodes, {of.objective.of}."
         )
     if of.objective.towers != "both":
         raise config.ConfigError(
-            f"objective.of {found.name} ({of.objective.label}) has one tower only, and a decoder needs embeddings of "
-            "images and texts: choose a run of CLIP, CLOOB or another objective of image-text pairs."
+            f"objective.of {source_row.name} ({of.objective.label}) has one tower only, and a decoder needs embeddings "
+            "of images and texts: choose a run of CLIP, CLOOB or another objective of image-text pairs."
         )
-    kept, step = sorted(steps(found.id)), objective.of_step
-    if step >= 0 and step not in kept:
-        there = ", ".join(map(str, kept)) or "none"
+    checkpoint_steps, step = sorted(steps(source_row.id)), objective.of_step
+    if step >= 0 and step not in checkpoint_steps:
+        listed = ", ".join(map(str, checkpoint_steps)) or "none"
         raise config.ConfigError(
-            f"objective.of_step {step}: {found.name} keeps no checkpoint of that step. Choose among {there}."
+            f"objective.of_step {step}: {source_row.name} keeps no checkpoint of that step. Choose among {listed}."
         )
-    if step < 0 and found.status in ENDED:
-        if not kept:
-            raise config.ConfigError(f"objective.of {found.name} has no checkpoint to decode. Train it first.")
-        step = kept[-1]
-    bound_to = replace(objective, of=found.folder.name, of_step=step)
+    if step < 0 and source_row.status in ENDED:
+        if not checkpoint_steps:
+            raise config.ConfigError(f"objective.of {source_row.name} has no checkpoint to decode. Train it first.")
+        step = checkpoint_steps[-1]
+    bound_to = replace(objective, of=source_row.folder.name, of_step=step)
     return replace(run, data=of.data, model=of.model, loading=of.loading, objective=bound_to)

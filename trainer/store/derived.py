@@ -35,5 +35,5 @@ def place(workspace_folder: Path, path: Path) -> Path:
 
 def is_look_only(workspace_folder: Path) -> bool:
     """Return whether the workspace is not this user's own."""
-    found = workspace_folder.is_dir() and ownership.state_of(workspace_folder, workspace_folder / _DATABASE)
-    return bool(found and ownership.why_look_only(found))
+    state = workspace_folder.is_dir() and ownership.state_of(workspace_folder, workspace_folder / _DATABASE)
+    return bool(state and ownership.why_look_only(state))

@@ -41,9 +41,9 @@ class DiskTrouble(StoreError):
         full: Whether room is all that lacks.
     """
 
-    def __init__(self, words: str, *, place: Path, need: int, full: bool) -> None:
-        super().__init__(words)
-        self.place, self.need, self.full = place, need, full
+    def __init__(self, message: str, *, path: Path, need: int, full: bool) -> None:
+        super().__init__(message)
+        self.place, self.need, self.full = path, need, full
 
     def mended(self) -> bool:
         """Return whether there is enough space now; True also if only a retry can tell."""
@@ -51,50 +51,50 @@ class DiskTrouble(StoreError):
 
 
 @contextmanager
-def writing(what: str, place: Path, need: int = 0) -> Iterator[None]:
+def writing(what: str, path: Path, need: int = 0) -> Iterator[None]:
     """Convert disk errors of writers to `DiskTrouble`; other errors pass unchanged.
 
     Args:
         what: What is written, for the sentence: `The checkpoint of step 5`.
-        place: Where to.
+        path: Where to.
         need: About how many bytes.
     """
     try:
         yield
     except Exception as error:
-        found = trouble(error, what, place, need)
-        if found is None or found is error:
+        disk_trouble = trouble(error, what, path, need)
+        if disk_trouble is None or disk_trouble is error:
             raise
-        raise found from error
+        raise disk_trouble from error
 
 
-def trouble(error: BaseException, what: str, place: Path, need: int = 0) -> DiskTrouble | None:
+def trouble(error: BaseException, what: str, path: Path, need: int = 0) -> DiskTrouble | None:
     """Return the error as a `DiskTrouble`; None if the disk is not the cause."""
     if isinstance(error, DiskTrouble):
         return error
     numbers = set(_numbers(error))
     # torch hides a full disk behind an error of its own that names neither the disk nor the cause.
     torch_failed = "PytorchStreamWriter" in str(error) or "inline_container" in str(error)
-    if numbers & _FULL or (torch_failed and _free(place) < need):
-        free = _free(place)
-        words = (
-            f"The disk of {place} ({disk_of(place)}) is full: {what[0].lower()}{what[1:]} needs {_size(need)} and "
+    if numbers & _FULL or (torch_failed and _free(path) < need):
+        free = _free(path)
+        message = (
+            f"The disk of {path} ({disk_of(path)}) is full: {what[0].lower()}{what[1:]} needs {_size(need)} and "
             f"{_size(free)} are free. Free some space there."
         )
-        return DiskTrouble(words, place=place, need=need, full=True)
+        return DiskTrouble(message, path=path, need=need, full=True)
     if numbers & _AWAY or torch_failed:
         why = os.strerror(min(numbers & _AWAY)) if numbers & _AWAY else str(error).partition("\n")[0]
-        words = f"{what} cannot be written to {place}: {why}. Check the disk ({disk_of(place)}) and its rights."
-        return DiskTrouble(words, place=place, need=need, full=False)
+        message = f"{what} cannot be written to {path}: {why}. Check the disk ({disk_of(path)}) and its rights."
+        return DiskTrouble(message, path=path, need=need, full=False)
     return None
 
 
-def disk_of(place: Path) -> Path:
-    """Return the mount point of the disk that holds `place`."""
-    place = _existing(place)
-    while not os.path.ismount(place) and place != place.parent:
-        place = place.parent
-    return place
+def disk_of(path: Path) -> Path:
+    """Return the mount point of the disk that holds `path`."""
+    path = _existing(path)
+    while not os.path.ismount(path) and path != path.parent:
+        path = path.parent
+    return path
 
 
 def _numbers(error: BaseException | None) -> Iterator[int]:
@@ -108,16 +108,16 @@ def _numbers(error: BaseException | None) -> Iterator[int]:
         error = error.__cause__ or error.__context__
 
 
-def _free(place: Path) -> int:
+def _free(path: Path) -> int:
     try:
-        return shutil.disk_usage(_existing(place)).free
+        return shutil.disk_usage(_existing(path)).free
     except OSError:
         return 0
 
 
-def _existing(place: Path) -> Path:
-    place = place.absolute()
-    return next(path for path in (place, *place.parents) if path.exists())
+def _existing(path: Path) -> Path:
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _size(count: int) -> str:

@@ -56,13 +56,13 @@ class Experiments:
         """Return all experiments, oldest first, without invalid ones."""
         with self._database.read() as connection:
             rows = fetch(connection, _SHORT.limit(MOST))
-        return [found for row in rows if (found := _read(row._mapping)) is not None]
+        return [experiment for row in rows if (experiment := _read(row._mapping)) is not None]
 
     def going(self) -> list[ExperimentRow]:
         """Return the experiments to which the queue adds runs."""
         with self._database.read() as connection:
             rows = fetch(connection, _SHORT.where(table.c.state == "going").limit(MOST))
-        return [found for row in rows if (found := _read(row._mapping)) is not None]
+        return [experiment for row in rows if (experiment := _read(row._mapping)) is not None]
 
     def get(self, ref: int | str) -> ExperimentRow:
         """Return the experiment with this name or number.
@@ -71,9 +71,9 @@ class Experiments:
             StoreError: There is none; the message names those there are.
         """
         every = self.all()
-        found = [row for row in every if row.name == str(ref)] or [row for row in every if str(row.id) == str(ref)]
-        if found:
-            return found[0]
+        matches = [row for row in every if row.name == str(ref)] or [row for row in every if str(row.id) == str(ref)]
+        if matches:
+            return matches[0]
         names = ", ".join(repr(row.name) for row in every[-12:]) or "none yet"
         raise StoreError(f"There is no experiment {str(ref)[:80]!r}; there are: {names}.")
 
@@ -119,8 +119,8 @@ class Experiments:
 def definition_of(connection: Connection, name: str) -> str:
     """Return the definition that a run's folder keeps; empty if there is none."""
     for row in fetch(connection, select(table).where(table.c.name == name)):
-        found = _read(row._mapping)
-        return found.definition if found else ""
+        experiment = _read(row._mapping)
+        return experiment.definition if experiment else ""
     return ""
 
 

@@ -28,9 +28,9 @@ def distrust(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check=ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     if hasattr(connection, "setconfig"):  # Python 3.12 and later
-        known: Any = sqlite3
-        connection.setconfig(known.SQLITE_DBCONFIG_DEFENSIVE, True)
-        connection.setconfig(known.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
+        constants: Any = sqlite3
+        connection.setconfig(constants.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(constants.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
 
 
 class Limit:
@@ -87,9 +87,9 @@ def check_tables(path: Path, connection: sqlite3.Connection) -> None:
     tables = {*schema.metadata.tables, *_OWN_OF_SQLITE, "alembic_version"}
     indexes = {str(index.name) for table in schema.metadata.tables.values() for index in table.indexes}
     for kind, name, sql in _objects(connection):
-        known = tables if kind == "table" else indexes
+        names = tables if kind == "table" else indexes
         # Indexes that SQLite makes for a constraint have no words of their own.
-        if name not in known and not (kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")):
+        if name not in names and not (kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_")):
             raise _refusal(path, _WORDS.get(str(kind), "something unknown"), name)
     for table, column in connection.execute(_COMPUTED):
         raise _refusal(path, "a computed column", f"{table}.{column}")
@@ -100,8 +100,8 @@ def _objects(connection: sqlite3.Connection) -> list[tuple[object, object, objec
 
 
 def _refusal(path: Path, what: str, name: object) -> StoreError:
-    shown = str(name).encode("unicode_escape").decode("ascii")[:80]
+    spelled = str(name).encode("unicode_escape").decode("ascii")[:80]
     return StoreError(
-        f"{path} holds {what} that this program does not make ({shown}), so it was not used. "
+        f"{path} holds {what} that this program does not make ({spelled}), so it was not used. "
         "Set it aside and make a new one from the run folders: trainer doctor --rebuild."
     )

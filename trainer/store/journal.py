@@ -83,9 +83,9 @@ class Journal:
             DiskTrouble: The disk is full or gone; then every entry is still there.
         """
         self._file.close()
-        kept = "".join(_to_line(entry) + "\n" for entry in read_journal(self._path) if entry.step <= step)
-        with disk.writing("The curves", self._path, 2 * len(kept)):
-            write_atomically(self._path, lambda draft: draft.write_bytes(kept.encode("utf-8")) and None, private=True)
+        lines = "".join(_to_line(entry) + "\n" for entry in read_journal(self._path) if entry.step <= step)
+        with disk.writing("The curves", self._path, 2 * len(lines)):
+            write_atomically(self._path, lambda draft: draft.write_bytes(lines.encode("utf-8")) and None, private=True)
         self._file = confined.open_file(self._path.parent, self._path.name, "ab")
 
     def close(self) -> None:

@@ -63,31 +63,31 @@ def orphans(workspace_folder: Path) -> Orphans:
     """Return the files in `layouts` whose snapshots are gone, and those left by killed processes."""
     runs = _folders(workspace_folder / "runs")
     components = {name for run in runs for name in components_of_run(run)}
-    kept: set[str] = set()
-    known: set[str] = set()
+    needed: set[str] = set()
+    layouts: set[str] = set()
     for facts, snapshots in _records(workspace_folder):
-        known |= {facts, _points(facts)}
-        there = all((workspace_folder / snapshot).is_dir() for snapshot in snapshots)
-        if components and there:
-            kept |= {facts, _points(facts)}
-    found = []
+        layouts |= {facts, _points(facts)}
+        is_needed = all((workspace_folder / snapshot).is_dir() for snapshot in snapshots)
+        if components and is_needed:
+            needed |= {facts, _points(facts)}
+    unneeded = []
     for name, state in _files(workspace_folder):
         if name.endswith(".components.npy"):
             gone = name not in components
-        elif name.endswith(".tmp") or (name.endswith(".npy") and name not in known):
+        elif name.endswith(".tmp") or (name.endswith(".npy") and name not in layouts):
             gone = not 0 <= time.time() - state.st_mtime <= _HALF_S
         else:
-            gone = name in known and name not in kept
+            gone = name in layouts and name not in needed
         if gone:
-            found.append((name, state.st_size))
-    return Orphans(tuple(sorted(name for name, _ in found)), sum(size for _, size in found))
+            unneeded.append((name, state.st_size))
+    return Orphans(tuple(sorted(name for name, _ in unneeded)), sum(size for _, size in unneeded))
 
 
 def remove_orphans(workspace_folder: Path) -> Orphans:
     """Remove what `orphans` returns; return it."""
-    found = orphans(workspace_folder)
-    _remove(workspace_folder, found.names)
-    return found
+    removed = orphans(workspace_folder)
+    _remove(workspace_folder, removed.names)
+    return removed
 
 
 def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]]:
@@ -99,10 +99,14 @@ def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]
             content = confined.read(workspace_folder, f"{FOLDER}/{name}", _MOST_FACTS)
             document: Any = untrusted_files.parse_json(content.decode("utf-8"))
             named = document.get("of", []) if isinstance(document, dict) else []
-            given = [PurePosixPath(*confined.parts(one)) for one in named if isinstance(one, str)]
+            snapshots = [
+                PurePosixPath(*confined.parts(name_of_snapshot))
+                for name_of_snapshot in named
+                if isinstance(name_of_snapshot, str)
+            ]
         except (OSError, ValueError, TypeError):
-            given = []
-        yield name, given
+            snapshots = []
+        yield name, snapshots
 
 
 def _files(workspace_folder: Path) -> list[tuple[str, os.stat_result]]:

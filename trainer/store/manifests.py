@@ -56,12 +56,12 @@ def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
         document = None
     if not isinstance(document, dict) or not isinstance(document.get("files"), dict):
         raise ValueError(f"{NAME} is not what was saved")
-    own = document.pop(_OWN, None)
+    stored_digest = document.pop(_OWN, None)
     try:
         digest = digest_of(document)
     except RecursionError as error:
         raise ValueError(f"{NAME} is not what was saved") from error
-    if own != digest:
+    if stored_digest != digest:
         raise ValueError(f"{NAME} is not what was saved")
     for name in names or document["files"]:
         if not _is_as_described(folder, name, document["files"][name]):

@@ -51,14 +51,14 @@ def take_over(
     # Read before the database is locked: the document may be long.
     with database.read() as connection:
         folder, created_at = _row(connection, run)
-    wanted = {} if quick else {table: rows_of(document, table.name, created_at, changes) for table in TABLES}
-    if snapshots := wanted.get(schema.snapshot):
-        wanted[schema.snapshot] = [one for one in snapshots if (runs_folder / folder / one["folder"]).is_dir()]
+    rows_by_table = {} if quick else {table: rows_of(document, table.name, created_at, changes) for table in TABLES}
+    if snapshots := rows_by_table.get(schema.snapshot):
+        rows_by_table[schema.snapshot] = [row for row in snapshots if (runs_folder / folder / row["folder"]).is_dir()]
     with database.write(durable=not quick) as connection:
         _row(connection, run)
         if values:
             connection.execute(update(schema.run).where(schema.run.c.id == run).values(**values))
-        for table, rows in wanted.items():
+        for table, rows in rows_by_table.items():
             _make_equal(connection, table, run, rows)
         if not quick:
             write_run_file(connection, runs_folder, run)
@@ -67,24 +67,24 @@ def take_over(
 
 def _row(connection: Any, run: int) -> tuple[str, float]:
     """Return folder and age of a run."""
-    found = fetch(connection, select(schema.run.c.folder, schema.run.c.created_at).where(schema.run.c.id == run))
-    if not found:
+    rows = fetch(connection, select(schema.run.c.folder, schema.run.c.created_at).where(schema.run.c.id == run))
+    if not rows:
         raise StoreError(f"There is no run {run} any more.")
-    return found[0][0], found[0][1]
+    return rows[0][0], rows[0][1]
 
 
-def _make_equal(connection: Any, table: Table, run: int, wanted: Iterable[Mapping[str, Any]]) -> None:
+def _make_equal(connection: Any, table: Table, run: int, new_rows: Iterable[Mapping[str, Any]]) -> None:
     names = [name for name in KEYS if name in table.c]
-    found = {
+    stored = {
         tuple(row._mapping[n] for n in names): row for row in fetch(connection, select(table).where(table.c.run == run))
     }
-    rows = {tuple(one.get(n, "") for n in names): {**one, "run": run} for one in wanted}
-    if gone := [{"gone": row._mapping["id"]} for key, row in found.items() if key not in rows]:
+    rows = {tuple(new_row.get(n, "") for n in names): {**new_row, "run": run} for new_row in new_rows}
+    if gone := [{"gone": row._mapping["id"]} for key, row in stored.items() if key not in rows]:
         connection.execute(delete(table).where(table.c.id == bindparam("gone")), gone)
     changed: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for key, values in rows.items():
-        known = found.get(key)
-        if known is None or any(known._mapping[name] != value for name, value in values.items()):
+        before = stored.get(key)
+        if before is None or any(before._mapping[name] != value for name, value in values.items()):
             changed.setdefault(tuple(sorted(values)), []).append(values)
     for columns, listed in changed.items():
         statement = insert(table)

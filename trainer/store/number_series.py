@@ -46,23 +46,28 @@ def number_series(workspace: Workspace, run: int, name: str, *, beside: tuple[st
     if len(steps):
         return NumberSeries(steps, values, seconds, "logged")
     where, _, measure = name.rpartition("/")
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    by_data: dict[tuple[str, str], dict[int, float]] = {}
     last: tuple[str, str] | None = None
-    for one in workspace.results.answers(run):
-        plain = {key.rpartition("/")[2]: value for key, value in one.metrics.items()}
-        if measure in plain and where in ("", one.dataset, one.split, f"{one.dataset}/{one.split}"):
-            last = (one.dataset, one.split)
-            found.setdefault(last, {})[one.step] = float(plain[measure])
+    for evaluation in workspace.results.answers(run):
+        plain = {key.rpartition("/")[2]: value for key, value in evaluation.metrics.items()}
+        if measure in plain and where in (
+            "",
+            evaluation.dataset,
+            evaluation.split,
+            f"{evaluation.dataset}/{evaluation.split}",
+        ):
+            last = (evaluation.dataset, evaluation.split)
+            by_data.setdefault(last, {})[evaluation.step] = float(plain[measure])
     if last is None:
         return NumberSeries(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    data = beside if beside in found else last
+    data = beside if beside in by_data else last
     assert data is not None
-    at = sorted(found[data])
-    numbers = np.array([found[data][step] for step in at], np.float64)
-    words = f"evaluated on {' '.join(data)}"
-    return NumberSeries(np.array(at, np.int64), numbers, np.full(len(at), np.nan), words, data)
+    at = sorted(by_data[data])
+    numbers = np.array([by_data[data][step] for step in at], np.float64)
+    source = f"evaluated on {' '.join(data)}"
+    return NumberSeries(np.array(at, np.int64), numbers, np.full(len(at), np.nan), source, data)
 
 
 def sources_text(series: Sequence[NumberSeries]) -> str:
     """Return where numbers come from: `logged` or the data that they were evaluated on."""
-    return ", ".join(dict.fromkeys(one.source for one in series if one.source))
+    return ", ".join(dict.fromkeys(numbers.source for numbers in series if numbers.source))

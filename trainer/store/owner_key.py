@@ -85,29 +85,29 @@ def trouble() -> str:
     return ""
 
 
-def is_of_another(found: os.stat_result) -> bool:
+def is_of_another(state: os.stat_result) -> bool:
     """Return whether a file or folder belongs to another user; never where a system has no numbers of users."""
-    return hasattr(os, "geteuid") and found.st_uid != os.geteuid()
+    return hasattr(os, "geteuid") and state.st_uid != os.geteuid()
 
 
 def _check_folder(folder: Path) -> None:
-    found = folder.stat()
-    if is_of_another(found):
+    state = folder.stat()
+    if is_of_another(state):
         raise NoKey(
-            f"{folder} belongs to another user (number {found.st_uid}), so no key of yours can be in it. Every "
+            f"{folder} belongs to another user (number {state.st_uid}), so no key of yours can be in it. Every "
             "workspace is look only: let XDG_CONFIG_HOME name a folder of your own."
         )
-    if hasattr(os, "geteuid") and stat.S_IMODE(found.st_mode) & 0o022:
+    if hasattr(os, "geteuid") and stat.S_IMODE(state.st_mode) & 0o022:
         folder.chmod(0o700)  # who may write there may put another key into its place
 
 
-def _check(file: Path, found: os.stat_result) -> None:
-    if is_of_another(found):
+def _check(file: Path, state: os.stat_result) -> None:
+    if is_of_another(state):
         raise NoKey(
-            f"The key {file} belongs to another user (number {found.st_uid}), so it is not used, and every workspace "
+            f"The key {file} belongs to another user (number {state.st_uid}), so it is not used, and every workspace "
             "is look only. Remove it: then one of your own is drawn."
         )
-    if hasattr(os, "geteuid") and stat.S_IMODE(found.st_mode) & 0o077:
+    if hasattr(os, "geteuid") and stat.S_IMODE(state.st_mode) & 0o077:
         raise NoKey(
             f"The key {file} can be read by other users, so it is not secret, and every workspace is look only. Remove "
             "it: then a new one is drawn, and your workspaces become yours again by trainer doctor --adopt."

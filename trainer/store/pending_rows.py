@@ -45,13 +45,13 @@ def how_it_ended(folder: Path) -> dict[str, Any] | None:
 
 
 def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
-    found = []
+    rows = []
     with contextlib.suppress(OSError):
         for line in read_bytes(folder / _NAME, _LONGEST).splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 document = parse_json(line.decode("utf-8"))
-                found.append((str(document["kind"]), dict(document["values"])))
-    return found
+                rows.append((str(document["kind"]), dict(document["values"])))
+    return rows
 
 
 def forget(folder: Path) -> None:

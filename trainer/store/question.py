@@ -80,8 +80,8 @@ class Question:
 
         Several captions of one picture are found or missed together: they are no more than the pictures are.
         """
-        asked = self.asked(name)
-        return min(asked, self.pictures) if self.pictures else asked
+        questions = self.asked(name)
+        return min(questions, self.pictures) if self.pictures else questions
 
     def asked(self, name: str) -> int:
         """Return the number of distinct questions behind the number `name`: its n.
@@ -95,8 +95,8 @@ class Question:
     @property
     def pictures(self) -> int:
         """Of retrieval, how many distinct pictures ask and are ranked; 0 elsewhere, or where it is not known."""
-        found = _PICTURES.match(self.protocol) if self.task == "retrieval" else None
-        return int(found[1].replace(",", "")) if found else 0
+        match = _PICTURES.match(self.protocol) if self.task == "retrieval" else None
+        return int(match[1].replace(",", "")) if match else 0
 
     def answers(self, name: str) -> int:
         """Return among how many answers `name` looks for the right one; 0 where that is not known."""
@@ -117,8 +117,8 @@ class Question:
     def words(self) -> str:
         """Return a description without the task: `n = 960, 102 classes × 2 templates`."""
         if self.task == "retrieval" and self.protocol.endswith(_ONCE):
-            asked = _counted(self.pictures, "distinct picture", "distinct pictures")
-            return f"{asked} and {_counted(self.gallery, 'distinct text', 'distinct texts')} of {self.n:,} pairs"
+            pictures = _counted(self.pictures, "distinct picture", "distinct pictures")
+            return f"{pictures} and {_counted(self.gallery, 'distinct text', 'distinct texts')} of {self.n:,} pairs"
         parts = [f"n = {self.n:,}"]
         if self.classes:
             parts.append(_counted(self.classes, "class", "classes"))
@@ -141,18 +141,18 @@ def question_text(question: Question | None, *, task: bool = False) -> str:
     return f"{question.task.replace('_', ' ')}, {question.words()}" if task else question.words()
 
 
-def hash_of(words: Sequence[str]) -> str:
+def hash_of(texts: Sequence[str]) -> str:
     """Return a hash of class names or templates, in order; empty for none."""
-    return hashlib.blake2b(json.dumps(list(words)).encode(), digest_size=6).hexdigest() if words else ""
+    return hashlib.blake2b(json.dumps(list(texts)).encode(), digest_size=6).hexdigest() if texts else ""
 
 
 def question_from_key(key: str) -> Question | None:
     """Return the question stored as `key`; None if missing or invalid."""
     try:
-        found = parse_json(key) if key else None
+        values = parse_json(key) if key else None
     except ValueError:
         return None
-    return question_from(found)
+    return question_from(values)
 
 
 def question_from(values: Any) -> Question | None:
@@ -181,11 +181,11 @@ def by_question(
         metrics: Of one split at one step.
         questions: Task -> what was asked.
     """
-    found: dict[Question | None, dict[str, float]] = {}
+    numbers: dict[Question | None, dict[str, float]] = {}
     for name, value in metrics.items():
-        found.setdefault(questions.get(task_of(name)), {})[name] = value
-    return found
+        numbers.setdefault(questions.get(task_of(name)), {})[name] = value
+    return numbers
 
 
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
+def _counted(number: int, singular: str, several: str) -> str:
+    return f"{number:,} {singular if number == 1 else several}"

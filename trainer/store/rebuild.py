@@ -94,23 +94,23 @@ def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Cal
     with database.read() as connection:
         rows = [row._mapping for row in fetch(connection, select(schema.run))]
     damaged = {row["id"]: row["folder"] for row in rows if cells.faults("run", row)}
-    known = {row["folder"] for row in rows if row["id"] not in damaged}
-    found = []
+    names = {row["folder"] for row in rows if row["id"] not in damaged}
+    folders = []
     for folder in _run_folders(runs_folder, say):
-        if folder.name not in known and (read := _read_or_say(folder, say)) is not None:
-            found.append(read)
+        if folder.name not in names and (read := _read_or_say(folder, say)) is not None:
+            folders.append(read)
     # A folder that still has the number it was made with goes before copies of it.
-    found.sort(key=lambda one: (not _is_original(one), one.folder.name))
+    folders.sort(key=lambda folder_facts: (not _is_original(folder_facts), folder_facts.folder.name))
     count = 0
-    for one in found:
+    for folder_facts in folders:
         try:
-            _put_back(database, facts, runs_folder, one, damaged)
+            _put_back(database, facts, runs_folder, folder_facts, damaged)
         except Exception as error:  # whatever is wrong with one folder, the others come back
-            say(f"{_name(one.folder)} was passed over: {spelled(str(error))[:300]}")
+            say(f"{_name(folder_facts.folder)} was passed over: {spelled(str(error))[:300]}")
             continue
         count += 1
-        for words in one.remarks:
-            say(f"{_name(one.folder)}: {words}")
+        for remark in folder_facts.remarks:
+            say(f"{_name(folder_facts.folder)}: {remark}")
     return count
 
 
@@ -226,17 +226,17 @@ def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
             content = file.read(_LONGEST + 1)
         if len(content) > _LONGEST:
             raise ValueError(f"it is longer than {_LONGEST:,} bytes")
-        found = parse_json(content.decode("utf-8"))
-        if not isinstance(found, dict):
+        document = parse_json(content.decode("utf-8"))
+        if not isinstance(document, dict):
             raise ValueError("it holds no object")
     except (OSError, ValueError, RecursionError) as error:
         return {}, [f"its run.json cannot be read ({spelled(str(error))[:200]}); rebuilt from config.toml and curves."]
-    return found, []
+    return document, []
 
 
 def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
     """Return the row's columns; invalid ones are skipped and reported."""
-    found = {}
+    values = {}
     for column in schema.run.c:
         name = column.name
         if name in SKIPPED_OF_RUN or name not in document:
@@ -245,24 +245,24 @@ def values_of(document: Mapping[str, Any], plain: Mapping[str, Any], remarks: li
         if name in ("facts", "alerts") and isinstance(value, dict):
             value = json.dumps(value)
         if isinstance(value, bool) or (wrong := cells.fault("run", name, value)):
-            words = "holds no number or text (a truth value)" if isinstance(value, bool) else wrong
-            remarks.append(f"its {name!r} {words} and was left out.")
+            reason = "holds no number or text (a truth value)" if isinstance(value, bool) else wrong
+            remarks.append(f"its {name!r} {reason} and was left out.")
             if name not in plain:
-                found[name] = cells.stand_in("run", name)
+                values[name] = cells.stand_in("run", name)
             continue
-        found[name] = float(value) if isinstance(column.type, Float) and value is not None else value
-    if not found.get("status"):
-        found |= {"status": "interrupted", "reason": "Rebuilt from its folder, which does not say how it ended."}
-    if not found.get("created_at"):
-        found.pop("created_at", None)
-    return cleaned_columns(found, remarks)
+        values[name] = float(value) if isinstance(column.type, Float) and value is not None else value
+    if not values.get("status"):
+        values |= {"status": "interrupted", "reason": "Rebuilt from its folder, which does not say how it ended."}
+    if not values.get("created_at"):
+        values.pop("created_at", None)
+    return cleaned_columns(values, remarks)
 
 
 def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks: list[str]) -> list[dict[str, Any]]:
     """Return the run's dependent rows; invalid and repeated ones are skipped and reported."""
     listed = document.get(f"{table}s", [])
     columns = {c.name: c for c in schema.metadata.tables[table].c if c.name not in ("id", "run")}
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     wrong = not isinstance(listed, list) or len(listed) > MOST_ROWS
     for row in listed[:MOST_ROWS] if isinstance(listed, list) else ():
         if not isinstance(row, dict):
@@ -274,63 +274,67 @@ def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks:
             plain["metrics"] = json.dumps({name: number_to_json(value) for name, value in numbers.items()})
         missing = [n for n, c in columns.items() if not c.nullable and c.server_default is None and n not in plain]
         key = tuple(str(plain.get(name)) for name in ("step", "dataset", "split", "question"))
-        if missing or cells.faults(table, plain) or key in found:
+        if missing or cells.faults(table, plain) or key in rows_by_key:
             wrong = True
             continue
         for name, column in columns.items():
             if isinstance(column.type, Float) and plain.get(name) is not None:
                 plain[name] = float(plain[name])
-        found[key] = plain
+        rows_by_key[key] = plain
     if wrong:
         remarks.append(f"some of its {table}s cannot be read, come twice or are too many, and were left out.")
-    return list(found.values())
+    return list(rows_by_key.values())
 
 
 def _put_back(
-    database: Database, facts: ResultsTable, runs_folder: Path, one: RunFolderFacts, damaged: dict[int, object]
+    database: Database, facts: ResultsTable, runs_folder: Path, folder_facts: RunFolderFacts, damaged: dict[int, object]
 ) -> None:
     """Insert the folder's row, replacing a damaged one."""
-    _leave_experiment(one)
-    if one.remarks and "run.json" in (entry.name for entry in one.folder.iterdir()):
-        _keep_before(one.folder)
+    _leave_experiment(folder_facts)
+    if folder_facts.remarks and "run.json" in (entry.name for entry in folder_facts.folder.iterdir()):
+        _keep_before(folder_facts.folder)
     with database.write() as connection:
         for number, named in list(damaged.items()):
-            nameless = cells.fault("run", "folder", named) and folder_number(one.folder) == number
-            if (nameless or named == one.folder.name) and not _is_trained(one.folder):
+            nameless = cells.fault("run", "folder", named) and folder_number(folder_facts.folder) == number
+            if (nameless or named == folder_facts.folder.name) and not _is_trained(folder_facts.folder):
                 connection.execute(delete(schema.run).where(schema.run.c.id == number))
                 del damaged[number]
         taken = set(connection.execute(select(schema.run.c.id)).scalars())
-        wanted = [one.number, folder_number(one.folder)]
-        number = next((n for n in wanted if n and n not in taken), None) or next_number(connection, runs_folder)
-        if one.number is not None and number != one.number:
-            one.remarks.append(f"its number {one.number} is taken, so it is run {number} now.")
-        if one.values["name"] in _names(connection):
-            told_apart = config.repaired_name(f"{one.values['name'][:120]} ({one.folder.name[:70]})")
-            one.values["name"] = free_name(connection, told_apart)
-        _insert(connection, runs_folder, one, number, one.folder.name)
-    facts.add_entries(number, read_journal(one.folder / "metrics.jsonl"))
+        numbers = [folder_facts.number, folder_number(folder_facts.folder)]
+        number = next((n for n in numbers if n and n not in taken), None) or next_number(connection, runs_folder)
+        if folder_facts.number is not None and number != folder_facts.number:
+            folder_facts.remarks.append(f"its number {folder_facts.number} is taken, so it is run {number} now.")
+        if folder_facts.values["name"] in _names(connection):
+            told_apart = config.repaired_name(f"{folder_facts.values['name'][:120]} ({folder_facts.folder.name[:70]})")
+            folder_facts.values["name"] = free_name(connection, told_apart)
+        _insert(connection, runs_folder, folder_facts, number, folder_facts.folder.name)
+    facts.add_entries(number, read_journal(folder_facts.folder / "metrics.jsonl"))
 
 
-def _leave_experiment(one: RunFolderFacts) -> None:
+def _leave_experiment(folder_facts: RunFolderFacts) -> None:
     """Take a run out of the experiment that its folder names, unless this user's queue has made it for that one."""
-    named, arm = (str(one.values.get(name, "")) for name in ("experiment", "arm"))
+    named, arm = (str(folder_facts.values.get(name, "")) for name in ("experiment", "arm"))
     if not named and not arm:
         return
-    if ownership.is_seal(one.seal, experiment_words(one.folder.name, named, arm, one.definition)):
+    if ownership.is_seal(
+        folder_facts.seal, experiment_words(folder_facts.folder.name, named, arm, folder_facts.definition)
+    ):
         return
-    one.values |= {"experiment": "", "arm": ""}
-    one.remarks.append(
+    folder_facts.values |= {"experiment": "", "arm": ""}
+    folder_facts.remarks.append(
         f"it says that it is a run of experiment {cells.shown(named)}, which did not start it in this folder, so it "
         "counts in none."
     )
 
 
-def _insert(connection: Connection, runs_folder: Path, one: RunFolderFacts, number: int, folder: str) -> None:
-    connection.execute(insert(schema.run).values(one.values | {"id": number, "folder": folder}))
-    if one.values.get("experiment"):
-        put_back(connection, one.values["experiment"], one.definition, one.values["created_at"])
+def _insert(connection: Connection, runs_folder: Path, folder_facts: RunFolderFacts, number: int, folder: str) -> None:
+    connection.execute(insert(schema.run).values(folder_facts.values | {"id": number, "folder": folder}))
+    if folder_facts.values.get("experiment"):
+        put_back(
+            connection, folder_facts.values["experiment"], folder_facts.definition, folder_facts.values["created_at"]
+        )
     for table in TABLES:
-        for row in one.rows.get(table.name, ()):
+        for row in folder_facts.rows.get(table.name, ()):
             connection.execute(insert(table).values(row | {"run": number}))
     write_run_file(connection, runs_folder, number)
 
@@ -340,17 +344,17 @@ def _names(connection: Connection) -> Collection[object]:
 
 
 def _run_folders(runs_folder: Path, say: Callable[[str], None]) -> list[Path]:
-    found = []
+    folders = []
     for entry in sorted(runs_folder.iterdir()) if runs_folder.is_dir() else ():
         if not _NUMBERED.match(entry.name):
             continue
         mode = entry.lstat().st_mode
         if stat.S_ISDIR(mode):
-            found.append(entry)
+            folders.append(entry)
         else:
             kind = "a link" if stat.S_ISLNK(mode) else "no folder"
             say(f"{_name(entry)} was passed over: it is {kind}.")
-    return found
+    return folders
 
 
 def _read_or_say(folder: Path, say: Callable[[str], None]) -> RunFolderFacts | None:
@@ -367,8 +371,8 @@ def _read_or_say(folder: Path, say: Callable[[str], None]) -> RunFolderFacts | N
     return read
 
 
-def _is_original(one: RunFolderFacts) -> bool:
-    return one.number is not None and one.number == folder_number(one.folder)
+def _is_original(folder_facts: RunFolderFacts) -> bool:
+    return folder_facts.number is not None and folder_facts.number == folder_number(folder_facts.folder)
 
 
 def _is_trained(folder: Path) -> bool:
@@ -434,10 +438,10 @@ def _regular(folder: Path, depth: int = 0) -> Iterator[os.DirEntry[str]]:
 def _copy_regular(source: Path, target: Path) -> None:
     target.mkdir(mode=0o700)
     for entry in _regular(source):
-        place = target / Path(entry.path).relative_to(source)
-        for folder in reversed(place.relative_to(target).parents[:-1]):
+        copy_path = target / Path(entry.path).relative_to(source)
+        for folder in reversed(copy_path.relative_to(target).parents[:-1]):
             (target / folder).mkdir(mode=0o700, exist_ok=True)
-        confined.copy(Path(entry.path), target, place.relative_to(target))
+        confined.copy(Path(entry.path), target, copy_path.relative_to(target))
 
 
 def _name(path: Path) -> str:

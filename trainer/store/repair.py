@@ -87,10 +87,10 @@ def _evaluation(
     questions: Mapping[str, str] | None = None,
     **values: Any,
 ) -> None:
-    found = {task: question_from_key(key) for task, key in (questions or {}).items()}
-    asked = {task: one for task, one in found.items() if one is not None}
+    parsed = {task: question_from_key(key) for task, key in (questions or {}).items()}
+    known_questions = {task: question for task, question in parsed.items() if question is not None}
     plain = {name: number_from_json(value) for name, value in metrics.items()}
-    facts.add_evaluation(run.id, metrics=plain, questions=asked, **values)
+    facts.add_evaluation(run.id, metrics=plain, questions=known_questions, **values)
 
 
 def _snapshot(facts: ResultsTable, run: RunRow, *, folder: str, **values: Any) -> None:
@@ -104,8 +104,8 @@ def _checkpoint(facts: ResultsTable, run: RunRow, *, folder: str, **values: Any)
 
 
 def _headline(runs: RunTable, run: RunRow, **values: Any) -> None:
-    known = {name: number_from_json(value) for name, value in values.items() if name in ("last", "best")}
-    runs.change(run.id, durable=False, **known)
+    numbers = {name: number_from_json(value) for name, value in values.items() if name in ("last", "best")}
+    runs.change(run.id, durable=False, **numbers)
 
 
 def _alert(runs: RunTable, run: RunRow, *, kind: str, **alert: Any) -> None:
@@ -120,7 +120,7 @@ def set_aside_if_damaged(path: Path, runs_folder: Path) -> Path | None:
     """
     if not path.exists() or _sound(path):
         return None
-    alive = [str(folder_number(one)) for one in _run_folders(runs_folder) if is_held(one / "alive.lock")]
+    alive = [str(folder_number(folder)) for folder in _run_folders(runs_folder) if is_held(folder / "alive.lock")]
     if alive:
         raise StoreError(
             f"{path} is damaged, but runs are being trained. Stop them with a checkpoint, then rebuild it: "

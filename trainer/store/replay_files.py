@@ -90,7 +90,7 @@ def write_replay(run_folder: Path, record: ReplayRecord) -> None:
 def replayed_steps(run_folder: Path) -> list[int]:
     """Return the steps of which a run's folder holds replays, in order."""
     files = untrusted_files.newest(run_folder / _FOLDER, "step_*.json", _MOST)
-    return sorted({int(found[1]) for file in files if (found := _NAME.fullmatch(file.name))})
+    return sorted({int(match[1]) for file in files if (match := _NAME.fullmatch(file.name))})
 
 
 def read_replay(run_folder: Path, step: int) -> ReplayRecord | None:

@@ -28,10 +28,10 @@ def take(root: Path, folder: Path) -> None:
 
 def give(root: Path, folder: Path) -> bool:
     """Release the space for the next message; return whether there was some."""
-    there = os.path.lexists(folder / NAME)
+    existed = os.path.lexists(folder / NAME)
     with contextlib.suppress(OSError):
         confined.remove(root, confined.relative(root, folder / NAME))
-    return there
+    return existed
 
 
 def _write(size: int, draft: Path) -> None:

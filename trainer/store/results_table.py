@@ -64,11 +64,13 @@ class ResultsTable:
         if runs is not None:
             query = query.where(_SCALAR.run.in_(list(runs)))
         with self._database.read() as connection:
-            found = _columns(connection, query.order_by(_SCALAR.id).limit(limit))
+            values_by_column = _columns(connection, query.order_by(_SCALAR.id).limit(limit))
         # By columns: tens of thousands of rows are checked, and made, in one go.
-        if not _are_sound(found):
-            found = _sound_rows(found, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s"))
-        numbers, of, names, steps, values, kinds, times, elapsed = found
+        if not _are_sound(values_by_column):
+            values_by_column = _sound_rows(
+                values_by_column, ("id", "run", "name", "step", "value", "kind", "time", "elapsed_s")
+            )
+        numbers, of, names, steps, values, kinds, times, elapsed = values_by_column
         return list(map(ScalarRow, numbers, of, names, steps, _filled(values, kinds), times, elapsed))
 
     def last_scalar_id(self) -> int:
@@ -96,18 +98,18 @@ class ResultsTable:
     def last_values(self, run: int) -> dict[str, float]:
         """Return name -> value at the largest step."""
         with self._database.read() as connection:
-            found = {}
+            values = {}
             for name in _names(connection, run):
                 query = select(_SCALAR.value, _SCALAR.kind).where((_SCALAR.run == run) & (_SCALAR.name == name))
                 for value, kind in fetch(connection, query.order_by(_SCALAR.step.desc()).limit(1)):
                     if _is_value(value, kind):
-                        found[name] = float(kind) if value is None else value
-        return found
+                        values[name] = float(kind) if value is None else value
+        return values
 
     def best_values(self, run: int) -> dict[str, float]:
         """Return name -> best finite value, for the metrics with a known direction."""
         with self._database.read() as connection:
-            found = {}
+            values = {}
             for name in _names(connection, run):
                 best = {"up": func.max, "down": func.min}.get(metric(name).better)
                 if best is None:
@@ -115,8 +117,8 @@ class ResultsTable:
                 query = select(best(_SCALAR.value)).where((_SCALAR.run == run) & (_SCALAR.name == name))
                 value = _only(connection, query)
                 if isinstance(value, int | float):
-                    found[name] = float(value)
-        return found
+                    values[name] = float(value)
+        return values
 
     def snapshots(self, run: int) -> list[SnapshotRow]:
         """Return the run's snapshots, by step."""
@@ -144,12 +146,12 @@ class ResultsTable:
 
     def evaluations(self, run: int) -> list[EvaluationRow]:
         """Return the run's evaluations, one row per split, by step; of repeated numbers the newest."""
-        found: dict[tuple[int, str, str], EvaluationRow] = {}
+        rows: dict[tuple[int, str, str], EvaluationRow] = {}
         for row in self.answers(run):
             key = (row.step, row.dataset, row.split)
-            before = found.get(key)
-            found[key] = row if before is None else replace(before, metrics=before.metrics | row.metrics, question=None)
-        return list(found.values())
+            before = rows.get(key)
+            rows[key] = row if before is None else replace(before, metrics=before.metrics | row.metrics, question=None)
+        return list(rows.values())
 
     def evaluation_states(self) -> dict[int, tuple[object, object]]:
         """Return how many evaluations each run of an experiment has, and when the newest was stored.
@@ -157,8 +159,8 @@ class ResultsTable:
         Where both are as before, so are the evaluations: this is cheaper than reading them.
         """
         of, run = schema.evaluation.c, schema.run.c
-        wanted = select(run.id).where(run.experiment != "")
-        query = select(of.run, func.count(), func.max(of.created_at)).where(of.run.in_(wanted)).group_by(of.run)
+        of_experiments = select(run.id).where(run.experiment != "")
+        query = select(of.run, func.count(), func.max(of.created_at)).where(of.run.in_(of_experiments)).group_by(of.run)
         with self._database.read() as connection:
             return {row[0]: (row[1], row[2]) for row in fetch(connection, query)}
 
@@ -235,11 +237,11 @@ class ResultsTable:
         """
         self._check_kept()
         with self._database.write() as connection:
-            for question, found in by_question(metrics, questions or {}).items():
+            for question, numbers in by_question(metrics, questions or {}).items():
                 values = {"step": step, "dataset": dataset, "split": split}
                 values |= {"question": question.key if question else ""}
                 before = {} if question is None else self._metrics(connection, run, values)
-                plain = {name: number_to_json(float(value)) for name, value in (before | found).items()}
+                plain = {name: number_to_json(float(value)) for name, value in (before | numbers).items()}
                 self._put(connection, schema.evaluation, run, values | {"metrics": json.dumps(plain)}, report=False)
             write_run_file(connection, self.folder, run)
 
@@ -291,16 +293,16 @@ class ResultsTable:
 
 def metrics_from_json(content: str) -> dict[str, float]:
     """Return name -> value of a stored evaluation, without invalid values."""
-    found = {}
+    metrics = {}
     for name, value in (cells.document(content) or {}).items():
         with contextlib.suppress(TypeError, ValueError, OverflowError):
-            found[name] = number_from_json(value)
-    return found
+            metrics[name] = number_from_json(value)
+    return metrics
 
 
 def _folder_of(connection: Connection, run: int) -> str:
-    found = _only(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
-    return found if not cells.fault("run", "folder", found) else f".damaged-{run}"
+    folder = _only(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
+    return folder if not cells.fault("run", "folder", folder) else f".damaged-{run}"
 
 
 def _columns(connection: Connection, query: Select[Any]) -> list[list[Any]]:
@@ -356,12 +358,12 @@ def _sound_rows(columns: Sequence[Sequence[Any]], names: Sequence[str]) -> list[
     """Return the columns without invalid rows."""
     value, kind = names.index("value"), names.index("kind")
     rows = zip(*columns, strict=True)
-    kept = [
+    sound = [
         row
         for row in rows
         if _is_value(row[value], row[kind]) and not cells.faults("scalar", dict(zip(names, row, strict=True)))
     ]
-    return [list(column) for column in zip(*kept, strict=True)] if kept else [[] for _ in names]
+    return [list(column) for column in zip(*sound, strict=True)] if sound else [[] for _ in names]
 
 
 def _filled(values: Sequence[float | None], kinds: Sequence[str]) -> Sequence[float]:

@@ -83,13 +83,13 @@ class Reviews:
         """
         self._check_mine()
         now = time.time()
-        rows = [vars(one) | {"created_at": one.created_at or now} for one in reviews]
+        rows = [vars(review) | {"created_at": review.created_at or now} for review in reviews]
         for row in rows:
             if row["state"] not in REVIEW_STATES:
                 raise StoreError(f"A pair is {', '.join(REVIEW_STATES)}, not {row['state']!r}.")
             if faults := cells.faults("review", row):
-                name, words = next(iter(faults.items()))
-                raise StoreError(f"The {name} of a review {words}.")
+                name, problem = next(iter(faults.items()))
+                raise StoreError(f"The {name} of a review {problem}.")
         self._write(rows)
 
     def take_back(self, dataset: str, pairs: Iterable[str]) -> None:
@@ -116,8 +116,8 @@ class Reviews:
                 break
         if wrong:
             say(f"{wrong:,} lines of {JOURNAL} cannot be read and were left out.")
-        known = {(one.dataset, one.pair): one.created_at for one in self.all()}
-        rows = [row for key, row in last.items() if row is not None and known.get(key, -1.0) < row["created_at"]]
+        stored = {(review.dataset, review.pair): review.created_at for review in self.all()}
+        rows = [row for key, row in last.items() if row is not None and stored.get(key, -1.0) < row["created_at"]]
         self._store(rows)
         return len(rows)
 
@@ -134,8 +134,8 @@ class Reviews:
                 while left:
                     left = left[file.write(left) :]
         except OSError as error:
-            words = error.strerror or str(error)
-            raise StoreError(f"{JOURNAL} cannot be written: {words}. Nothing was changed.") from error
+            reason = error.strerror or str(error)
+            raise StoreError(f"{JOURNAL} cannot be written: {reason}. Nothing was changed.") from error
         self._store(rows)
 
     def _store(self, rows: Sequence[dict[str, Any]]) -> None:

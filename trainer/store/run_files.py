@@ -46,8 +46,8 @@ def folder_name(number: int, name: str) -> str:
 
 def folder_number(folder: Path) -> int | None:
     """Return the run id at the beginning of a folder's name."""
-    found = re.match(r"(\d{4,})-", folder.name)
-    return int(found.group(1)) if found and len(found.group(1)) <= 9 else None
+    match = re.match(r"(\d{4,})-", folder.name)
+    return int(match.group(1)) if match and len(match.group(1)) <= 9 else None
 
 
 def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
@@ -89,8 +89,8 @@ def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
     if row["experiment"]:
         definition = definition_of(connection, row["experiment"])
         document["experiment_definition"] = definition
-        words = experiment_words(row["folder"], row["experiment"], row["arm"], definition)
-        document[EXPERIMENT_SEAL] = ownership.seal(words)
+        sealed_text = experiment_words(row["folder"], row["experiment"], row["arm"], definition)
+        document[EXPERIMENT_SEAL] = ownership.seal(sealed_text)
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
         rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
         document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
@@ -108,13 +108,13 @@ def experiment_words(folder: str, experiment: str, arm: str, definition: object)
 @functools.cache
 def versions() -> dict[str, str]:
     """Return the versions of packages that affect a run's numbers, without importing them."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            by_package[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return by_package
 
 
 def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
@@ -123,9 +123,9 @@ def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in row.items() if key not in {"id", "run"}}
-    if "metrics" in kept:
-        kept["metrics"] = cells.document(kept["metrics"])
-    if "best" in kept:
-        kept["best"] = bool(kept["best"])
-    return kept
+    values = {key: value for key, value in row.items() if key not in {"id", "run"}}
+    if "metrics" in values:
+        values["metrics"] = cells.document(values["metrics"])
+    if "best" in values:
+        values["best"] = bool(values["best"])
+    return values

@@ -105,22 +105,22 @@ def number_of(text: str) -> float:
         return math.nan
 
 
-def names_fields(names: Iterable[str], wanted: str) -> str | None:
+def names_fields(names: Iterable[str], name_asked: str) -> str | None:
     """Return the one of the names that is meant: the whole name, or its only last part; None if there is none."""
-    there = list(names)
-    if wanted in there:
-        return wanted
-    ends = [name for name in there if name.endswith((f".{wanted}", f"/{wanted}"))]
+    known_names = list(names)
+    if name_asked in known_names:
+        return name_asked
+    ends = [name for name in known_names if name.endswith((f".{name_asked}", f"/{name_asked}"))]
     return ends[0] if len(ends) == 1 else None
 
 
 def _term(part: str) -> Term:
     plain = part.replace('"', "")
-    found = None if part.startswith(('"', '-"')) else _TERM.fullmatch(plain)
-    if found is None:
+    match = None if part.startswith(('"', '-"')) else _TERM.fullmatch(plain)
+    if match is None:
         negated = plain.startswith("-") and len(plain) > 1
         return Term("", ":", plain[1:] if negated else plain, negated)
-    minus, field, operator, value = found.groups()
+    minus, field, operator, value = match.groups()
     field = _SYNONYMS.get(field.casefold(), field)
     if not value:
         raise FilterError(f"{part}: a value is missing. Write {field}{operator}VALUE.")
@@ -135,31 +135,31 @@ def _holds(term: Term, run: RunRow, values: Mapping[str, Any]) -> bool:
         return term.value.casefold() in words_of(run)
     if term.field == "is":
         return _state(run, term.value.casefold()) != (term.operator == "!=")
-    found = FACTS[term.field](run) if term.field in FACTS else values.get(term.field)
-    if found is None:
+    value = FACTS[term.field](run) if term.field in FACTS else values.get(term.field)
+    if value is None:
         return False
-    if isinstance(found, tuple):
-        there = term.value.casefold() in (one.casefold() for one in found)
-        return there != (term.operator == "!=")
-    return _compares(term, found)
+    if isinstance(value, tuple):
+        contained = term.value.casefold() in (text.casefold() for text in value)
+        return contained != (term.operator == "!=")
+    return _compares(term, value)
 
 
-def _compares(term: Term, found: Any) -> bool:
-    if isinstance(found, bool):
-        same = str(found).lower() == term.value.casefold()
+def _compares(term: Term, value: Any) -> bool:
+    if isinstance(value, bool):
+        same = str(value).lower() == term.value.casefold()
         return same != (term.operator == "!=")
-    if isinstance(found, int | float):
+    if isinstance(value, int | float):
         number = term.number
         if term.operator in (":", "="):
-            return math.isclose(found, number, rel_tol=1e-9)
+            return math.isclose(value, number, rel_tol=1e-9)
         if term.operator == "!=":
-            return not math.isclose(found, number, rel_tol=1e-9)
-        return _ORDER[term.operator](float(found), number)
-    text, value = str(found).casefold(), term.value.casefold()
+            return not math.isclose(value, number, rel_tol=1e-9)
+        return _ORDER[term.operator](float(value), number)
+    text, expected = str(value).casefold(), term.value.casefold()
     if term.operator == ":":
-        return value in text
+        return expected in text
     if term.operator in ("=", "!="):
-        return (text == value) == (term.operator == "=")
+        return (text == expected) == (term.operator == "=")
     return _ORDER[term.operator](number_of(text), term.number)
 
 

@@ -200,20 +200,20 @@ class RunLog:
             return self._asked
         self._asked_at = now
         try:
-            found = self._workspace.runs.asked(self.run.id)
-            if found in _MOMENTARY:
+            request = self._workspace.runs.asked(self.run.id)
+            if request in _MOMENTARY:
                 # The row has room for one request: this one stood in the place of that which stays.
-                self._workspace.runs.answered(self.run.id, found, then=self._asked)
-                return found
+                self._workspace.runs.answered(self.run.id, request, then=self._asked)
+                return request
         except StoreError:
             return self._asked
-        self._asked = found
-        return found
+        self._asked = request
+        return request
 
     def report(self, phase: str) -> None:
         """Report another phase at the same step."""
-        known = {"step": self.run.step, "total_steps": self.run.total_steps, **self._progress}
-        self.progress(**{**known, "phase": phase})
+        progress = {"step": self.run.step, "total_steps": self.run.total_steps, **self._progress}
+        self.progress(**{**progress, "phase": phase})
 
     def said(self, name: str, otherwise: float) -> float:
         """Return the value last passed to `progress`."""
@@ -241,10 +241,10 @@ class RunLog:
             self._keep_waiting(pending_rows.END, values)
             self.flush(patience_s=self._patience_left())
 
-    def alert(self, kind: str, words: str, step: int) -> None:
+    def alert(self, kind: str, text: str, step: int) -> None:
         """Save an alert with the run."""
-        self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, {"words": words, "step": step}))
-        self._keep_waiting("alert", {"kind": kind, "words": words, "step": step})
+        self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, {"words": text, "step": step}))
+        self._keep_waiting("alert", {"kind": kind, "words": text, "step": step})
 
     def all_clear(self, kind: str) -> None:
         """Clear an alert whose cause is gone."""
@@ -311,8 +311,8 @@ class RunLog:
             lambda: self._workspace.results.add_evaluation(self.run.id, step, dataset, split, metrics, questions)
         )
         row = {"step": step, "dataset": dataset, "split": split, "metrics": plain}
-        asked = {task: one.key for task, one in (questions or {}).items()}
-        self._keep_waiting("evaluation", row | {"questions": asked})
+        keys = {task: question.key for task, question in (questions or {}).items()}
+        self._keep_waiting("evaluation", row | {"questions": keys})
 
     def rewind(self, step: int) -> None:
         """Remove everything after `step`, so that resumed training duplicates nothing."""

@@ -130,16 +130,16 @@ class RunTable:
         if not isinstance(run.objective, config.EmbeddingDecoder):
             return run
         try:
-            found = self.get(run.objective.of)
-            source = self.config_of(found.id)
+            source_row = self.get(run.objective.of)
+            source = self.config_of(source_row.id)
         except StoreError as error:
             raise config.ConfigError(f"objective.of: {error}") from error
-        return bound_decoder(run, found, source, self._kept_steps)
+        return bound_decoder(run, source_row, source, self._kept_steps)
 
     def _kept_steps(self, run: int) -> list[int]:
-        kept = schema.checkpoint.c
+        columns = schema.checkpoint.c
         with self.database.read() as connection:
-            return [step for (step,) in fetch(connection, select(kept.step).where(kept.run == run))]
+            return [step for (step,) in fetch(connection, select(columns.step).where(columns.run == run))]
 
     def of_experiment(self, name: str) -> list[RunRow]:
         """Return the runs of an experiment, oldest first, including deleted ones."""
@@ -167,24 +167,28 @@ class RunTable:
                 for row in _read(connection, condition):
                     return self._row(tuple(row))
             query = select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id)
-            known = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
+            names = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
         if is_path(text) and not folder_in(self.folder, text):
             raise StoreError(_elsewhere(self.folder, text))
-        if not known and (lost := self.unlisted()):
+        if not names and (lost := self.unlisted()):
             raise StoreError(f"There is no run {text!r}. {lost_words(lost)}")
-        if not known:
+        if not names:
             raise StoreError(
                 f"There is no run {text!r}: this workspace has none yet. Start one: trainer fit --preset NAME."
             )
-        shown = ", ".join(known[-12:])
-        raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(known) > 12 else ''}{shown}.")
+        listed = ", ".join(names[-12:])
+        raise StoreError(f"There is no run {text!r}. Runs here: {'..., ' if len(names) > 12 else ''}{listed}.")
 
     def unlisted(self) -> list[str]:
         """Return the names of the run folders that have no row: their database was lost or replaced."""
         with self.database.read() as connection:
-            known = {row[0] for row in fetch(connection, select(_RUN.folder))}
+            names = {row[0] for row in fetch(connection, select(_RUN.folder))}
         folders = self.folder.glob("[0-9]*-*") if self.folder.is_dir() else ()
-        return sorted(one.name for one in folders if one.name not in known and one.is_dir() and not one.is_symlink())
+        return sorted(
+            folder.name
+            for folder in folders
+            if folder.name not in names and folder.is_dir() and not folder.is_symlink()
+        )
 
     def config_of(self, run: int) -> config.Run:
         """Return the run's configuration."""
@@ -192,15 +196,15 @@ class RunTable:
 
     def ranks_of(self, run: int) -> int:
         """Return by how many processes the run is trained: as it was last asked to be, or as configured."""
-        wanted = self.config_of(run)
-        asked = self.get(run).facts.get("ranks")
-        if type(asked) is not int:
-            return wanted.ranks
+        run_config = self.config_of(run)
+        ranks = self.get(run).facts.get("ranks")
+        if type(ranks) is not int:
+            return run_config.ranks
         try:
-            config.check_ranks(wanted, asked)
+            config.check_ranks(run_config, ranks)
         except config.ConfigError:  # a row may hold anything
-            return wanted.ranks
-        return asked
+            return run_config.ranks
+        return ranks
 
     def set_ranks(self, run: int, ranks: int) -> None:
         """Let the run be trained by that many processes from now on; what it computes stays the same.
@@ -215,12 +219,12 @@ class RunTable:
     def config_text(self, run: int) -> str:
         """Return the run's configuration as TOML."""
         with self.database.read() as connection:
-            found = fetch(connection, select(_RUN.config).where(_RUN.id == run))
-        if not found:
+            rows = fetch(connection, select(_RUN.config).where(_RUN.id == run))
+        if not rows:
             self.get(run)
-        elif wrong := cells.fault("run", "config", found[0][0]):
+        elif wrong := cells.fault("run", "config", rows[0][0]):
             raise StoreError(f"The row of run {run} is damaged: its column 'config' {wrong}. {_NEXT}")
-        return str(found[0][0])
+        return str(rows[0][0])
 
     def rename(self, run: int, name: str) -> None:
         """Rename the run; its folder keeps the old name.
@@ -271,8 +275,8 @@ class RunTable:
                 raise StoreError(f"{word[:60]!r} cannot be a tag: write one word of at most 40 letters and digits.")
         gone = {word.casefold() for word in (*remove, *add)}
         for run in runs:
-            kept = [word for word in self.get(run).tag_list if word.casefold() not in gone]
-            tags = [*kept, *dict.fromkeys(add)]
+            remaining = [word for word in self.get(run).tag_list if word.casefold() not in gone]
+            tags = [*remaining, *dict.fromkeys(add)]
             if len(tags) > run_texts.MOST_TAGS:
                 raise StoreError(f"A run has at most {run_texts.MOST_TAGS} tags. Remove some of run {run} first.")
             self.change(run, tags=" ".join(tags))
@@ -322,8 +326,8 @@ class RunTable:
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Add facts about the run, replacing those of the same name."""
         with self.database.write() as connection:
-            known = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
-            connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(known | facts)))
+            stored = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
+            connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(stored | facts)))
             write_run_file(connection, self.folder, run)
 
     def begin_launch(self, run: int, *, slot: str = "", queued_only: bool = False) -> bool:
@@ -367,8 +371,8 @@ class RunTable:
         """Set the order of queued runs, and the priority of some; others stay unchanged."""
         self._check_mine()
         with self.database.write() as connection:
-            for place, run in enumerate(order):
-                values: dict[str, Any] = {"place": float(place)}
+            for position, run in enumerate(order):
+                values: dict[str, Any] = {"place": float(position)}
                 if priorities and run in priorities:
                     values["priority"] = priorities[run]
                 statement = update(schema.run).where((_RUN.id == run) & (_RUN.status == "queued"))
@@ -377,8 +381,8 @@ class RunTable:
     def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
         """Save an alert with the run; None clears an alert of that kind."""
         with self.database.write() as connection:
-            found = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
-            alerts = {name: kept for name, kept in found.items() if name != kind}
+            stored = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
+            alerts = {name: value for name, value in stored.items() if name != kind}
             if alert is not None:
                 alerts[kind] = dict(alert)
             connection.execute(update(schema.run).where(_RUN.id == run).values(alerts=json.dumps(alerts)))
@@ -387,8 +391,8 @@ class RunTable:
     def setting(self, name: str) -> str | None:
         """Return the workspace setting with this name, as written."""
         with self.database.read() as connection:
-            found = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
-        return found if isinstance(found, str) else None
+            value = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
+        return value if isinstance(value, str) else None
 
     def set_setting(self, name: str, value: str) -> None:
         """Save a setting for every window and command of this workspace."""
@@ -475,16 +479,16 @@ class RunTable:
     def _conditions(self, text: str) -> list[Any]:
         digits = text.removeprefix("#")
         numbered = digits.isascii() and digits.isdigit()
-        found: list[Any] = [_RUN.id == int(digits)] if numbered and len(digits) < 19 else []
+        conditions: list[Any] = [_RUN.id == int(digits)] if numbered and len(digits) < 19 else []
         if numbered and text != digits:
-            return found  # never a name: whoever writes `#1` means the number
+            return conditions  # never a name: whoever writes `#1` means the number
         if is_path(text):  # which no name can be
             folder = folder_in(self.folder, text)
-            return [*found, _RUN.folder == folder] if folder else found
-        found.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
-        found.append((_RUN.folder == text) & _RUN.deleted_at.is_(None))
-        found.append(_RUN.name == text)
-        return found
+            return [*conditions, _RUN.folder == folder] if folder else conditions
+        conditions.append((_RUN.name == text) & _RUN.deleted_at.is_(None))
+        conditions.append((_RUN.folder == text) & _RUN.deleted_at.is_(None))
+        conditions.append(_RUN.name == text)
+        return conditions
 
     def _rows(self, condition: Any) -> list[RunRow]:
         with self.database.read() as connection:
@@ -495,9 +499,9 @@ class RunTable:
 
     def _row(self, row: tuple[Any, ...]) -> RunRow:
         """Return the row for display, cached until it changes."""
-        known = self._known.get(row[0])
-        if known is not None and known[0] == row:
-            return known[1]
+        cached = self._known.get(row[0])
+        if cached is not None and cached[0] == row:
+            return cached[1]
         values = dict(zip(_SHOWN, row, strict=False))
         facts, alerts = cells.document(values["facts"]), cells.document(values["alerts"])
         surely = facts is not None and alerts == {} and _sound(row) and _is_plain(values)
@@ -514,7 +518,7 @@ class RunTable:
             for name, value in values.items()
         }
         values |= {name: cells.document(values[name]) or {} for name in ("facts", "alerts")}
-        faults = "; ".join(f"its column {name!r} {words}" for name, words in wrong.items())
+        faults = "; ".join(f"its column {name!r} {problem}" for name, problem in wrong.items())
         values |= {"status": DAMAGED, "reason": f"The row of this run is damaged: {faults}. {_NEXT}", "asked": ""}
         values |= {"name": values["name"] or f"run {values['id']}", "pid": None}
         return RunRow(**values | {"folder": self.folder / (values["folder"] or f".damaged-{values['id']}")})
@@ -536,10 +540,10 @@ def is_path(text: str) -> bool:
 def folder_in(runs_folder: Path, text: str) -> str:
     """Return the name of the run folder that a path leads to; empty where it leads out of `runs_folder`."""
     try:
-        path, here = os.path.realpath(expanded(text)), os.path.realpath(runs_folder)
+        path, runs_path = os.path.realpath(expanded(text)), os.path.realpath(runs_folder)
     except (OSError, ValueError):  # a loop of links, a NUL
         return ""
-    return os.path.basename(path) if os.path.dirname(path) == here else ""
+    return os.path.basename(path) if os.path.dirname(path) == runs_path else ""
 
 
 def _elsewhere(runs_folder: Path, text: str) -> str:
@@ -560,10 +564,10 @@ def next_number(connection: Connection, runs_folder: Path) -> int:
     """Return an id never used by a run or a folder."""
     # A folder may be there without a row (a lost database): its number is taken, too.
     folders = [folder_number(path) for path in runs_folder.iterdir()]
-    given = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalars().all()
+    issued = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name='run'").scalars().all()
     newest = connection.execute(select(func.max(_RUN.id)).where(_RUN.id <= cells.MOST_RUN)).scalars().all()
-    known = [number for number in (*folders, *given, *newest) if isinstance(number, int)]
-    return 1 + max((number for number in known if 0 <= number < cells.MOST_RUN), default=0)
+    numbers = [number for number in (*folders, *issued, *newest) if isinstance(number, int)]
+    return 1 + max((number for number in numbers if 0 <= number < cells.MOST_RUN), default=0)
 
 
 def _read(connection: Connection, condition: Any) -> Sequence[Any]:
@@ -574,13 +578,13 @@ def _read(connection: Connection, condition: Any) -> Sequence[Any]:
         if not is_too_long(error):
             raise
     numbers = [row[0] for row in fetch(connection, select(_RUN.id).where(condition).order_by(_RUN.id))]
-    found, left = [], MOST_TEXT
+    rows, left = [], MOST_TEXT
     for number in numbers:
         most = _MOST_OF_ONE if left > 0 else cells.LONGEST_NAME
         row = [_only_short(connection, number, name, most) for name in _READ]
         left -= sum(len(value) for value in row if isinstance(value, str))
-        found.append(tuple(row))
-    return found
+        rows.append(tuple(row))
+    return rows
 
 
 def _only_short(connection: Connection, run: int, name: str, most: int) -> Any:

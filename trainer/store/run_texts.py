@@ -27,7 +27,7 @@ def acts(text: str) -> bool:
 
 def cleaned(text: str) -> str:
     """Return the text with the signs spelled that a terminal would act on."""
-    return _ACTING.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return _ACTING.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def cleaned_columns(values: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
@@ -37,16 +37,16 @@ def cleaned_columns(values: Mapping[str, Any], remarks: list[str]) -> dict[str, 
         values: Name -> value, each of the column's type.
         remarks: Gets a sentence for each column that was changed.
     """
-    found = dict(values)
+    columns = dict(values)
     for name in _TEXTS:
-        if isinstance(text := found.get(name), str):
+        if isinstance(text := columns.get(name), str):
             plain = cleaned(text if name in _OF_SEVERAL_LINES else " ".join(text.split("\n")))
             if plain != text:
                 remarks.append(f"its {name!r} held signs that act on a terminal; they are spelled out now.")
-            found[name] = plain
-    if isinstance(tags := found.get("tags"), str):
-        kept = [word for word in dict.fromkeys(tags.split()) if is_tag(word)][:MOST_TAGS]
-        if kept != tags.split():
+            columns[name] = plain
+    if isinstance(tags := columns.get("tags"), str):
+        valid_tags = [word for word in dict.fromkeys(tags.split()) if is_tag(word)][:MOST_TAGS]
+        if valid_tags != tags.split():
             remarks.append("some of its tags cannot be tags and were left out.")
-        found["tags"] = " ".join(kept)
-    return found
+        columns["tags"] = " ".join(valid_tags)
+    return columns

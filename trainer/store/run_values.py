@@ -81,18 +81,18 @@ class ValueColumn:
 
 def configurations(workspace: Workspace, runs: Iterable[int] | None = None) -> Values:
     """Return every field of the configuration of each run by dotted name; runs that cannot be read are left out."""
-    wanted = None if runs is None else {*runs}
-    found: Values = {}
+    run_ids = None if runs is None else {*runs}
+    configs: Values = {}
     with workspace.runs.reading() as connection:
         rows = connection.execute(
             text("SELECT id, config FROM run WHERE length(config) <= :most"), {"most": MOST_TOML}
         ).fetchall()
     for number, written in rows:
-        if (wanted is None or number in wanted) and isinstance(written, str):
+        if (run_ids is None or number in run_ids) and isinstance(written, str):
             fields = _flat(written)
             if fields is not None:
-                found[number] = fields
-    return found
+                configs[number] = fields
+    return configs
 
 
 @lru_cache(maxsize=8_192)
@@ -120,16 +120,16 @@ def evaluated(workspace: Workspace, name: str) -> dict[int, tuple[float, str, in
             ),
             {"most": MOST_TOML},
         ).fetchall()
-    found: dict[int, tuple[float, str, int | None]] = {}
+    newest: dict[int, tuple[float, str, int | None]] = {}
     for run, split, key, written in rows:
         if not isinstance(written, str) or name not in written:
             continue
         metrics = cells.document(written) or {}
-        for known, value in metrics.items():
-            if known.rpartition("/")[2] == name and isinstance(value, int | float) and math.isfinite(value):
+        for full_name, value in metrics.items():
+            if full_name.rpartition("/")[2] == name and isinstance(value, int | float) and math.isfinite(value):
                 question = question_from_key(str(key))
-                found[run] = float(value), str(split), question.asked(name) if question else None
-    return found
+                newest[run] = float(value), str(split), question.asked(name) if question else None
+    return newest
 
 
 def evaluated_names(workspace: Workspace) -> list[str]:
@@ -139,23 +139,23 @@ def evaluated_names(workspace: Workspace) -> list[str]:
             text("SELECT metrics FROM evaluation WHERE length(metrics) <= :most ORDER BY id DESC LIMIT 200"),
             {"most": MOST_TOML},
         ).fetchall()
-    found = {name.rpartition("/")[2] for (written,) in rows for name in cells.document(str(written)) or {}}
-    return sorted(found)
+    names = {name.rpartition("/")[2] for (written,) in rows for name in cells.document(str(written)) or {}}
+    return sorted(names)
 
 
 def logged_names(workspace: Workspace, runs: Sequence[RunRow]) -> list[str]:
     """Return names of logged numbers, of the newest runs of each objective that do not wait for their start."""
     newest: dict[str, list[int]] = {}
     for run in reversed([run for run in runs if run.status != "queued"]):
-        kept = newest.setdefault(run.objective, [])
-        if len(kept) < max(1, _LOOKED_AT // 4):
-            kept.append(run.id)
-    found: dict[str, None] = {}
+        run_ids = newest.setdefault(run.objective, [])
+        if len(run_ids) < max(1, _LOOKED_AT // 4):
+            run_ids.append(run.id)
+    names: dict[str, None] = {}
     with workspace.runs.reading() as connection:
-        for number in [one for kept in newest.values() for one in kept]:
+        for number in [run_id for run_ids in newest.values() for run_id in run_ids]:
             rows = connection.execute(_NAMES, {"run": number}).fetchall()
-            found |= {name: None for (name,) in rows if isinstance(name, str)}
-    return sorted(found)
+            names |= {name: None for (name,) in rows if isinstance(name, str)}
+    return sorted(names)
 
 
 def read_columns(workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow]) -> tuple[ValueColumn, ...]:
@@ -171,29 +171,29 @@ def read_values(workspace: Workspace, names: Sequence[str], runs: Sequence[RunRo
     """Return values of configuration fields and numbers, as `read_columns` finds them, of names that are no facts."""
     if not names:
         return {}
-    found: Values = {run.id: {} for run in runs}
+    values_of_run: Values = {run.id: {} for run in runs}
     for column in _read(workspace, names, runs, facts=False):
         for run, value in column.values.items():
-            found[run][column.name] = value
-    return found
+            values_of_run[run][column.name] = value
+    return values_of_run
 
 
 def _read(
     workspace: Workspace, names: Sequence[str], runs: Sequence[RunRow], *, facts: bool
 ) -> tuple[ValueColumn, ...]:
-    there = {run.id: run for run in runs}
-    configs = configurations(workspace, there) if any(not facts or name not in FACTS for name in names) else {}
+    rows_by_id = {run.id: run for run in runs}
+    configs = configurations(workspace, rows_by_id) if any(not facts or name not in FACTS for name in names) else {}
     logged: list[str] | None = None
-    found = []
+    columns = []
     for name in names:
         if facts and name in FACTS:
-            found.append(ValueColumn(name, _TITLES.get(name, name.capitalize())))
+            columns.append(ValueColumn(name, _TITLES.get(name, name.capitalize())))
         elif fields := _of_configs(configs, name):
-            found.append(ValueColumn(name, name, values=fields))
+            columns.append(ValueColumn(name, name, values=fields))
         else:
             logged = logged_names(workspace, runs) if logged is None else logged
-            found.append(_of_numbers(workspace, logged, name, there))
-    return tuple(found)
+            columns.append(_of_numbers(workspace, logged, name, rows_by_id))
+    return tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,13 @@ class ColumnChoice:
 
 def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[ColumnChoice, ...]:
     """Return everything that can be a column of these runs."""
-    fields = {name: None for one in configurations(workspace, [run.id for run in runs]).values() for name in one}
+    fields = {
+        name: None
+        for config_fields in configurations(workspace, [run.id for run in runs]).values()
+        for name in config_fields
+    }
     logged = logged_names(workspace, runs)
-    known = {name.rpartition("/")[2] for name in logged}
+    last_parts = {name.rpartition("/")[2] for name in logged}
     facts = [run.facts for run in runs if run.metric]
     return (
         *(ColumnChoice(name, _TITLES.get(name, name.capitalize()), "Run") for name in FACTS if name != "is"),
@@ -224,7 +228,7 @@ def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[Column
         *(
             ColumnChoice(name, f"{metric(name).on('')}, as evaluated", "Metric")
             for name in evaluated_names(workspace)
-            if name not in known
+            if name not in last_parts
         ),
     )
 
@@ -261,53 +265,56 @@ def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[ValueGroup, ...]:
 
 def _of_configs(configs: Values, name: str) -> dict[int, Any]:
     # A field has one place per set of fields, and runs of one objective share theirs.
-    places: dict[tuple[str, ...], str | None] = {}
-    found = {}
+    field_of: dict[tuple[str, ...], str | None] = {}
+    values = {}
     for run, fields in configs.items():
         key = tuple(fields)
-        if key not in places:
-            places[key] = meant(name, fields) or names_fields(fields, name)
-        place = places[key]
-        if place is not None:
+        if key not in field_of:
+            field_of[key] = meant(name, fields) or names_fields(fields, name)
+        field = field_of[key]
+        if field is not None:
             # tau is written as its inverse in a run.
-            is_tau = name in ("tau", "objective.tau") and place == "objective.inv_tau"
-            found[run] = 1 / fields[place] if is_tau else fields[place]
-    return found
+            is_tau = name in ("tau", "objective.tau") and field == "objective.inv_tau"
+            values[run] = 1 / fields[field] if is_tau else fields[field]
+    return values
 
 
 def _of_numbers(workspace: Workspace, logged: Sequence[str], name: str, runs: Mapping[int, RunRow]) -> ValueColumn:
-    whole = name if name in logged else f"val/{name}" if f"val/{name}" in logged else names_fields(logged, name)
-    if whole is not None:
-        found = {run: value for run, value in numbers(workspace, whole).items() if run in runs}
-        return ValueColumn(name, headline_name(whole, *(runs[run].facts for run in found)), whole, found)
-    measured = {run: one for run, one in evaluated(workspace, name).items() if run in runs}
+    full_name = name if name in logged else f"val/{name}" if f"val/{name}" in logged else names_fields(logged, name)
+    if full_name is not None:
+        values = {run: value for run, value in numbers(workspace, full_name).items() if run in runs}
+        return ValueColumn(name, headline_name(full_name, *(runs[run].facts for run in values)), full_name, values)
+    measured = {run: evaluation for run, evaluation in evaluated(workspace, name).items() if run in runs}
     sizes = {n for _, _, n in measured.values()}
     title = metric(name).on({split for _, split, _ in measured.values()}, sizes if len(sizes) <= MOST_SIZES else None)
     return ValueColumn(
-        name, title if measured else name, name if measured else "", {run: one[0] for run, one in measured.items()}
+        name,
+        title if measured else name,
+        name if measured else "",
+        {run: evaluation[0] for run, evaluation in measured.items()},
     )
 
 
-def fitting(workspace: Workspace, wanted: RunFilter | str, runs: Sequence[RunRow] | None = None) -> list[RunRow]:
+def fitting(workspace: Workspace, run_filter: RunFilter | str, runs: Sequence[RunRow] | None = None) -> list[RunRow]:
     """Return the runs that fit a filter, oldest first.
 
     Args:
         workspace: Whose.
-        wanted: The filter, or its text.
+        run_filter: The filter, or its text.
         runs: Among these; None: all that are not deleted.
 
     Raises:
         FilterError: The text is no filter.
     """
-    wanted = parse(wanted) if isinstance(wanted, str) else wanted
+    run_filter = parse(run_filter) if isinstance(run_filter, str) else run_filter
     rows = workspace.runs.all() if runs is None else list(runs)
-    values = read_values(workspace, wanted.fields, rows)
-    return [run for run in rows if wanted.fits(run, values.get(run.id))]
+    values = read_values(workspace, run_filter.fields, rows)
+    return [run for run in rows if run_filter.fits(run, values.get(run.id))]
 
 
 def unknown_fields(values: Mapping[int, Mapping[str, Any]], names: Sequence[str]) -> tuple[str, ...]:
     """Return the names that no run has a value of: most likely misspelled."""
-    return tuple(name for name in names if not any(name in one for one in values.values()))
+    return tuple(name for name in names if not any(name in of_run for of_run in values.values()))
 
 
 def plain(value: Any) -> str:

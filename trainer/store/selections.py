@@ -64,7 +64,7 @@ class Selections:
             query = query.where(table.c.dataset == dataset)
         with self._database.read() as connection:
             rows = fetch(connection, query)
-        return [found for row in rows if (found := _read(row._mapping)) is not None]
+        return [selection for row in rows if (selection := _read(row._mapping)) is not None]
 
     def get(self, ref: int | str, dataset: str | None = None) -> NamedSelection:
         """Return the selection with this number or name.
@@ -73,11 +73,11 @@ class Selections:
             StoreError: There is none, or the name is used with several datasets and none is given.
         """
         everything = self.all(dataset)
-        found = [s for s in everything if s.name == str(ref)] or [s for s in everything if str(s.id) == str(ref)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            data = ", ".join(s.dataset for s in found)
+        matches = [s for s in everything if s.name == str(ref)] or [s for s in everything if str(s.id) == str(ref)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            data = ", ".join(s.dataset for s in matches)
             raise StoreError(
                 f"Selections named {ref!r} exist for {data}. Name the data, or use the selection's number."
             )
@@ -127,8 +127,8 @@ def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:
     """Return the ascending rows of the selection's items in a snapshot, without missing ones."""
     if not selection.n or not len(items):
         return np.empty(0, np.int64)
-    wanted = np.asarray(selection.items, dtype=items.id.dtype if items.id.dtype.kind != "O" else object)
-    return np.flatnonzero(np.isin(items.id, wanted)).astype(np.int64)
+    ids = np.asarray(selection.items, dtype=items.id.dtype if items.id.dtype.kind != "O" else object)
+    return np.flatnonzero(np.isin(items.id, ids)).astype(np.int64)
 
 
 def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
@@ -140,11 +140,11 @@ def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> No
     from trainer.store.files import write_atomically
 
     ways = {".parquet": _write_parquet, ".csv": _write_csv, ".txt": _write_paths}
-    way = ways.get(file.suffix.casefold())
-    if way is None:
+    writer = ways.get(file.suffix.casefold())
+    if writer is None:
         raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one per line).")
     try:
-        write_atomically(file, lambda draft: way(items, rows, draft))
+        write_atomically(file, lambda draft: writer(items, rows, draft))
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror or error}. Choose another folder.") from error
 

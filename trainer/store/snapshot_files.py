@@ -208,8 +208,8 @@ def _verify(folder: Path) -> bool:
     """
     files = [file.stat() for file in sorted(folder.iterdir())]
     state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in files)
-    known, trusted = _VERIFIED.get(folder, ((), False))
-    if known != state:
+    earlier_state, trusted = _VERIFIED.get(folder, ((), False))
+    if earlier_state != state:
         trusted = False
         if (folder / manifests.NAME).exists():
             large = sum(stat.st_size for stat in files) > VERIFIED_BYTES
@@ -274,10 +274,10 @@ def _read_items(path: Path, n: int, *, trusted: bool, wordless: bool) -> Items:
     left_out = _WORDS if wordless else ()
     table = _read_table(path, n, left_out) if trusted else _read_by_helper(path, n)
     names = [name for name in table.column_names if name not in left_out]
-    found = {name: table.column(name) for name in names}
-    if "path" in found:
-        found["path"] = picture_paths.resolved_column(path.parents[2], found["path"])
-    columns: dict[str, Any] = {name: StoredColumn(column) for name, column in found.items()}
+    table_columns = {name: table.column(name) for name in names}
+    if "path" in table_columns:
+        table_columns["path"] = picture_paths.resolved_column(path.parents[2], table_columns["path"])
+    columns: dict[str, Any] = {name: StoredColumn(column) for name, column in table_columns.items()}
     columns |= {"path": [""] * n, "caption": [""] * n} if wordless else {}
     metadata = {
         name.removeprefix(_METADATA_PREFIX): v for name, v in columns.items() if name.startswith(_METADATA_PREFIX)

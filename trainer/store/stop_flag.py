@@ -24,8 +24,8 @@ def put(folder: Path, trainer: Identity) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    words = json.dumps({"pid": trainer.pid, "start_ticks": trainer.start_ticks, "boot_id": trainer.boot_id})
-    confined.write(folder, NAME, words.encode())
+    content = json.dumps({"pid": trainer.pid, "start_ticks": trainer.start_ticks, "boot_id": trainer.boot_id})
+    confined.write(folder, NAME, content.encode())
 
 
 def is_for(folder: Path, trainer: Identity | None) -> bool:
@@ -33,8 +33,8 @@ def is_for(folder: Path, trainer: Identity | None) -> bool:
     if trainer is None:
         return False
     try:
-        found = Identity(**json.loads(confined.read(folder, NAME, _MOST)))
-        return trainer.is_same(found)
+        named = Identity(**json.loads(confined.read(folder, NAME, _MOST)))
+        return trainer.is_same(named)
     except (OSError, ValueError, TypeError, RecursionError):  # none, half written, or a stranger's
         return False
 

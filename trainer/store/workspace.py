@@ -102,8 +102,8 @@ class Workspace:
         Raises:
             LookOnly: Where they may not.
         """
-        if words := self.refusal:
-            raise LookOnly(words)
+        if refusal := self.refusal:
+            raise LookOnly(refusal)
 
     def check_there(self) -> None:
         """Check that the workspace folder exists; from now on this process does not create one.
@@ -315,10 +315,10 @@ class Workspace:
         with self._lock:
             self.close()
             set_aside_if_damaged(self.database_file, self.runs_folder)
-            known = {row.id for row in (*self.runs.all(), *self.runs.deleted()) if row.status != DAMAGED}
+            sound_ids = {row.id for row in (*self.runs.all(), *self.runs.deleted()) if row.status != DAMAGED}
             count = rebuild(self.database, self.results, self.runs_folder, say)
             for row in (*self.runs.all(), *self.runs.deleted()):
-                if row.id not in known and not self.look_only:
+                if row.id not in sound_ids and not self.look_only:
                     self.catch_up(row.id)  # rows may wait in its folder that the lost database never took
             self.reviews.restore(say)
             return count
@@ -380,8 +380,8 @@ class Workspace:
             self.close()
             aside = backups.put_back(self.database_file, backup)
             repair.forget_changed(self.database, self.runs_folder, since=backup.path.stat().st_mtime)
-            rebuild(self.database, self.results, self.runs_folder, lambda words: None)
-            self.reviews.restore(lambda words: None)
+            rebuild(self.database, self.results, self.runs_folder, lambda sentence: None)
+            self.reviews.restore(lambda sentence: None)
         return backup, aside
 
     def wait_at_most(self, wait_ms: int) -> None:

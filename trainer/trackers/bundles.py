@@ -48,8 +48,8 @@ def import_bundle(workspace: Workspace, path: Path) -> list[ImportedRun]:
             confined.write(folder, file, content)
         if not folders:
             raise TrackerError(f"{path} holds no runs of an evidence bundle. Name a folder or file of trainer bundle.")
-        found = [_imported(workspace, folder, run_name) for run_name, folder in sorted(folders.items())]
-    return found
+        imported = [_imported(workspace, folder, run_name) for run_name, folder in sorted(folders.items())]
+    return imported
 
 
 def _imported(workspace: Workspace, folder: Path, run_name: str) -> ImportedRun:
@@ -60,7 +60,7 @@ def _imported(workspace: Workspace, folder: Path, run_name: str) -> ImportedRun:
     row = workspace.runs.get(number)
     names = workspace.results.scalar_names(number)
     return ImportedRun(
-        number, row.name, len(names), sum(len(workspace.results.series(number, one)[0]) for one in names)
+        number, row.name, len(names), sum(len(workspace.results.series(number, name)[0]) for name in names)
     )
 
 

@@ -41,11 +41,11 @@ def join_parts(curves: Curves, folders: Collection[str]) -> None:
             )
 
 
-def _scalars_part(folder: str, found: Mapping[str, object], folders: Collection[str]) -> tuple[str, str, str] | None:
+def _scalars_part(folder: str, tags: Mapping[str, object], folders: Collection[str]) -> tuple[str, str, str] | None:
     """Return run, tag and key of a folder of `add_scalars`: it has one tag, whose name begins its own."""
-    if len(found) != 1:
+    if len(tags) != 1:
         return None
-    (tag,) = found
+    (tag,) = tags
     parents = [folder[:end] for end, sign in enumerate(folder) if sign == "/"][::-1] + ([""] if folder else [])
     for parent in parents:
         if parent in folders:
@@ -59,12 +59,14 @@ def _scalars_part(folder: str, found: Mapping[str, object], folders: Collection[
 
 def _sessions(settings: Mapping[str, dict[str, str]], folders: Collection[str]) -> dict[str, list[str]]:
     """Return run -> its folders of settings; several are those of one run only where they say the same."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    sessions: defaultdict[str, list[str]] = defaultdict(list)
     for folder in sorted(settings):
         parent = folder.rpartition("/")[0]
         if folder and parent in folders and parent not in settings:
-            found[parent].append(folder)
-    return {run: parts for run, parts in found.items() if all(settings[one] == settings[parts[0]] for one in parts)}
+            sessions[parent].append(folder)
+    return {
+        run: parts for run, parts in sessions.items() if all(settings[part] == settings[parts[0]] for part in parts)
+    }
 
 
 def _join_session(curves: Curves, parent: str, folder: str) -> None:

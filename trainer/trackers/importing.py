@@ -119,11 +119,11 @@ def import_curves(
     return [
         _store(
             workspace,
-            _Origin(chosen, path, one, (settings | curves.settings).get(one, {})),
-            _name(path, name, one, len(curves.runs)),
+            _Origin(chosen, path, run, (settings | curves.settings).get(run, {})),
+            _name(path, name, run, len(curves.runs)),
             curves,
         )
-        for one in sorted(curves.runs)
+        for run in sorted(curves.runs)
     ]
 
 
@@ -136,8 +136,8 @@ class _Origin:
 
 
 def _name(path: Path, name: str, run: str, runs: int) -> str:
-    own = run or path.stem if path.is_file() else run or path.name
-    chosen = own if not name else name if runs == 1 else f"{name} {own}"
+    run_name = run or path.stem if path.is_file() else run or path.name
+    chosen = run_name if not name else name if runs == 1 else f"{name} {run_name}"
     return repaired_name(chosen)
 
 
@@ -176,26 +176,26 @@ def _wandb(path: Path) -> list[_Source]:
 def _open_clip(path: Path) -> tuple[list[_Source], dict[str, dict[str, str]]]:
     """Return the files of each folder of results, and what it says of its settings; one that lacks a file will do."""
     folders = open_clip_folders(path) or [path]
-    found, by_run = [], {}
+    sources, by_run = [], {}
     for folder in folders:
         run = folder.name if len(folders) > 1 else ""
         by_run[run] = settings = _params(folder / "params.txt")
         log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
         if log.is_file():
             batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
-            found.append(_Source(log, "open_clip_log", run, {"batch": batch}))
+            sources.append(_Source(log, "open_clip_log", run, {"batch": batch}))
         if not results.is_file():
             results = folder / "results.jsonl"
         if results.is_file():
-            found.append(_Source(results, "open_clip_results", run))
-    if not found:
+            sources.append(_Source(results, "open_clip_results", run))
+    if not sources:
         raise TrackerError(f"{path} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
-    return found, by_run
+    return sources, by_run
 
 
 def _whole(settings: dict[str, str], name: str) -> int:
-    words = settings.get(name, "1")
-    return max(1, int(words[:9])) if words.isdigit() else 1
+    text = settings.get(name, "1")
+    return max(1, int(text[:9])) if text.isdigit() else 1
 
 
 def _params(file: Path) -> dict[str, str]:
@@ -219,25 +219,27 @@ def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves
     pending = list(sources)
     while pending:
         first = pending[0]
-        alike = [(one.reader, one.options) == (first.reader, first.options) for one in pending]
+        alike = [(source_file.reader, source_file.options) == (first.reader, first.options) for source_file in pending]
         group = pending[: ([*alike, False]).index(False)]
         done = 0
         try:
             # One helper reads all that it can.
             reader = f"trainer.untrusted.bounded.tracker_files:{first.reader}"
-            for part in read(reader, [one.path for one in group], first.options, memory=_MEMORY, cpu_s=_SECONDS):
+            for part in read(
+                reader, [source_file.path for source_file in group], first.options, memory=_MEMORY, cpu_s=_SECONDS
+            ):
                 source = group[done]
                 progress(f"Reading {source.path.name}")
                 run = runs.name(part.facts, source.path) if "id" in part.facts else source.run
-                own = Curves() if source.reader in _APART else curves
+                part_curves = Curves() if source.reader in _APART else curves
                 if source.reader == "event_file":
                     curves.begin(run)
                 for batch in part.rows:
-                    own.add(batch, run)
+                    part_curves.add(batch, run)
                 if source.reader == "open_clip_results":
-                    _join_epochs(curves, own, run)
-                elif own is not curves:
-                    _join_export(curves, own, source, charts)
+                    _join_epochs(curves, part_curves, run)
+                elif part_curves is not curves:
+                    _join_export(curves, part_curves, source, charts)
                 done += 1
         except (Unreadable, OSError) as error:
             if len(sources) == 1:
@@ -249,41 +251,41 @@ def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves
         curves.settings.setdefault(run, settings)
     curves.runs = {
         run: present
-        for run, found in curves.runs.items()
-        if (present := {name: curve for name, curve in found.items() if curve.points})
+        for run, curves_of_run in curves.runs.items()
+        if (present := {name: curve for name, curve in curves_of_run.items() if curve.points})
     }
     return curves
 
 
-def _join_epochs(curves: Curves, own: Curves, run: str) -> None:
+def _join_epochs(curves: Curves, part_curves: Curves, run: str) -> None:
     """Add numbers of epochs at the steps where these end."""
-    for name, curve in own.runs.get(run, {}).items():
+    for name, curve in part_curves.runs.get(run, {}).items():
         for epoch, (at, value) in curve.points.items():
             if (step := epoch * (curves.steps_per_epoch.get(run) or 1)) <= MOST_STEP:
                 curves.put(run, name, step, at, value)
-    for sentence in own.notes.get(run, ()):
+    for sentence in part_curves.notes.get(run, ()):
         curves.note(run, sentence)
 
 
-def _join_export(curves: Curves, own: Curves, source: _Source, charts: set[frozenset[str]]) -> None:
+def _join_export(curves: Curves, part_curves: Curves, source: _Source, charts: set[frozenset[str]]) -> None:
     """Add the runs of an export. Equal names in several files are of one run only where all fits, which is a guess."""
-    names = frozenset(own.runs)
-    fits = names in charts and not any(own.runs[name].keys() & curves.runs[name].keys() for name in names)
+    names = frozenset(part_curves.runs)
+    fits = names in charts and not any(part_curves.runs[name].keys() & curves.runs[name].keys() for name in names)
     if source.run not in names:
         charts.add(names)
-    for name, found in own.runs.items():
+    for name, new_curves in part_curves.runs.items():
         chosen = name
         if name in curves.runs and not fits:
             ends = ("", *(f" {number}" for number in range(2, _MOST_FILES)))
             numbered = (f"{name} ({source.path.name}{end})" for end in ends)
-            chosen = next(one for one in numbered if one not in curves.runs)
-        curves.runs.setdefault(chosen, {}).update(found)
+            chosen = next(text for text in numbered if text not in curves.runs)
+        curves.runs.setdefault(chosen, {}).update(new_curves)
         if fits:
             curves.note(chosen, "Charts of several files that name the same runs were joined, which is a guess.")
-        for sentence in own.said(name):
+        for sentence in part_curves.said(name):
             curves.note(chosen, sentence)
-    if not own.runs:
-        sentences = [one for some in own.notes.values() for one in some]
+    if not part_curves.runs:
+        sentences = [text for some in part_curves.notes.values() for text in some]
         for sentence in sentences or [f"{source.path.name} holds no numbers at steps."]:
             curves.note(str(source.path), sentence)
 
@@ -302,8 +304,10 @@ class _RunsOfFiles:
 
     def name(self, facts: dict[str, Any], file: Path) -> str:
         """Return the name of the run that a file is of: its own, or its id where that is taken or empty."""
-        number, own = facts["id"] or file.stem.removeprefix("run-"), facts["name"]
-        name = self.names.get(number) or (own if own and own not in self.settings else f"{own} {number}".strip())
+        number, label = facts["id"] or file.stem.removeprefix("run-"), facts["name"]
+        name = self.names.get(number) or (
+            label if label and label not in self.settings else f"{label} {number}".strip()
+        )
         self.names[number] = name
         self.settings.setdefault(name, {}).update(itertools.islice(facts["settings"].items(), MOST_SETTINGS))
         return name
@@ -323,7 +327,7 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
         counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
         facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
         if source.settings:
-            facts[SETTINGS] = {cleaned(name): cleaned(words) for name, words in source.settings.items()}
+            facts[SETTINGS] = {cleaned(name): cleaned(value) for name, value in source.settings.items()}
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
         if notes := curves.said(source.run):

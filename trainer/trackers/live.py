@@ -102,8 +102,8 @@ class MLflow:
 
         self._client: Any = mlflow.MlflowClient()
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "contrastive-explorer")
-        found = self._client.get_experiment_by_name(name)
-        experiment = found.experiment_id if found is not None else self._client.create_experiment(name)
+        existing = self._client.get_experiment_by_name(name)
+        experiment = existing.experiment_id if existing is not None else self._client.create_experiment(name)
         self._id = self._client.create_run(experiment, run_name=run.name).info.run_id
         for key, value in run.settings.items():
             self._client.log_param(self._id, key, str(value)[:500])

@@ -44,7 +44,7 @@ def open_clip_folders(path: Path) -> list[Path]:
     top = path if path.is_dir() else path.parent.parent if path.parent.name == "checkpoints" else path.parent
     if _is_of_open_clip(top):
         return [top]
-    return [place for place in _listed(path) if not place.is_symlink() and _is_of_open_clip(place)]
+    return [folder for folder in _listed(path) if not folder.is_symlink() and _is_of_open_clip(folder)]
 
 
 def _is_of_open_clip(folder: Path) -> bool:
@@ -56,15 +56,15 @@ def event_files(folder: Path) -> Iterator[Path]:
     seen = {folder.resolve()}
     pending = [(folder, 0)]
     while pending:
-        place, depth = pending.pop()
+        current, depth = pending.pop()
         try:
-            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
         except OSError:  # a file, or a folder that may not be looked into
             continue
         yield from (Path(entry) for entry in entries if is_event_file(entry.name))
         inside = [Path(entry) for entry in entries if entry.is_dir() and depth < _MOST_DEPTH]
         # A link such as `latest` is often to a folder nearby, which is read under its own name.
-        for inner in sorted(inside, key=lambda one: (one.is_symlink(), one), reverse=True):
+        for inner in sorted(inside, key=lambda path: (path.is_symlink(), path), reverse=True):
             if (real := inner.resolve()) not in seen and not (inner.is_symlink() and real.is_relative_to(folder)):
                 seen.add(real)
                 pending.append((inner, depth + 1))
@@ -77,11 +77,17 @@ def is_event_file(name: str) -> bool:
 
 def histories(folder: Path) -> list[Path]:
     """Return the histories of Weights & Biases in a folder: exported ones directly or in `files`, else run folders."""
-    found = [file for place in (folder, folder / "files") for file in _listed(place) if is_history(file)]
-    if found:
-        return found
-    runs = [place for top in (folder, folder / "wandb") for place in _listed(top) if "run-" in place.name]
-    return [file for place in runs if not place.is_symlink() for file in _listed(place) if file.name.endswith(RECORDS)]
+    files = [file for subfolder in (folder, folder / "files") for file in _listed(subfolder) if is_history(file)]
+    if files:
+        return files
+    runs = [subfolder for top in (folder, folder / "wandb") for subfolder in _listed(top) if "run-" in subfolder.name]
+    return [
+        file
+        for subfolder in runs
+        if not subfolder.is_symlink()
+        for file in _listed(subfolder)
+        if file.name.endswith(RECORDS)
+    ]
 
 
 def is_history(file: Path) -> bool:

@@ -45,6 +45,6 @@ def members(path: Path, pattern: re.Pattern[str], longest: int) -> Iterator[tupl
         if len(listed) > MOST_MEMBERS:
             raise ValueError(f"it lists {len(listed):,} files")
         for member in listed:
-            if found := pattern.fullmatch(member.filename):
+            if match := pattern.fullmatch(member.filename):
                 with archive.open(member) as stream:
-                    yield found, stream.read(longest + 1)
+                    yield match, stream.read(longest + 1)

@@ -46,11 +46,11 @@ def parts(name: str | PurePath) -> tuple[str, ...]:
         NotConfined: It is empty, absolute on some system, or has `..` or a NUL in it.
     """
     text = str(name)
-    found = PurePath(text).parts
+    names = PurePath(text).parts
     absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).anchor
-    if not found or absolute or "\0" in text or ".." in (*found, *PureWindowsPath(text).parts):
+    if not names or absolute or "\0" in text or ".." in (*names, *PureWindowsPath(text).parts):
         raise NotConfined(errno.EINVAL, "it is not a name within a folder", text)
-    return found
+    return names
 
 
 def inside(root: Path, name: str | PurePath) -> Path:
@@ -282,15 +282,15 @@ def relative(root: Path, path: Path) -> PurePath:
 
 def _mode(path: Path) -> int | None:
     try:
-        found = os.lstat(path)
+        state = os.lstat(path)
     except FileNotFoundError:
         return None
     except NotADirectoryError as error:
         raise NotConfined(errno.ENOTDIR, "a part of it is not a folder", str(path)) from error
     # On Windows a junction is no link to Python 3.11, and leads elsewhere all the same.
-    if getattr(found, "st_reparse_tag", 0) in _REPARSED:
+    if getattr(state, "st_reparse_tag", 0) in _REPARSED:
         return stat.S_IFLNK
-    return found.st_mode
+    return state.st_mode
 
 
 _REPARSED: Final = tuple(

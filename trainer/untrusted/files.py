@@ -57,15 +57,15 @@ def refusal_of_downloads() -> str:
 
 def newest(folder: Path, pattern: str, most: int) -> list[Path]:
     """Return the regular files in a folder that match, the newest first, up to a limit; none if it is missing."""
-    found = []
+    files = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if fnmatch.fnmatchcase(entry.name, pattern) and entry.is_file(follow_symlinks=False):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
+                    files.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.name))
     except OSError:
         return []
-    return [folder / name for _, name in heapq.nlargest(most, found)]
+    return [folder / name for _, name in heapq.nlargest(most, files)]
 
 
 _MOST_VISITS: Final = 100
@@ -205,15 +205,15 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
-        return [_encodable(one) for one in value]
+        return [_encodable(inner) for inner in value]
     if isinstance(value, dict):
-        return {encodable(name): _encodable(one) for name, one in value.items()}
+        return {encodable(name): _encodable(inner) for name, inner in value.items()}
     return value
 
 
-def encodable(words: str) -> str:
+def encodable(text: str) -> str:
     """Return the text with lone surrogates spelled, so that it can be written as UTF-8."""
-    return words if is_text(words) else words.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if is_text(text) else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def parse_json(text: str) -> Any:
@@ -260,31 +260,31 @@ def check_unfolding(text: str) -> None:
         raise ValueError(f"it would take about {needed / 2**20:,.0f} MiB of memory once it is parsed")
 
 
-def is_text(words: str) -> bool:
+def is_text(text: str) -> bool:
     """Return whether every character can be encoded; lone surrogates cannot."""
     try:
-        words.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError:
         return False
     return True
 
 
-def spelled(words: str, *, keep: str = "") -> str:
+def spelled(text: str, *, keep: str = "") -> str:
     """Escape nonprintable characters: surrogates, line ends, terminal escapes, bidirectional controls.
 
     Args:
-        words: Of others, on their way to a terminal, a list or a message.
+        text: Of others, on their way to a terminal, a list or a message.
         keep: Signs that stay, a line end for example.
     """
-    plain = words.encode("utf-8", "backslashreplace").decode("utf-8")
+    plain = text.encode("utf-8", "backslashreplace").decode("utf-8")
     if plain.isprintable():
         return plain
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in plain)
 
 
-def expanded(words: str) -> Path:
+def expanded(text: str) -> Path:
     """Return the path with `~` expanded to the user's home folder if possible."""
-    path = Path(words)
+    path = Path(text)
     try:
         return path.expanduser()
     except RuntimeError:  # nobody here is called so

@@ -20,7 +20,7 @@ def load_elsewhere() -> None:
     """Import the libraries in a neutral folder if the current one has settings for them; called before any thread."""
     if not any(map(os.path.lexists, FILES)):
         return
-    here = os.getcwd()
+    current = os.getcwd()
     os.chdir(NEUTRAL)
     try:
         with contextlib.suppress(ImportError):
@@ -29,4 +29,4 @@ def load_elsewhere() -> None:
             numba: Any = importlib.import_module("numba.core.config")
             numba._config_fname = os.devnull  # it is looked for again at every compilation
     finally:
-        os.chdir(here)
+        os.chdir(current)

@@ -40,17 +40,17 @@ _FEW_THREADS: Final = {
 """For a process with little memory: every heap and every stack counts to its limit, used or not."""
 
 
-def python(*words: str) -> list[str]:
+def python(*arguments: str) -> list[str]:
     """Return a command that runs this Python without the current folder on its path."""
-    return [sys.executable, "-P", *words]
+    return [sys.executable, "-P", *arguments]
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child process: this one's, `more`, and settings that exclude local code."""
     named = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # Python runs the `sitecustomize.py` of every folder on its path: also of the current one, where `.` names it.
-    here = _current_folder()
-    path = [entry for entry in named if entry == str(_ROOT) or os.path.realpath(entry) != here]
+    current = _current_folder()
+    path = [entry for entry in named if entry == str(_ROOT) or os.path.realpath(entry) != current]
     # Run in a checkout that is not installed, a child finds the package where this process found it.
     if _ROOT.name not in _INSTALLED and str(_ROOT) not in path:
         path.append(str(_ROOT))
@@ -74,12 +74,12 @@ def start(command: Sequence[str], *, more: Mapping[str, str] | None = None, **op
     return subprocess.Popen(list(command), env=environment(more), cwd=NEUTRAL, **options)
 
 
-def start_helper(module: str, *words: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def start_helper(module: str, *arguments: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a helper that reads untrusted files, with few threads, connected by pipes.
 
     Args:
         module: Run with `python -m`.
-        words: Its arguments.
+        arguments: Its arguments.
         errors: Where it says why it ended.
 
     Raises:
@@ -88,7 +88,7 @@ def start_helper(module: str, *words: str, errors: IO[bytes]) -> subprocess.Pope
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     more = _FEW_THREADS | {"PYTHONUNBUFFERED": "1"}
-    return start(python("-m", module, *words), more=more, creationflags=hidden, **pipes)
+    return start(python("-m", module, *arguments), more=more, creationflags=hidden, **pipes)
 
 
 class OutputTooLong(subprocess.SubprocessError):
@@ -217,14 +217,14 @@ def _current_folder() -> str:
 def find(name: str) -> str | None:
     """Return the absolute path of a program on the PATH, ignoring the current folder and relative entries."""
     folders = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
-    found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
-    return found if found is not None and Path(found).parent in map(Path, folders) else None
+    executable = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+    return executable if executable is not None and Path(executable).parent in map(Path, folders) else None
 
 
-def typed_path(words: str) -> str:
+def typed_path(text: str) -> str:
     """Return a typed path made absolute if it exists; a hub name stays unchanged."""
     try:
-        path = Path(words).expanduser()
-        return str(path.absolute()) if words.strip() and path.exists() else words
+        path = Path(text).expanduser()
+        return str(path.absolute()) if text.strip() and path.exists() else text
     except (OSError, ValueError, RuntimeError):
-        return words
+        return text

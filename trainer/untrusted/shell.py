@@ -31,19 +31,19 @@ def quote(word: str, *, posix: bool = _POSIX) -> str:
     return "$'" + "".join(map(_escaped, word)) + "'"
 
 
-def join(words: Iterable[str], *, posix: bool = _POSIX) -> str:
+def join(arguments: Iterable[str], *, posix: bool = _POSIX) -> str:
     """Join the words to one line for a POSIX shell or PowerShell."""
-    line = " ".join(quote(word, posix=posix) for word in words)
+    line = " ".join(quote(word, posix=posix) for word in arguments)
     # PowerShell takes a quoted first word for a text.
     return f"& {line}" if not posix and line.startswith(("'", "(")) else line
 
 
-def script_line(words: Iterable[str]) -> str:
+def script_line(arguments: Iterable[str]) -> str:
     """Join the words to one line that `sh` on another computer runs: no terminal sees it, so no character is spelled.
 
     `$'...'`, which spells control characters, means nothing to a plain `sh`; within its quotes they are harmless.
     """
-    return shlex.join(words)
+    return shlex.join(arguments)
 
 
 def split(line: str, *, posix: bool = _POSIX) -> list[str]:

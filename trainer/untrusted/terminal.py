@@ -38,4 +38,4 @@ def say_traceback(kind: type[BaseException], error: BaseException, trace: Traceb
 
 def _escaped(sign: str) -> str:
     units = sign.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place] << 8 | units[place + 1]:04x}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[start] << 8 | units[start + 1]:04x}" for start in range(0, len(units), 2))

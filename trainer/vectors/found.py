@@ -129,27 +129,29 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         )
     if side is not None:
         chosen = _one(path, matrices, side, column)
-        found: dict[Side, Matrix | None] = {side: chosen}
-    elif not (sides := {_side_of(one.name) for one in matrices} - {None}):
+        by_side: dict[Side, Matrix | None] = {side: chosen}
+    elif not (sides := {_side_of(matrix.name) for matrix in matrices} - {None}):
         if len(matrices) > 1:
             raise VectorError(f"{path} has several arrays: {_names(matrices)}. Say --image PATH --image-column NAME.")
-        found = {"image": matrices[0]}
+        by_side = {"image": matrices[0]}
     else:
-        found = {each: _one(path, matrices, each) for each in SIDES if each in sides}
-    first = found.get("image") or found.get("text")
+        by_side = {each: _one(path, matrices, each) for each in SIDES if each in sides}
+    first = by_side.get("image") or by_side.get("text")
     assert first is not None
     columns = {name: values for name, values in contents.columns.items() if len(values) == first.rows}
     if (classes := _classes(path, first)) is not None:
         columns["targets"] = classes
-    return FoundVectors(found.get("image"), found.get("text"), contents.items, columns, " ".join(contents.notes))
+    return FoundVectors(by_side.get("image"), by_side.get("text"), contents.items, columns, " ".join(contents.notes))
 
 
 def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str = "") -> Matrix:
     """Return the matrix that is called `column`, or the one for this side."""
     if column:
-        named = [one for one in matrices if one.name == column]
+        named = [matrix for matrix in matrices if matrix.name == column]
     else:
-        named = [one for one in matrices if _side_of(one.name) == side] if len(matrices) > 1 else list(matrices)
+        named = (
+            [matrix for matrix in matrices if _side_of(matrix.name) == side] if len(matrices) > 1 else list(matrices)
+        )
     if not named:
         hint = f"--{side}-column NAME"
         what = f"no {column!r}" if column else f"several arrays, none of which is called {side}"
@@ -172,13 +174,13 @@ def _classes(path: Path, features: Matrix) -> Int[np.ndarray, " rows"] | None:
 
 def _side_of(name: str) -> Side | None:
     """Return the side that the first telling word of a name is of; features that say no more are those of images."""
-    words = re.split(r"[^a-z]+", name.lower())
-    sides = (side for word in words for side, begins in SIDES.items() if word.startswith(begins))
-    return next(sides, "image" if any(word.startswith("feature") for word in words) else None)
+    name_parts = re.split(r"[^a-z]+", name.lower())
+    sides = (side for word in name_parts for side, begins in SIDES.items() if word.startswith(begins))
+    return next(sides, "image" if any(word.startswith("feature") for word in name_parts) else None)
 
 
 def _names(matrices: Sequence[Matrix]) -> str:
-    return ", ".join(f"{one.name} ({one.rows:,} x {one.width})" for one in matrices[:12])
+    return ", ".join(f"{matrix.name} ({matrix.rows:,} x {matrix.width})" for matrix in matrices[:12])
 
 
 def _contents(path: Path) -> _Contents:
@@ -197,14 +199,14 @@ def _of_arrays(path: Path) -> _Contents:
     """Return the matrices of a file that numpy maps or loads; those of whole numbers only if there are no others."""
     contents = _Contents()
     matrices: dict[str, np.ndarray] = {}
-    for name, one in _arrays(path, contents.notes).items():
-        if isinstance(one, np.ndarray) and one.ndim == 2 and one.shape[1] >= 2:
-            matrices[name] = one
-        elif not isinstance(one, np.ndarray) or (one.ndim == 1 and one.dtype.kind in "iufbU"):
-            contents.columns[name] = one
+    for name, array in _arrays(path, contents.notes).items():
+        if isinstance(array, np.ndarray) and array.ndim == 2 and array.shape[1] >= 2:
+            matrices[name] = array
+        elif not isinstance(array, np.ndarray) or (array.ndim == 1 and array.dtype.kind in "iufbU"):
+            contents.columns[name] = array
     for kinds in (("f", _BFLOAT16), ("i", "u")):
-        if found := [_of_array(name, [one]) for name, one in matrices.items() if one.dtype.kind in kinds]:
-            contents.matrices = found
+        if of_kind := [_of_array(name, [array]) for name, array in matrices.items() if array.dtype.kind in kinds]:
+            contents.matrices = of_kind
             break
     return contents
 
@@ -216,14 +218,14 @@ def _arrays(path: Path, notes: list[str]) -> dict[str, np.ndarray | list[Any]]:
         return {path.stem: map_npy(path, "fiu", sparse=True)}
     if suffix == ".npz":
         others: list[str] = []
-        found = load_npz(path, others=others)
+        loaded = load_npz(path, others=others)
         if others:
             notes.append(f"Not opened, as arrays of objects can run code: {', '.join(others[:8])}.")
-        return dict(found)
+        return dict(loaded)
     arrays = _of_torch(path) if suffix in TORCH else map_safetensors(path, most=_MOST_TENSORS)
     return {
-        name: one.view("V2") if isinstance(one, np.ndarray) and one.dtype == np.uint16 else one
-        for name, one in arrays.items()
+        name: array.view("V2") if isinstance(array, np.ndarray) and array.dtype == np.uint16 else array
+        for name, array in arrays.items()
     }
 
 
@@ -231,8 +233,8 @@ def _seen(path: Path) -> str:
     """Return what the arrays of a file are, in words; empty for tables, folders and files without any."""
     if path.is_dir() or path.suffix.lower() in (*TABLES, *CELLS):
         return ""
-    arrays = {name: one for name, one in _arrays(path, []).items() if isinstance(one, np.ndarray)}
-    shapes = {name: (" x ".join(map(str, one.shape)), one.dtype) for name, one in arrays.items()}
+    arrays = {name: array for name, array in _arrays(path, []).items() if isinstance(array, np.ndarray)}
+    shapes = {name: (" x ".join(map(str, array.shape)), array.dtype) for name, array in arrays.items()}
     return ", ".join(f"{name} ({shape or 'a single value'}, {kind})" for name, (shape, kind) in shapes.items())[:300]
 
 
@@ -265,14 +267,14 @@ def _of_torch(path: Path) -> dict[str, np.ndarray | list[Any]]:
 
     loaded = tensor_file.load(path, mmap=True)
     named = loaded if isinstance(loaded, dict) else {path.stem: loaded}
-    found: dict[str, np.ndarray | list[Any]] = {}
-    for name, one in named.items():
-        if hasattr(one, "is_floating_point"):
-            if _is_stored(one):
-                found[str(name)] = _of_tensor(one)
-        elif isinstance(one, list | tuple) and all(isinstance(value, str | int | float) for value in one):
-            found[str(name)] = list(one)
-    return found
+    arrays: dict[str, np.ndarray | list[Any]] = {}
+    for name, tensor in named.items():
+        if hasattr(tensor, "is_floating_point"):
+            if _is_stored(tensor):
+                arrays[str(name)] = _of_tensor(tensor)
+        elif isinstance(tensor, list | tuple) and all(isinstance(value, str | int | float) for value in tensor):
+            arrays[str(name)] = list(tensor)
+    return arrays
 
 
 def _is_stored(tensor: Any) -> bool:
@@ -302,8 +304,8 @@ def _of_tensor(tensor: Any) -> np.ndarray:
 def _of_tables(files: Sequence[Path]) -> _Contents:
     """Return a matrix for each vector that all files have, their rows one after the other."""
     columns = describe(files)
-    shared = [name for name in columns[0]["vectors"] if all(one["vectors"].get(name) for one in columns)]
-    items = tuple(files) if any(one["plain"] for one in columns) else ()
+    shared = [name for name in columns[0]["vectors"] if all(facts["vectors"].get(name) for facts in columns)]
+    items = tuple(files) if any(facts["plain"] for facts in columns) else ()
     return _Contents([_of_column(files, columns, name) for name in shared], items)
 
 
@@ -314,7 +316,7 @@ def describe(files: Sequence[Path], form: str = "") -> list[dict[str, Any]]:
         files: The tables.
         form: Of tables of cells, as the reader calls it; it is added to what is returned.
     """
-    options = {"cells": _cells(files), "forms": {os.fspath(one.absolute()): form for one in files if form}}
+    options = {"cells": _cells(files), "forms": {os.fspath(file.absolute()): form for file in files if form}}
     reader = read("trainer.untrusted.bounded.vector_tables:describe", files, options, cpu_s=_SECONDS)
     columns = []
     for part in reader:
@@ -327,10 +329,10 @@ def describe(files: Sequence[Path], form: str = "") -> list[dict[str, Any]]:
 def _cells(files: Sequence[Path]) -> dict[str, tuple[str, str]]:
     """Return encoding and separator of each CSV and TSV, by its absolute path."""
     cells = {}
-    for one in files:
-        if one.suffix.lower() in CELLS:
-            encoding, separator = encoding_and_separator(one)
-            cells[os.fspath(one.absolute())] = encoding, "\t" if one.suffix.lower() == ".tsv" else separator
+    for file in files:
+        if file.suffix.lower() in CELLS:
+            encoding, separator = encoding_and_separator(file)
+            cells[os.fspath(file.absolute())] = encoding, "\t" if file.suffix.lower() == ".tsv" else separator
     return cells
 
 
@@ -345,27 +347,27 @@ def taken(
         rows: Ascending.
         options: What to read of each row, as `rows` in the helper takes it.
     """
-    firsts = np.cumsum([0, *(int(one["rows"]) for one in columns)])
+    firsts = np.cumsum([0, *(int(facts["rows"]) for facts in columns)])
     ends = np.searchsorted(rows, firsts)
-    wanted = {
+    rows_of_file = {
         os.fspath(file.absolute()): (rows[ends[i] : ends[i + 1]] - firsts[i]).tolist() for i, file in enumerate(files)
     }
-    chosen = [file for file in files if wanted[os.fspath(file.absolute())]]
-    forms = {os.fspath(file.absolute()): one["form"] for file, one in zip(files, columns) if one.get("form")}
-    options = options | {"rows": wanted, "cells": _cells(chosen), "forms": forms}
+    chosen = [file for file in files if rows_of_file[os.fspath(file.absolute())]]
+    forms = {os.fspath(file.absolute()): facts["form"] for file, facts in zip(files, columns) if facts.get("form")}
+    options = options | {"rows": rows_of_file, "cells": _cells(chosen), "forms": forms}
     reader = read("trainer.untrusted.bounded.vector_tables:rows", chosen, options, cpu_s=_SECONDS)
     for part in reader:
         yield from part.rows
 
 
 def _of_column(files: Sequence[Path], columns: Sequence[dict[str, Any]], name: str) -> Matrix:
-    width, total = int(columns[0]["vectors"][name]), sum(int(one["rows"]) for one in columns)
+    width, total = int(columns[0]["vectors"][name]), sum(int(facts["rows"]) for facts in columns)
 
     def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         wide = columns[0].get("wide", {}).get(name, [])
         batches = taken(files, columns, rows, {"vector": name, "width": width, "wide": wide})
-        found = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
-        return np.concatenate(found) if found else np.zeros((0, width), np.float32)
+        parts = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
+        return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 
     return Matrix(name, total, width, take)
 
@@ -383,9 +385,9 @@ def _of_folder(folder: Path) -> _Contents:
     contents = _Contents()
     for end in (".npy", ".safetensors", ".pt"):
         for file in _numbered(folder, end):
-            one = _of_arrays(file)
-            contents.matrices += one.matrices
-            contents.notes += one.notes
+            part = _of_arrays(file)
+            contents.matrices += part.matrices
+            contents.notes += part.notes
     if not contents.matrices and _numbered(folder / "data", ".parquet"):
         return _of_folder(folder / "data")
     inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}
@@ -416,9 +418,9 @@ def _of_clip_retrieval(folder: Path) -> _Contents:
     first, *others = (name for name in sizes if sizes[name])
     for other in others:
         for part, rows in sizes[first].items():
-            there = sizes[other].get(part)
-            if there != rows and rows and (there is None or there >= 0):
-                has = "is missing" if there is None else f"has {there:,} rows"
+            other_rows = sizes[other].get(part)
+            if other_rows != rows and rows and (other_rows is None or other_rows >= 0):
+                has = "is missing" if other_rows is None else f"has {other_rows:,} rows"
                 raise VectorError(
                     f"Part {part or 'without a number'} has {rows:,} rows in {folder / first} and {has} in {other}. "
                     "Write the folder again, or copy what is missing."
@@ -436,7 +438,7 @@ def _check_one_split(files: Sequence[Path]) -> None:
     Raises:
         VectorError: They are of several, of which one must be named.
     """
-    splits = sorted({found[1] for file in files if (found := _SPLIT.fullmatch(file.stem))})
+    splits = sorted({match[1] for file in files if (match := _SPLIT.fullmatch(file.stem))})
     if len(splits) > 1:
         raise VectorError(
             f"{files[0].parent} holds the splits {', '.join(splits[:12])}. Name one of them: "

@@ -70,33 +70,33 @@ def read_items(
     columns, other = _columns(files, rows, total) if files else ({}, [])
     for name, values in itertools.islice(arrays.items(), _MOST_COLUMNS):
         columns.setdefault(name, [_value(values[row]) for row in rows])
-    found = {key: next((n for n in columns if n.strip().lower() in names), "") for key, names in NAMES.items()}
-    words = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in found.items()}
-    ids = words["id"]
-    named = next((n for n in columns if n.strip().lower() in _PICTURE_IDS), found["id"])
+    names_of = {key: next((n for n in columns if n.strip().lower() in names), "") for key, names in NAMES.items()}
+    texts = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in names_of.items()}
+    ids = texts["id"]
+    named = next((n for n in columns if n.strip().lower() in _PICTURE_IDS), names_of["id"])
     names = [_first(value) for value in columns[named]] if named else ids
-    by_name = not any(words["path"]) and len(set(names)) < len(names)
-    content = _identities(columns.get(_PIXELS), names if by_name else words["path"])
-    numbered = not found["id"] or len(set(ids)) < len(ids) or "" in ids
+    by_name = not any(texts["path"]) and len(set(names)) < len(names)
+    content = _identities(columns.get(_PIXELS), names if by_name else texts["path"])
+    numbered = not names_of["id"] or len(set(ids)) < len(ids) or "" in ids
     if pictures:
-        words["path"] = native_names(Path(pictures) / "items", words["path"], pictures)
+        texts["path"] = native_names(Path(pictures) / "items", texts["path"], pictures)
     lists = {name for name, values in columns.items() if any(isinstance(value, list) for value in values)}
-    plain = set(found.values()) - lists
+    plain = set(names_of.values()) - lists
     more = {name: _plain(values) for name, values in columns.items() if name not in plain}
     items = Items(
         id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
-        path=[_in_folder(pictures, path) for path in words["path"]],
-        caption=words["caption"],
-        label=words["label"],
+        path=[_in_folder(pictures, path) for path in texts["path"]],
+        caption=texts["caption"],
+        label=texts["label"],
         split=[split] * len(rows),
         metadata=more,
         content=content,
     )
-    notes = [_numbered_because(found, list(columns), ids)] if files and numbered else []
+    notes = [_numbered_because(names_of, list(columns), ids)] if files and numbered else []
     if by_name and any(names):
         notes.append(f"Rows with the same {named!r} are one picture where their embeddings agree.")
-    if found["caption"] in lists:
-        notes.append(f"The column {found['caption']!r} holds lists: the caption of a row is the first of its list.")
+    if names_of["caption"] in lists:
+        notes.append(f"The column {names_of['caption']!r} holds lists: the caption of a row is the first of its list.")
     if other:
         notes.append(f"Left out, as they hold neither texts, numbers nor vectors: {', '.join(other[:8])}.")
     return items, " ".join(note for note in notes if note)
@@ -113,19 +113,21 @@ def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:
     if not all(_DIGEST.fullmatch(digest) for digest in digests if digest):  # a number of pixels, or something else
         digests = []
     digests = digests or [""] * len(paths)
-    found = [digest or (path and BY_PATH + path) for digest, path in zip(digests, paths, strict=True)]
-    return found if any(found) else []
+    identities = [digest or (path and BY_PATH + path) for digest, path in zip(digests, paths, strict=True)]
+    return identities if any(identities) else []
 
 
-def _numbered_because(found: dict[str, str], columns: list[str], ids: list[str]) -> str:
+def _numbered_because(names_of: dict[str, str], columns: list[str], ids: list[str]) -> str:
     """Return why the rows of a table are known by their numbers."""
-    if not any(found.values()):
-        there = ", ".join(columns[:8])
-        return f"No column of the items is called id, path, caption or label; there are {there}." if there else ""
-    if found["id"] and "" in ids:
-        return f"The column {found['id']!r} has empty cells, so rows are known by their numbers."
-    if found["id"]:
-        return f"The column {found['id']!r} names {len(ids) - len(set(ids)):,} rows twice, so numbers tell rows apart."
+    if not any(names_of.values()):
+        listed = ", ".join(columns[:8])
+        return f"No column of the items is called id, path, caption or label; there are {listed}." if listed else ""
+    if names_of["id"] and "" in ids:
+        return f"The column {names_of['id']!r} has empty cells, so rows are known by their numbers."
+    if names_of["id"]:
+        return (
+            f"The column {names_of['id']!r} names {len(ids) - len(set(ids)):,} rows twice, so numbers tell rows apart."
+        )
     return ""
 
 
@@ -142,9 +144,9 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
         columns = _described(files, total) if files else []
     except OSError as error:
         raise VectorError(f"{files[0]} cannot be read: {error.strerror or error}. Name the items again.") from error
-    if files and (lines := sum(int(one["rows"]) for one in columns)) != total:
-        usual = Counter(int(one["rows"]) for one in columns).most_common(1)[0][0]
-        odd = [f"{file.name} {one['rows']:,}" for file, one in zip(files, columns) if int(one["rows"]) != usual]
+    if files and (lines := sum(int(facts["rows"]) for facts in columns)) != total:
+        usual = Counter(int(facts["rows"]) for facts in columns).most_common(1)[0][0]
+        odd = [f"{file.name} {facts['rows']:,}" for file, facts in zip(files, columns) if int(facts["rows"]) != usual]
         each = f" (most of the {len(files):,} tables have {usual:,}, {', '.join(odd[:8])})" if odd else ""
         raise VectorError(
             f"The items have {lines:,} lines{each} and the vectors {total:,} rows, so it is not known which is which. "
@@ -166,27 +168,27 @@ def _described(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
         if form == BARE and (not first or len(first[0]["plain"]) + len(first[0]["other"]) != 1 or first[0]["wide"]):
             continue
         try:
-            found = describe(files, form)
+            facts = describe(files, form)
         except Unreadable:
             if form == QUOTED and not first:
                 raise
             continue
-        is_single = form == PLAIN and len(found[0]["plain"]) == 1 and not found[0]["wide"]
-        if found[0]["rows"] == total and not is_single:
-            return found
-        first = first or found
+        is_single = form == PLAIN and len(facts[0]["plain"]) == 1 and not facts[0]["wide"]
+        if facts[0]["rows"] == total and not is_single:
+            return facts
+        first = first or facts
     return first
 
 
 def _columns(files: Sequence[Path], rows: Int[np.ndarray, " k"], total: int) -> tuple[dict[str, list[Any]], list[str]]:
     """Return the plain columns that all files have, at the chosen rows, and the names of what is neither."""
     columns = check_items(files, total)
-    names = [name for name in columns[0]["plain"] if all(name in one["plain"] for one in columns)][:_MOST_COLUMNS]
-    found: dict[str, list[Any]] = {name: [] for name in names}
+    names = [name for name in columns[0]["plain"] if all(name in facts["plain"] for facts in columns)][:_MOST_COLUMNS]
+    values: dict[str, list[Any]] = {name: [] for name in names}
     for batch in taken(files, columns, rows, {"columns": names}) if names else ():
         for name, column in zip(names, batch.columns):
-            found[name] += column.to_pylist()
-    return found, columns[0]["other"]
+            values[name] += column.to_pylist()
+    return values, columns[0]["other"]
 
 
 def _value(value: Any) -> Any:
@@ -198,12 +200,12 @@ def _value(value: Any) -> Any:
 def _word(value: Any) -> str:
     """Return a cell as text; the texts of a list one after the other."""
     if isinstance(value, list):
-        return ", ".join(_word(one) for one in value if one)
+        return ", ".join(_word(inner) for inner in value if inner)
     return "" if value is None else encodable(str(value))
 
 
 def _first(value: Any) -> str:
-    return _word(next((one for one in value if one), None) if isinstance(value, list) else value)
+    return _word(next((inner for inner in value if inner), None) if isinstance(value, list) else value)
 
 
 def _plain(values: list[Any]) -> list[Any]:

@@ -46,16 +46,16 @@ def run_of(data: config.Vectors, name: str = "") -> config.Run:
     Raises:
         VectorError: They cannot be opened, or images and texts do not belong together.
     """
-    found = located(data)
-    first = found.image or found.text
+    vectors = located(data)
+    first = vectors.image or vectors.text
     assert first is not None
     sample(first.rows, 2)
-    check_items(found.items, first.rows)
-    both = found.image is not None and found.text is not None
-    one = config.ImagesElsewhere if found.image is not None else config.TextsElsewhere
+    check_items(vectors.items, first.rows)
+    both = vectors.image is not None and vectors.text is not None
+    elsewhere_kind = config.ImagesElsewhere if vectors.image is not None else config.TextsElsewhere
     # Outside of the unions of what can be trained.
     elsewhere: dict[str, Any] = {"data": data, "model": config.NoModel()}
-    elsewhere["objective"] = config.PairsElsewhere() if both else one()
+    elsewhere["objective"] = config.PairsElsewhere() if both else elsewhere_kind()
     return config.Run(
         name=name or data.called,
         optimizer=config.Optimizer(epochs=0),
@@ -69,20 +69,22 @@ def located(data: config.Vectors) -> FoundVectors:
     Raises:
         VectorError: As `find`, or the two sides have different numbers of rows or widths.
     """
-    given: tuple[tuple[Side, str, str], ...] = (
+    sources: tuple[tuple[Side, str, str], ...] = (
         ("image", data.image_vectors, data.image_column),
         ("text", data.text_vectors, data.text_column),
     )
-    sides = {side: find(expanded(path), side, column) for side, path, column in given if path.strip()}
+    sides = {side: find(expanded(path), side, column) for side, path, column in sources if path.strip()}
     image = sides["image"].image if "image" in sides else None
     text = sides["text"].text if "text" in sides else None
-    items = next((one.items for one in sides.values() if one.items), ())
+    items = next((side_vectors.items for side_vectors in sides.values() if side_vectors.items), ())
     if data.items.strip():
         items = (expanded(data.items),)
     if image is not None and text is not None:
         _check_pairs(image, text)
-    columns = {name: values for one in reversed(sides.values()) for name, values in one.columns.items()}
-    notes = dict.fromkeys(one.note for one in sides.values() if one.note)
+    columns = {
+        name: values for side_vectors in reversed(sides.values()) for name, values in side_vectors.columns.items()
+    }
+    notes = dict.fromkeys(side_vectors.note for side_vectors in sides.values() if side_vectors.note)
     return FoundVectors(image, text, items, columns, " ".join(notes))
 
 
@@ -105,27 +107,33 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     Raises:
         VectorError: The files hold no vectors that can be used.
     """
-    found = located(data)
-    first = found.image or found.text
+    located_vectors = located(data)
+    first = located_vectors.image or located_vectors.text
     assert first is not None
     chosen = sample(first.rows, data.rows)
     pictures = data.pictures and str(expanded(data.pictures))
-    items, note = read_items(found.items, chosen, first.rows, arrays=found.columns, pictures=pictures, split=SPLIT)
-    note = f"{found.note} {note}".strip()
-    arrays = {name: one.take(chosen) for name, one in (("image", found.image), ("text", found.text)) if one is not None}
+    items, note = read_items(
+        located_vectors.items, chosen, first.rows, arrays=located_vectors.columns, pictures=pictures, split=SPLIT
+    )
+    note = f"{located_vectors.note} {note}".strip()
+    arrays = {
+        name: matrix.take(chosen)
+        for name, matrix in (("image", located_vectors.image), ("text", located_vectors.text))
+        if matrix is not None
+    }
     sound = np.logical_and.reduce([is_vector(rows) for rows in arrays.values()])
     if sound.sum() < 2:
         raise VectorError("Fewer than two rows are vectors: the others are zero, or hold a value that is not a number.")
-    kept = _only(items, np.flatnonzero(sound))
+    kept_items = _only(items, np.flatnonzero(sound))
     unit = {name: unit_rows(rows[sound]) for name, rows in arrays.items()}
-    opened = OpenedVectors(first.rows, len(kept), int((~sound).sum()), first.width, note)
+    opened = OpenedVectors(first.rows, len(kept_items), int((~sound).sum()), first.width, note)
     folder = log.folder / "snapshots" / snapshot_name(dataset=data.called, split=SPLIT, step=0)
     with disk.writing("The snapshot of the vectors", folder, _SPARE + sum(rows.nbytes for rows in unit.values())):
         write_snapshot(
             folder,
             image=unit.get("image"),
             text=unit.get("text"),
-            items=kept,
+            items=kept_items,
             step=0,
             dataset=data.called,
             split=SPLIT,
@@ -174,10 +182,10 @@ def unit_rows(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:
 def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     if len(rows) == len(items):
         return items
-    kept = {name: [getattr(items, name)[row] for row in rows] for name in ("path", "caption", "label", "split")}
+    columns = {name: [getattr(items, name)[row] for row in rows] for name in ("path", "caption", "label", "split")}
     metadata = {name: [values[row] for row in rows] for name, values in items.metadata.items()}
     content = [items.content[row] for row in rows] if len(items.content) else ()
-    return replace(items, id=items.id[rows], metadata=metadata, content=content, **kept)
+    return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
 
 
 def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
@@ -194,16 +202,16 @@ def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
         ("image_to_text", image, text, matching.texts),
         ("text_to_image", text, image, matching.images),
     ):
-        places = question_ranks(query, stored, answers, progress=_reporting(log, name.replace("_", " ")))
-        numbers |= {f"{name}_R@{k}": recall_at(places, k) for k in (1, 5, 10)}
-        numbers[f"{name}_median_rank"] = median_rank(places)
-    asked = {
+        ranks = question_ranks(query, stored, answers, progress=_reporting(log, name.replace("_", " ")))
+        numbers |= {f"{name}_R@{k}": recall_at(ranks, k) for k in (1, 5, 10)}
+        numbers[f"{name}_median_rank"] = median_rank(ranks)
+    by_task = {
         "retrieval": retrieval_question(snapshot.n, texts=len(matching.texts), images=len(matching.images)),
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
     }
-    questions = {way: asked["retrieval"].asked(way) for way in ("image_to_text", "text_to_image")}
+    questions = {direction: by_task["retrieval"].asked(direction) for direction in ("image_to_text", "text_to_image")}
     log.facts(heldout_questions={SPLIT: questions})
-    log.evaluation(0, dataset, SPLIT, numbers, asked)
+    log.evaluation(0, dataset, SPLIT, numbers, by_task)
     log.scalars(0, {f"val/{name}": value for name, value in numbers.items()})
     log.headline(numbers["image_to_text_R@1"], numbers["image_to_text_R@1"])
 

@@ -488,7 +488,7 @@ def full_but_for_the_reserve(monkeypatch):
         def on_a_full_disk(self, run, *values, **more):
             folder = self.get(run).folder
             if (folder / reserve.NAME).exists():
-                raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
+                raise DiskTrouble("The disk is full.", path=folder, need=1, full=True)
             write(self, run, *values, **more)
 
         return on_a_full_disk

@@ -107,7 +107,7 @@ def test_a_branch_that_is_cut_short_does_not_pass_for_a_stopped_run(workspace, t
     run = tiny(**{"optimizer.epochs": 1})
     fit(workspace, run)
     known = {row.id for row in workspace.runs.all()}
-    full = DiskTrouble("The disk is full.", place=workspace.folder, need=1, full=True)
+    full = DiskTrouble("The disk is full.", path=workspace.folder, need=1, full=True)
 
     def refuse(error: BaseException):
         def refused(*_arguments):

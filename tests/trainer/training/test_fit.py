@@ -414,8 +414,8 @@ def test_a_run_begins_once_the_disk_has_room_for_its_row(workspace, tiny, monkey
     def claim(workspace, run):
         tries.append(run)
         if len(tries) < 3:
-            raise DiskTrouble("The disk is full.", place=folder, need=1, full=True)
-        raise DiskTrouble("The disk is gone.", place=folder, need=1, full=False)
+            raise DiskTrouble("The disk is full.", path=folder, need=1, full=True)
+        raise DiskTrouble("The disk is gone.", path=folder, need=1, full=False)
 
     monkeypatch.setattr(RunLog, "claim", claim)
     with pytest.raises(DiskTrouble, match="gone"):

@@ -87,16 +87,16 @@ def read(
     import pyarrow as pa
 
     job = {"reader": reader, "files": [os.fspath(file.absolute()) for file in files], "options": options}
-    with tempfile.TemporaryFile() as words:
-        helper = _start(job, words, memory, cpu_s)
+    with tempfile.TemporaryFile() as errors:
+        helper = _start(job, errors, memory, cpu_s)
         try:
             for file in files:
                 try:
                     stream = pa.ipc.open_stream(helper.process.stdout)
                     facts = json.loads((stream.schema.metadata or {}).get(b"facts", b"{}"))
-                    yield TablePart(facts, stream.schema, _batches(stream, helper, words, file))
+                    yield TablePart(facts, stream.schema, _batches(stream, helper, errors, file))
                 except (pa.ArrowException, OSError) as error:
-                    raise Unreadable(_why(helper, words, file)) from error
+                    raise Unreadable(_why(helper, errors, file)) from error
         finally:
             helper.over.set()
             helper.process.kill()
@@ -107,7 +107,7 @@ def read(
 
 
 def _batches(
-    stream: pa.RecordBatchStreamReader, helper: _Helper, words: IO[bytes], file: Path
+    stream: pa.RecordBatchStreamReader, helper: _Helper, errors: IO[bytes], file: Path
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
@@ -117,13 +117,13 @@ def _batches(
             yield batch
         # A stream that was cut off between two batches looks like one that has ended.
         if helper.process.stdout is None or helper.process.stdout.read(1) != WHOLE:
-            raise Unreadable(_why(helper, words, file))
+            raise Unreadable(_why(helper, errors, file))
     except (pa.ArrowException, OSError) as error:
-        raise Unreadable(_why(helper, words, file)) from error
+        raise Unreadable(_why(helper, errors, file)) from error
 
 
-def _start(job: dict[str, Any], words: IO[bytes], memory: int, cpu_s: float) -> _Helper:
-    process = safe_subprocess.start_helper("trainer.untrusted.bounded.child", str(memory), str(cpu_s), errors=words)
+def _start(job: dict[str, Any], errors: IO[bytes], memory: int, cpu_s: float) -> _Helper:
+    process = safe_subprocess.start_helper("trainer.untrusted.bounded.child", str(memory), str(cpu_s), errors=errors)
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it has ended: so does what it writes
         process.stdin.write(json.dumps(job).encode() + b"\n")
@@ -160,7 +160,7 @@ def _gauged(pid: int) -> tuple[float, int]:
         return 0.0, 0
 
 
-def _why(helper: _Helper, words: IO[bytes], file: Path) -> str:
+def _why(helper: _Helper, errors: IO[bytes], file: Path) -> str:
     """Return why the helper ended before the end of the file."""
     try:
         code = helper.process.wait(timeout=10)
@@ -168,8 +168,8 @@ def _why(helper: _Helper, words: IO[bytes], file: Path) -> str:
         return f"{file.name} cannot be read: the process that reads tables sends something else."
     if helper.verdict:
         return f"{file.name} {helper.verdict}"
-    words.seek(0)
-    last = words.read().decode(errors="replace").strip().rpartition("\n")[2]
+    errors.seek(0)
+    last = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
     if code == REFUSED:
         with contextlib.suppress(ValueError):
             answer = json.loads(last)

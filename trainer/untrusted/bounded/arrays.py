@@ -63,15 +63,15 @@ def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
         Unreadable: As `check_safetensors`, or it has numbers of a type that numpy lacks.
         OSError: It is missing, or no ordinary file.
     """
-    found = {}
-    for name, place in check_safetensors(path, most=most, sparse=True).items():
-        if place.dtype not in _TENSOR_TYPES:
-            raise Unreadable(f"{path.name} has a tensor of type {place.dtype}, which is not read as vectors.")
-        kind = np.dtype(_TENSOR_TYPES[place.dtype])
+    tensors = {}
+    for name, span in check_safetensors(path, most=most, sparse=True).items():
+        if span.dtype not in _TENSOR_TYPES:
+            raise Unreadable(f"{path.name} has a tensor of type {span.dtype}, which is not read as vectors.")
+        kind = np.dtype(_TENSOR_TYPES[span.dtype])
         # An empty file cannot be mapped.
-        empty = 0 in place.shape
-        found[name] = np.zeros(place.shape, kind) if empty else np.memmap(path, kind, "r", place.offset, place.shape)
-    return found
+        empty = 0 in span.shape
+        tensors[name] = np.zeros(span.shape, kind) if empty else np.memmap(path, kind, "r", span.offset, span.shape)
+    return tensors
 
 
 def load_npz(
@@ -100,17 +100,17 @@ def load_npz(
                         f"{path.name} has {size:,} bytes and its {len(members):,} arrays {unfolded:,} once they are "
                         "unpacked, which is too much."
                     )
-                if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in members):
+                if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in members):
                     raise Unreadable(f"{path.name} is packed in a way that numpy never does. Write it again.")
-                found = {}
+                arrays = {}
                 for member in members:
                     # Of a member, no more is ever unpacked than its directory claims.
                     content, name = archive.read(member), member.filename.removesuffix(".npy")
                     if others is not None and _OBJECTS in content[:_HEAD]:
                         others.append(name)
                     else:
-                        found[name] = _array(path, content, kinds)
-                return found
+                        arrays[name] = _array(path, content, kinds)
+                return arrays
         except Unreadable:
             raise
         except Exception as error:  # whatever a damaged directory or member makes its reader raise

@@ -23,7 +23,7 @@ def main(memory: int, cpu_s: float) -> int:
     job = json.loads(sys.stdin.readline())
     # A library that prints must not break the answers.
     answers = os.fdopen(os.dup(1), "wb")
-    words = os.fdopen(os.dup(2), "w", encoding="ascii")
+    errors = os.fdopen(os.dup(2), "w", encoding="ascii")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
@@ -44,15 +44,15 @@ def main(memory: int, cpu_s: float) -> int:
             answers.write(WHOLE)
             answers.flush()
     except Unreadable as error:
-        return _refuse(words, {"reason": str(error)})
+        return _refuse(errors, {"reason": str(error)})
     except (MemoryError, pa.ArrowMemoryError):
-        return _refuse(words, {"starved": True})
+        return _refuse(errors, {"starved": True})
     except BrokenPipeError:
         return 0
     except Exception as error:  # whatever a damaged file makes its reader raise
         if "alloc" in str(error).lower() or "memory" in str(error).lower():
-            return _refuse(words, {"starved": True})
-        return _refuse(words, {"reason": _cannot(Path(file), error)})
+            return _refuse(errors, {"starved": True})
+        return _refuse(errors, {"reason": _cannot(Path(file), error)})
     return 0
 
 
@@ -87,9 +87,9 @@ def _cannot(file: Path, error: Exception) -> str:
     return f"{file} cannot be read{kind}: {reason.rstrip('.')}. Write it again, or choose another."
 
 
-def _refuse(words: Any, refusal: dict[str, Any]) -> int:
-    words.write(json.dumps(refusal) + "\n")
-    words.flush()
+def _refuse(errors: Any, refusal: dict[str, Any]) -> int:
+    errors.write(json.dumps(refusal) + "\n")
+    errors.flush()
     return REFUSED
 
 

@@ -196,7 +196,7 @@ def _settings(content: bytes) -> Iterator[TrackerRow]:
         return
     for name, value in sorted(session.hparams.items()):
         kind = value.WhichOneof("kind")
-        words = "" if kind is None else getattr(value, kind)
+        setting = "" if kind is None else getattr(value, kind)
         # All numbers are fractions there.
-        is_whole = isinstance(words, float) and words.is_integer() and abs(words) < MOST_STEP
-        yield remark(SETTING, name, text=str(int(words)) if is_whole else str(words))
+        is_whole = isinstance(setting, float) and setting.is_integer() and abs(setting) < MOST_STEP
+        yield remark(SETTING, name, text=str(int(setting)) if is_whole else str(setting))

@@ -137,9 +137,9 @@ def check_safetensors(path: Path, *, most: int, sparse: bool = False) -> dict[st
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or length > min(_MOST_SAFETENSORS, size - 8):
             raise Unreadable(f"{path.name} has {size:,} bytes and claims a header of {length:,}, which cannot be.")
-        words = file.read(length)
+        content = file.read(length)
     try:
-        header = json.loads(words)
+        header = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{path.name} has a header that is not JSON: {_short(error)}.") from error
     if not isinstance(header, dict):
@@ -186,8 +186,10 @@ def _span(path: Path, name: str, about: Any) -> tuple[int, int]:
     """Return the begin and end of a tensor's bytes."""
     try:
         kind, shape, (first, last) = about["dtype"], about["shape"], about["data_offsets"]
-        whole = [*shape, first, last]
-        sound = isinstance(shape, list) and all(type(one) is int and 0 <= one <= _MOST_BYTES for one in whole)
+        numbers = [*shape, first, last]
+        sound = isinstance(shape, list) and all(
+            type(number) is int and 0 <= number <= _MOST_BYTES for number in numbers
+        )
         needed = math.prod(shape) * _BYTES[kind] if sound and len(shape) <= _MOST_AXES else -1
     except (TypeError, ValueError, KeyError) as error:
         raise Unreadable(f"{path.name} has a header that does not describe its tensor {_short(name)}.") from error
@@ -205,6 +207,6 @@ def _check_length(path: Path, claimed: int, size: int) -> None:
         raise Unreadable(f"{path.name} has {size:,} bytes, but its header claims {claimed_size}.")
 
 
-def _short(words: object) -> str:
+def _short(text: object) -> str:
     """Shorten text from a file to fit in a sentence."""
-    return untrusted_files.spelled(str(words).rstrip(".")[:80])
+    return untrusted_files.spelled(str(text).rstrip(".")[:80])

@@ -117,14 +117,14 @@ class _Text:
                 return ""
             self._read(_BLOCK)
 
-    def take(self, wanted: str) -> str:
-        """Return the next character, which must be one of `wanted`."""
-        found = self.peek()
-        if not found or found not in wanted:
-            choices = " or ".join(wanted)
+    def take(self, expected: str) -> str:
+        """Return the next character, which must be one of `expected`."""
+        character = self.peek()
+        if not character or character not in expected:
+            choices = " or ".join(expected)
             raise ValueError(f"{choices} is expected at character {self.place:,}")
         self._at += 1
-        return found
+        return character
 
     def value(self) -> Any:
         """Parse the next value."""
@@ -132,7 +132,7 @@ class _Text:
         while True:
             held = len(self._text) - self._at
             try:
-                found, end = self._parse(self._text, self._at)
+                value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError as error:
                 if self._ended:
                     raise ValueError(f"{error.msg} at character {self._before + error.pos:,}") from None
@@ -145,7 +145,7 @@ class _Text:
                 self._read(_BLOCK)
                 continue
             self._at = end
-            return found
+            return value
 
     def _read(self, count: int) -> None:
         block = self._file.read(count)

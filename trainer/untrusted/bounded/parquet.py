@@ -71,9 +71,9 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     _check_bytes(path, claimed)
     rows = max(1, min(_ROWS, _BATCH_BYTES * max(opened.metadata.num_rows, 1) // max(claimed, 1)))
     again = pq.ParquetFile(path, read_dictionary=stored_once, buffer_size=1 << 20, pre_buffer=False)
-    wanted = pa.schema([pa.field(name, _sent(schema.field(name).type)) for name in columns])
+    sent_schema = pa.schema([pa.field(name, _sent(schema.field(name).type)) for name in columns])
     batches = again.iter_batches(rows, columns=columns, use_threads=False)
-    return facts, wanted, _bounded(path, batches, wanted, most)
+    return facts, sent_schema, _bounded(path, batches, sent_schema, most)
 
 
 def head(path: Path, options: dict[str, Any]) -> Answer:
@@ -90,10 +90,10 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
     check_footer(path)
     schema = pq.read_schema(path)
     columns = [name for name in schema.names if _is_words(schema.field(name).type)]
-    wanted = pa.schema([pa.field(name, pa.large_string()) for name in columns])
+    sent_schema = pa.schema([pa.field(name, pa.large_string()) for name in columns])
     opened = pq.ParquetFile(path, read_dictionary=columns, buffer_size=1 << 20, pre_buffer=False)
     first = itertools.islice(opened.iter_batches(options["rows"], columns=columns, use_threads=False), 1)
-    return {"names": schema.names}, wanted, _bounded(path, first, wanted, int(options["most"]))
+    return {"names": schema.names}, sent_schema, _bounded(path, first, sent_schema, int(options["most"]))
 
 
 def table(path: Path, options: dict[str, Any]) -> Answer:
@@ -108,11 +108,11 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     """
     about, claimed = _checked(path, options["rows"])
     schema = about.schema_arrow
-    words = [field.name for field in schema if _is_words(field.type)]
+    text_columns = [field.name for field in schema if _is_words(field.type)]
     rows = max(1, min(_MANY_ROWS, _BATCH_BYTES * max(about.metadata.num_rows, 1) // max(claimed, 1)))
-    again = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False)
-    wanted = pa.schema([pa.field(field.name, _stored(field.type)) for field in schema])
-    return {}, wanted, _bounded(path, again.iter_batches(rows, use_threads=False), wanted, None)
+    again = pq.ParquetFile(path, read_dictionary=text_columns, buffer_size=1 << 20, pre_buffer=False)
+    sent_schema = pa.schema([pa.field(field.name, _stored(field.type)) for field in schema])
+    return {}, sent_schema, _bounded(path, again.iter_batches(rows, use_threads=False), sent_schema, None)
 
 
 def numbers(path: Path, options: dict[str, Any]) -> Answer:
@@ -126,11 +126,11 @@ def numbers(path: Path, options: dict[str, Any]) -> Answer:
         Unreadable: It claims what cannot be.
     """
     about, _ = _checked(path, None)
-    wanted = pa.schema(
+    sent_schema = pa.schema(
         [field for field in about.schema_arrow if types.is_integer(field.type) or types.is_floating(field.type)]
     )
-    batches = about.iter_batches(_ROWS, columns=wanted.names, use_threads=False)
-    return {}, wanted, _bounded(path, batches, wanted, None)
+    batches = about.iter_batches(_ROWS, columns=sent_schema.names, use_threads=False)
+    return {}, sent_schema, _bounded(path, batches, sent_schema, None)
 
 
 def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> pa.Table:
@@ -150,13 +150,13 @@ def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> p
     about, claimed = _checked(path, rows)
     rows = about.metadata.num_rows
     names = [name for name in about.schema_arrow.names if name not in leave_out]
-    words = [field.name for field in about.schema_arrow if _is_words(field.type) and field.name not in leave_out]
+    text_columns = [field.name for field in about.schema_arrow if _is_words(field.type) and field.name not in leave_out]
     most = _FREE + _TIMES * path.stat().st_size
-    if rows * len(words) * _longest_repeated(path, about.metadata, words) + claimed <= most:
+    if rows * len(text_columns) * _longest_repeated(path, about.metadata, text_columns) + claimed <= most:
         # Not `read_table`: it imports pyarrow.dataset, which imports pandas where that is installed, for 0.7 s.
         return pq.ParquetFile(path).read(names)
-    table = pq.ParquetFile(path, read_dictionary=words).read(names)
-    if sum(int(_lengths(chunk).sum()) for name in words for chunk in table.column(name).chunks) > most:
+    table = pq.ParquetFile(path, read_dictionary=text_columns).read(names)
+    if sum(int(_lengths(chunk).sum()) for name in text_columns for chunk in table.column(name).chunks) > most:
         raise Unreadable(
             f"{path.name} has {path.stat().st_size:,} bytes and many times more once it is unpacked: its words "
             "repeat themselves."
@@ -181,11 +181,11 @@ def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:
     return about, claimed
 
 
-def _longest_repeated(path: Path, about: pq.FileMetaData, words: list[str]) -> int:
+def _longest_repeated(path: Path, about: pq.FileMetaData, text_columns: list[str]) -> int:
     """Return the size of the longest dictionary value, which the first row of a group decodes."""
-    opened, longest = pq.ParquetFile(path, read_dictionary=words, buffer_size=1 << 20, pre_buffer=False), 0
-    for group in range(about.num_row_groups if words else 0):
-        for batch in opened.iter_batches(1, row_groups=[group], columns=words, use_threads=False):
+    opened, longest = pq.ParquetFile(path, read_dictionary=text_columns, buffer_size=1 << 20, pre_buffer=False), 0
+    for group in range(about.num_row_groups if text_columns else 0):
+        for batch in opened.iter_batches(1, row_groups=[group], columns=text_columns, use_threads=False):
             lengths = (pc.max(pc.binary_length(column.dictionary)).as_py() or 0 for column in batch.columns)
             longest = max(longest, *lengths)
             break
@@ -241,12 +241,14 @@ def _claimed(about: pq.FileMetaData, columns: set[str]) -> int:
     for group in range(about.num_row_groups):
         facts = about.row_group(group)
         chunks = (facts.column(number) for number in range(facts.num_columns))
-        total += sum(one.total_uncompressed_size for one in chunks if one.path_in_schema.partition(".")[0] in columns)
+        total += sum(
+            chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns
+        )
     return total
 
 
 def _bounded(
-    path: Path, batches: Iterator[pa.RecordBatch], wanted: pa.Schema, most: int | None
+    path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema, most: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows in batches of a few megabytes, with long values truncated unless `most` is None."""
     left = _FREE + _TIMES * path.stat().st_size
@@ -269,8 +271,8 @@ def _bounded(
         while start < batch.num_rows:
             before = int(ends[start - 1]) if start else 0
             end = max(start + 1, int(np.searchsorted(ends, before + _BATCH_BYTES)))
-            arrays = [column.slice(start, end - start).cast(wanted[i].type) for i, column in enumerate(columns)]
-            yield pa.record_batch(arrays, schema=wanted)
+            arrays = [column.slice(start, end - start).cast(schema[i].type) for i, column in enumerate(columns)]
+            yield pa.record_batch(arrays, schema=schema)
             start = end
 
 
@@ -280,11 +282,11 @@ def _cut(column: pa.Array, most: int) -> pa.Array:
         column = _first_of_each(column).dictionary_encode()
     if not types.is_dictionary(column.type):
         return column
-    words = column.dictionary
-    long = pc.greater(pc.fill_null(pc.binary_length(words), 0), 4 * most)
+    values = column.dictionary
+    long = pc.greater(pc.fill_null(pc.binary_length(values), 0), 4 * most)
     if pc.any(long).as_py():
-        words = pc.if_else(long, pc.utf8_slice_codeunits(words, 0, most + 1), words)
-    return pa.DictionaryArray.from_arrays(column.indices, words)
+        values = pc.if_else(long, pc.utf8_slice_codeunits(values, 0, most + 1), values)
+    return pa.DictionaryArray.from_arrays(column.indices, values)
 
 
 def _first_of_each(column: pa.Array) -> pa.Array:
@@ -296,8 +298,8 @@ def _first_of_each(column: pa.Array) -> pa.Array:
 def _lengths(column: pa.DictionaryArray) -> np.ndarray:
     """Return the size of each value in bytes."""
     lengths = np.asarray(pc.fill_null(pc.binary_length(column.dictionary), 0), np.int64)
-    places = np.asarray(pc.fill_null(column.indices, 0), np.int64)
-    return lengths[places] if len(lengths) else np.zeros(len(column), np.int64)
+    indices = np.asarray(pc.fill_null(column.indices, 0), np.int64)
+    return lengths[indices] if len(lengths) else np.zeros(len(column), np.int64)
 
 
 def _sent(kind: pa.DataType) -> pa.DataType:

@@ -128,8 +128,8 @@ def _panel(path: Path) -> Iterator[TrackerRow | None]:
     for cells in reader:
         stamp = cells[columns.time] if 0 <= columns.time < len(cells) else None
         step = cells[columns.step] if columns.step < len(cells) else ""
-        for place, (run, metric) in columns.curves.items():
-            cell = cells[place].strip() if place < len(cells) else ""
+        for position, (run, metric) in columns.curves.items():
+            cell = cells[position].strip() if position < len(cells) else ""
             if separator != "," and _DECIMAL_COMMA.fullmatch(cell[:64]):
                 cell, decimal_commas = cell.replace(",", "."), decimal_commas + 1
             row = number_row(run, metric, step, stamp, cell)
@@ -226,24 +226,24 @@ def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
     names = re.compile(rf"([A-Z][A-Za-z_ ]*): {_NUMBER}(?: \({_NUMBER}\))?")
     speed = re.compile(r"([\d.eE+]+)/s, ")
     for line in _lines(path):
-        found = _TRAIN.search(line)
-        if found is None:
+        progress = _TRAIN.search(line)
+        if progress is None:
             yield None
             continue
-        epoch, seen, whole = (int(digits[:15]) for digits in found.groups()[:3])
-        step = epoch * (whole // batch) + max(0, seen // batch - 1)
+        epoch, seen, pairs = (int(digits[:15]) for digits in progress.groups()[:3])
+        step = epoch * (pairs // batch) + max(0, seen // batch - 1)
         at = _stamp(line)
-        yield remark(EPOCH, value=whole // batch)
-        if match := speed.search(found.group(4)):
+        yield remark(EPOCH, value=pairs // batch)
+        if match := speed.search(progress.group(4)):
             yield number_row("", "train/pairs_per_s", step, at, match.group(1))
-        for name, value, _mean in names.findall(found.group(4)):
-            if known := _open_clip_name(name.strip()):
-                yield number_row("", known, step, at, value)
+        for name, value, _mean in names.findall(progress.group(4)):
+            if metric := _open_clip_name(name.strip()):
+                yield number_row("", metric, step, at, value)
 
 
 def _open_clip_name(name: str) -> str:
-    known = {"LR": "train/learning_rate", "Logit Scale": "train/inv_tau", "Data": "", "Batch": ""}
-    return known.get(name, f"train/{name.lower().replace(' ', '_')}")
+    names = {"LR": "train/learning_rate", "Logit Scale": "train/inv_tau", "Data": "", "Batch": ""}
+    return names.get(name, f"train/{name.lower().replace(' ', '_')}")
 
 
 def _stamp(line: str) -> float:
@@ -257,7 +257,7 @@ def _results(path: Path) -> Iterator[TrackerRow | None]:
     for number, record in _records(path, notes):
         epoch = record.pop("epoch", number + 1)
         for name, value in record.items():
-            known = {"clip_val_loss": "loss"}.get(name, name)
-            yield number_row("", known if known == "num_samples" else f"val/{known}", epoch, None, value)
+            metric = {"clip_val_loss": "loss"}.get(name, name)
+            yield number_row("", metric if metric == "num_samples" else f"val/{metric}", epoch, None, value)
         yield None
     yield from notes

@@ -60,7 +60,7 @@ def batched(rows: Iterable[TrackerRow | None], most: int) -> Iterator[pa.RecordB
     source = iter(rows)
     while some := list(itertools.islice(source, most)):
         columns = list(zip(*(row for row in some if row is not None))) or [()] * len(SCHEMA)
-        yield pa.record_batch([pa.array(column, one.type) for column, one in zip(columns, SCHEMA)], schema=SCHEMA)
+        yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, SCHEMA)], schema=SCHEMA)
 
 
 def number_row(run: str, name: str, step: Any, at: Any, value: Any) -> TrackerRow | None:
@@ -85,8 +85,8 @@ def unread(name: str, parts: int, read: int, size: int) -> TrackerRow:
     """Return the remark on a file of which `parts` parts were left out and `read` of its `size` bytes were read."""
     were = "parts were" if parts != 1 else "part was"
     share = min(100 * read / max(1, size), 99.9)
-    words = f"{name} is damaged or cut off: {parts:,} {were} left out, {read:,} of {size:,} bytes ({share:.1f} %) read."
-    return remark(NOTE, text=words)
+    text = f"{name} is damaged or cut off: {parts:,} {were} left out, {read:,} of {size:,} bytes ({share:.1f} %) read."
+    return remark(NOTE, text=text)
 
 
 def number_of(value: Any) -> float | None:

@@ -67,8 +67,8 @@ def describe(path: Path, options: dict[str, Any]) -> Answer:
     vectors = {name: width for name, width in widths.items() if width} | {name: len(wide[name]) for name in wide}
     fractions = {name: width for name, width in vectors.items() if name in wide or _has_fractions(schema, name)}
     taken = {name for names in wide.values() for name in names}
-    plain = [one.name for one in schema if _is_plain(one.type) and one.name not in taken][:_MOST_COLUMNS]
-    other = [one.name for one in schema if not _is_plain(one.type) and one.name not in vectors][:_MOST_COLUMNS]
+    plain = [field.name for field in schema if _is_plain(field.type) and field.name not in taken][:_MOST_COLUMNS]
+    other = [field.name for field in schema if not _is_plain(field.type) and field.name not in vectors][:_MOST_COLUMNS]
     facts = {"rows": rows, "vectors": fractions or vectors, "wide": wide, "plain": plain, "other": other}
     return facts, pa.schema([]), iter(())
 
@@ -85,7 +85,7 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
     Raises:
         Unreadable: It claims what cannot be.
     """
-    wanted = np.asarray(options["rows"][str(path)], np.int64)
+    chosen = np.asarray(options["rows"][str(path)], np.int64)
     vector, columns = options.get("vector"), list(options.get("columns", ()))
     wide = list(options.get("wide", ()))
     schema, batches, _ = _opened(path, options, wide or ([vector] if vector else columns))
@@ -93,7 +93,7 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
         fields = [pa.field(vector, pa.list_(pa.float32(), int(options["width"])))]
     else:
         fields = [_field(schema, name) for name in columns]
-    return {}, pa.schema(fields), _chosen(batches, wanted, pa.schema(fields), bool(vector), wide)
+    return {}, pa.schema(fields), _chosen(batches, chosen, pa.schema(fields), bool(vector), wide)
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
@@ -101,26 +101,30 @@ def _field(schema: pa.Schema, name: str) -> pa.Field:
     names = class_names(schema, name) if types.is_integer(schema.field(name).type) else []
     if not names:
         return pa.field(name, _sent(schema.field(name).type))
-    return pa.field(name, pa.large_string(), metadata={_CLASSES: json.dumps([one[:_MOST_WORDS] for one in names])})
+    return pa.field(
+        name,
+        pa.large_string(),
+        metadata={_CLASSES: json.dumps([name_of_class[:_MOST_WORDS] for name_of_class in names])},
+    )
 
 
 def _chosen(
-    batches: Iterator[pa.RecordBatch], wanted: np.ndarray, schema: pa.Schema, is_vector: bool, wide: list[str]
+    batches: Iterator[pa.RecordBatch], chosen: np.ndarray, schema: pa.Schema, is_vector: bool, wide: list[str]
 ) -> Iterator[pa.RecordBatch]:
     start = 0
     for batch in batches:
-        first, last = np.searchsorted(wanted, [start, start + batch.num_rows])
-        places = pa.array(wanted[first:last] - start)
+        first, last = np.searchsorted(chosen, [start, start + batch.num_rows])
+        indices = pa.array(chosen[first:last] - start)
         start += batch.num_rows
-        if not len(places):
+        if not len(indices):
             continue
-        taken = batch.select(wide or schema.names).take(places)
+        taken = batch.select(wide or schema.names).take(indices)
         if wide:
             yield pa.record_batch([_side_by_side(taken)], schema=schema)
             continue
         arrays = [
-            _vectors(column, one.type.list_size) if is_vector else _named(column, one)
-            for column, one in zip(taken.columns, schema)
+            _vectors(column, field.type.list_size) if is_vector else _named(column, field)
+            for column, field in zip(taken.columns, schema)
         ]
         yield pa.record_batch(arrays, schema=schema)
 
@@ -176,7 +180,7 @@ def _names_without_header(path: Path, encoding: str, separator: str) -> list[str
         range(len(numbers))
     ):
         return None
-    return [*labels, *(f"{_HEADERLESS}{place}" for place in range(len(numbers)))]
+    return [*labels, *(f"{_HEADERLESS}{number}" for number in range(len(numbers)))]
 
 
 def _of_parquet(table: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
@@ -227,10 +231,10 @@ def _small(batches: Any) -> Iterator[pa.RecordBatch]:
 def _wide(schema: pa.Schema) -> dict[str, list[str]]:
     """Return name -> columns of the vectors whose numbers are columns: at least four, numbered from 0 or 1."""
     groups: dict[str, dict[int, str]] = {}
-    for one in schema:
-        found = _NUMBERED.fullmatch(one.name)
-        if found and (types.is_floating(one.type) or types.is_integer(one.type)):
-            groups.setdefault(found[1], {}).setdefault(int(found[2]), one.name)
+    for field in schema:
+        match = _NUMBERED.fullmatch(field.name)
+        if match and (types.is_floating(field.type) or types.is_integer(field.type)):
+            groups.setdefault(match[1], {}).setdefault(int(match[2]), field.name)
     return {
         begin.rstrip("_-. [(") or "vectors": [columns[number] for number in sorted(columns)]
         for begin, columns in groups.items()
@@ -252,7 +256,7 @@ def _has_fractions(schema: pa.Schema, name: str) -> bool:
 
 
 def _lists(schema: pa.Schema) -> list[str]:
-    return [one.name for one in schema if _is_list(one.type)][:_MOST_COLUMNS]
+    return [field.name for field in schema if _is_list(field.type)][:_MOST_COLUMNS]
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -273,13 +277,13 @@ def _width(column: pa.Array) -> int:
 def _vectors(column: pa.Array, width: int) -> pa.Array:
     """Return the lists as float32 vectors; one that is missing or of another length is not-a-number."""
     lengths = np.asarray(pc.fill_null(pc.list_value_length(column), -1))
-    found = np.full((len(column), width), np.nan, np.float32)
+    vectors = np.full((len(column), width), np.nan, np.float32)
     right = lengths == width
     if right.any():
-        kept = column.filter(pa.array(right))
-        flat = np.asarray(pc.fill_null(kept.flatten().cast(pa.float32()), np.nan), np.float32)
-        found[right] = flat.reshape(-1, width)
-    return pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), width)
+        fitting = column.filter(pa.array(right))
+        flat = np.asarray(pc.fill_null(fitting.flatten().cast(pa.float32()), np.nan), np.float32)
+        vectors[right] = flat.reshape(-1, width)
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), width)
 
 
 def _named(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -288,8 +292,8 @@ def _named(column: pa.Array, field: pa.Field) -> pa.Array:
         return _plain(column, field.type)
     names = json.loads(field.metadata[_CLASSES])
     numbers = np.asarray(pc.fill_null(column.cast(pa.int64()), -1))
-    known = (numbers >= 0) & (numbers < len(names))
-    return pa.array(names, field.type).take(pa.array(np.where(known, numbers, 0), mask=~known))
+    valid = (numbers >= 0) & (numbers < len(names))
+    return pa.array(names, field.type).take(pa.array(np.where(valid, numbers, 0), mask=~valid))
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -41,52 +41,54 @@ def columns_of(header: Sequence[str]) -> ChartColumns | None:
     step = next((header.index(name) for name in STEPS if name in header), None)
     if step is None:
         return None
-    found = ChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
+    columns = ChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
     names = set(header)
-    shown = {
-        place: name
-        for place, name in enumerate(header)
-        if place != step and name not in STEPS and not (name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in names)
+    names_at = {
+        position: name
+        for position, name in enumerate(header)
+        if position != step and name not in STEPS and not (name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in names)
     }
-    pairs = _pairs(shown, found.notes, is_history=header[step] == HISTORY_STEP)
+    pairs = _pairs(names_at, columns.notes, is_history=header[step] == HISTORY_STEP)
     numbers: Counter[tuple[str, str]] = Counter()
     several: dict[str, int] = {}
-    for place, (run, metric) in pairs.items():
+    for position, (run, metric) in pairs.items():
         if metric.startswith("_") or metric in STEPS:
             continue
         numbers[run, metric] += 1
         number = numbers[run, metric]
         several[run] = max(several.get(run, 0), number)
         again = f" ({number})" if number > 1 else ""
-        found.curves[place] = (run + again, metric) if run else ("", metric + again)
+        columns.curves[position] = (run + again, metric) if run else ("", metric + again)
     for run, number in several.items():
         if number > 1:
             name = f"{number} runs are called {run[:80]!r}" if run else f"{number} columns have one name"
-            found.notes.append(f"{name}; the order of their columns tells them apart, which is a guess.")
-    return found
+            columns.notes.append(f"{name}; the order of their columns tells them apart, which is a guess.")
+    return columns
 
 
-def _pairs(shown: dict[int, str], notes: list[str], *, is_history: bool) -> dict[int, tuple[str, str]]:
+def _pairs(names_at: dict[int, str], notes: list[str], *, is_history: bool) -> dict[int, tuple[str, str]]:
     """Return run and metric of each column.
 
     A history is of one run, whatever its columns are called. In a chart, a column `RUN - _step` tells the name of its
     run; else the last separator counts, which is a guess where there are several and no other column has that metric.
     """
-    if is_history or not any(SEPARATOR in name for name in shown.values()):
-        return {place: ("", name) for place, name in shown.items()}
-    own = {name.rpartition(SEPARATOR)[0] for name in shown.values() if name.rpartition(SEPARATOR)[2].startswith("_")}
-    sure = {name.partition(SEPARATOR)[2] for name in shown.values() if name.count(SEPARATOR) == 1}
+    if is_history or not any(SEPARATOR in name for name in names_at.values()):
+        return {position: ("", name) for position, name in names_at.items()}
+    runs = {
+        name.rpartition(SEPARATOR)[0] for name in names_at.values() if name.rpartition(SEPARATOR)[2].startswith("_")
+    }
+    sure = {name.partition(SEPARATOR)[2] for name in names_at.values() if name.count(SEPARATOR) == 1}
     pairs: dict[int, tuple[str, str]] = {}
     guessed: list[str] = []
-    for place, name in shown.items():
-        run = max((one for one in own if name.startswith(one + SEPARATOR)), key=len, default=None)
+    for position, name in names_at.items():
+        run = max((run_name for run_name in runs if name.startswith(run_name + SEPARATOR)), key=len, default=None)
         if run is not None:
-            pairs[place] = (run, name[len(run) + len(SEPARATOR) :])
+            pairs[position] = (run, name[len(run) + len(SEPARATOR) :])
         elif SEPARATOR not in name:
-            pairs[place] = ("", name)
+            pairs[position] = ("", name)
         else:
             before, _, metric = name.rpartition(SEPARATOR)
-            pairs[place] = (before, metric)
+            pairs[position] = (before, metric)
             if SEPARATOR in before and metric not in sure:
                 guessed.append(before)
     if guessed:
@@ -107,5 +109,5 @@ def axis_of(header: Sequence[str]) -> str:
     """Return over what a chart is drawn; empty where a header is of none."""
     has_runs = any(SEPARATOR in name for name in header)
     has_bounds = any(name.endswith(BOUNDS) and name[: -len(BOUNDS[0])] in header for name in header)
-    known = next((name for name in header if name in STEPS or name.startswith(_TIMES)), "")
-    return (known or (header[0] if has_bounds else "")) if has_runs else ""
+    axis = next((name for name in header if name in STEPS or name.startswith(_TIMES)), "")
+    return (axis or (header[0] if has_bounds else "")) if has_runs else ""

@@ -93,17 +93,17 @@ def _describe(facts: dict[str, Any], content: bytes) -> None:
 
 def _settings(content: bytes) -> dict[str, str]:
     """Return names and words of settings; those that begin with `_` are its own."""
-    found = _items(content)
+    items = _items(content)
     return {
         spelled(name[:_MOST_WORDS]): spelled(value if isinstance(value, str) else json.dumps(value))[:_MOST_WORDS]
-        for name, value in found.items()
+        for name, value in items.items()
         if not name.startswith("_")
     }
 
 
 def _items(content: bytes) -> dict[str, Any]:
     """Return the items of a message by their names, nested as they are named; what is no value is left out."""
-    found: dict[str, Any] = {}
+    items: dict[str, Any] = {}
     for number, item in _fields(content):
         if number != 1 or not isinstance(item, bytes):
             continue
@@ -115,17 +115,17 @@ def _items(content: bytes) -> dict[str, Any]:
             else:
                 value = _value(part, held, value)
         if keys and len(keys) <= _MOST_DEPTH:
-            _put(found, keys, value)
-    return found
+            _put(items, keys, value)
+    return items
 
 
-def _put(found: dict[str, Any], keys: list[str], value: Any) -> None:
+def _put(items: dict[str, Any], keys: list[str], value: Any) -> None:
     for key in keys[:-1]:
-        inner = found.setdefault(key, {})
+        inner = items.setdefault(key, {})
         if not isinstance(inner, dict):
             return
-        found = inner
-    found[keys[-1]] = value
+        items = inner
+    items[keys[-1]] = value
 
 
 def _value(part: int, held: int | bytes, before: Any) -> Any:
@@ -171,10 +171,10 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     """Return a number of seven bits a byte, and where it ends: the end of the message if it is none."""
     value = 0
-    for place in range(at, min(at + 10, len(message))):
-        value |= (message[place] & 127) << 7 * (place - at)
-        if message[place] < 128:
-            return value, place + 1
+    for position in range(at, min(at + 10, len(message))):
+        value |= (message[position] & 127) << 7 * (position - at)
+        if message[position] < 128:
+            return value, position + 1
     return 0, len(message)
 
 
@@ -186,7 +186,7 @@ def _records(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
             yield 0, b""
             continue
         fields = ((number, held) for number, held in _fields(b"".join(parts)) if isinstance(held, bytes))
-        yield next((one for one in fields if one[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
+        yield next((numbered for numbered in fields if numbered[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
 
 
 def _parts(path: Path, reading: Reading) -> Iterator[list[bytes]]:
