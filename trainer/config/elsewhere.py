@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from trainer.config.fields import option
-from trainer.config.objectives.image_text import Towers
+from trainer.config.objectives.base import ObjectiveBase, Towers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,33 +49,30 @@ class NoModel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsElsewhere:
+class PairsElsewhere(ObjectiveBase):
     """Images and texts that another program embedded in one space."""
 
     kind: ClassVar[str] = "elsewhere"
     label: ClassVar[str] = "Made elsewhere"
     towers: ClassVar[Towers] = "both"
-    labeled: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImagesElsewhere:
+class ImagesElsewhere(ObjectiveBase):
     """Images that another program embedded."""
 
     kind: ClassVar[str] = "elsewhere_images"
     label: ClassVar[str] = "Images, made elsewhere"
     towers: ClassVar[Towers] = "image"
-    labeled: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextsElsewhere:
+class TextsElsewhere(ObjectiveBase):
     """Texts that another program embedded."""
 
     kind: ClassVar[str] = "elsewhere_texts"
     label: ClassVar[str] = "Texts, made elsewhere"
     towers: ClassVar[Towers] = "words"
-    labeled: ClassVar[bool] = False
 
 
 ELSEWHERE: Final[dict[str, tuple[type[Any], ...]]] = {

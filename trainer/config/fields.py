@@ -20,11 +20,13 @@ class ConfigError(UserError):
     """An invalid configuration; the message names the field, the cause and the next step.
 
     Attributes:
+        field: Its dotted name, where one field is at fault.
         better: A value of the field that can be run, where one is known.
     """
 
-    def __init__(self, message: str = "", better: Any = None) -> None:
+    def __init__(self, message: str = "", *, field: str = "", better: Any = None) -> None:
         super().__init__(message)
+        self.field = field
         self.better = better
 
 
@@ -83,16 +85,18 @@ def check_field(owner: type, f: dataclasses.Field, value: Any, where: str) -> No
     hint = field_type(owner, f.name)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ConfigError(f"{name} {value!r}: choose one of {', '.join(map(str, get_args(hint)))}.")
+            raise ConfigError(f"{name} {value!r}: choose one of {', '.join(map(str, get_args(hint)))}.", field=name)
         return
     if type(value) is not hint:
-        raise ConfigError(f"{name} {value!r}: {KINDS[hint]} is needed.")
+        raise ConfigError(f"{name} {value!r}: {KINDS[hint]} is needed.", field=name)
     low, high = f.metadata.get("low"), f.metadata.get("high")
     if hint is int and high is None:
         high = MOST_WHOLE
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{name} {value!r}: a finite number is needed.")
+        raise ConfigError(f"{name} {value!r}: a finite number is needed.", field=name)
     if low is not None and value < low:
-        raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.", better=hint(low))
+        raise ConfigError(f"{name} {value!r} is too small: choose at least {low:g}.", field=name, better=hint(low))
     if high is not None and value > high:
-        raise ConfigError(f"{name} {value!r} is too large: choose at most {_shown(high)}.", better=hint(high))
+        raise ConfigError(
+            f"{name} {value!r} is too large: choose at most {_shown(high)}.", field=name, better=hint(high)
+        )

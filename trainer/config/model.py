@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from trainer.config.fields import option
+from trainer.config.fields import ConfigError, option
+from trainer.config.objectives.base import ObjectiveBase, nearest_divisor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,39 @@ class TinyTowers:
         "tokenizer.json.",
         advanced=True,
     )
+
+    def check(self, objective: ObjectiveBase) -> None:
+        """Check that the towers can be built, as far as their fields determine it, and suit the objective.
+
+        Raises:
+            ConfigError: Names the field, the cause, and what to choose instead.
+        """
+        if self.text_width % self.text_heads:
+            raise ConfigError(
+                f"model.text_heads {self.text_heads} does not divide model.text_width {self.text_width}: "
+                "choose a divisor, 4 fits most widths.",
+                field="model.text_heads",
+                better=nearest_divisor(self.text_width, self.text_heads),
+            )
+        if self.image_tower == "vit" and self.image_size % self.patch_size:
+            raise ConfigError(
+                f"model.patch_size {self.patch_size} does not divide model.image_size {self.image_size}.",
+                field="model.patch_size",
+                better=nearest_divisor(self.image_size, self.patch_size),
+            )
+        if self.image_tower == "resnet" and self.image_size % 32:
+            raise ConfigError(
+                f"model.image_size {self.image_size} must be a multiple of 32 for the ResNet tower.",
+                field="model.image_size",
+                better=max(32, round(self.image_size / 32) * 32),
+            )
+        if self.projection == "mlp" and not (objective.compares_pairs or objective.source):
+            raise ConfigError(
+                f"model.projection mlp leads into the shared space of images and texts, which {objective.label} lacks: "
+                "choose linear.",
+                field="model.projection",
+                better="linear",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +138,27 @@ class OpenClip:
         high=256,
         advanced=True,
     )
+
+    def check(self, objective: ObjectiveBase) -> None:
+        """Check that a model is named, and that the objective trains something of it.
+
+        Raises:
+            ConfigError: Names the field, the cause, and what to choose instead.
+        """
+        if not self.name.strip():
+            raise ConfigError(
+                "model.name is empty: name an architecture such as RN50, or a folder or file of weights.",
+                field="model.name",
+            )
+        if objective.towers == "words":
+            raise ConfigError(
+                f"model open_clip has no use in {objective.label}, which learns from captions: choose tiny.",
+                field="model",
+            )
+        if self.freeze == "image" and objective.towers == "image":
+            raise ConfigError(
+                f"model.freeze image leaves {objective.label} nothing to train: choose none.", field="model.freeze"
+            )
 
 
 Model = TinyTowers | OpenClip

@@ -1,9 +1,9 @@
 """The objectives of a run: one frozen dataclass each.
 
-Every class says what it needs: `towers` is `both` (images against texts), `image` (images alone) or `words`
-(captions alone) or `source` (those of another run, frozen), `labeled` whether pairs need a class.
+Every class says what it needs, and checks the rest of a run against it: `ObjectiveBase`.
 """
 
+from trainer.config.objectives.base import ObjectiveBase, SourceRun, Towers
 from trainer.config.objectives.decoder import EmbeddingDecoder
 from trainer.config.objectives.image_text import (
     Clip,
@@ -14,7 +14,6 @@ from trainer.config.objectives.image_text import (
     ImageText,
     InfoLoobPair,
     SigLip,
-    Towers,
 )
 from trainer.config.objectives.labeled import ContrastiveMargin, Labeled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Dcl, Moco, Pcl, SimClr, SimSiam, Swav, TwoViews
@@ -39,11 +38,13 @@ __all__ = [
     "Moco",
     "Multiclass",
     "Objective",
+    "ObjectiveBase",
     "OneVsAll",
     "Pcl",
     "SigLip",
     "SimClr",
     "SimSiam",
+    "SourceRun",
     "Swav",
     "Towers",
     "Triplet",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from trainer.config.fields import option
-from trainer.config.objectives.image_text import Towers
+from trainer.config.fields import ConfigError, option
+from trainer.config.objectives.base import ObjectiveBase, SourceRun, Towers
+
+if TYPE_CHECKING:
+    from trainer.config.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbeddingDecoder:
+class EmbeddingDecoder(ObjectiveBase):
     """Pictures from the embeddings of a run that exists: the mean picture by regression, others by diffusion.
 
     The towers of that run are frozen, and its training pairs are those of the decoder, with its priors from a caption's
@@ -22,7 +25,6 @@ class EmbeddingDecoder:
     label: ClassVar[str] = "Decoder"
     paper: ClassVar[str] = "https://arxiv.org/abs/2204.06125"
     towers: ClassVar[Towers] = "source"
-    labeled: ClassVar[bool] = False
 
     of: str = option("", "Decoder of", "Number, name or folder of the run whose embeddings are decoded.")
     of_step: int = option(
@@ -60,3 +62,39 @@ class EmbeddingDecoder:
     most_snr: float = option(
         5.0, "Min-SNR limit", "Largest weight of a noise level in the loss.", low=0.1, high=1000.0, advanced=True
     )
+
+    @property
+    def source(self) -> SourceRun:
+        """The run that is decoded."""
+        return SourceRun(self.of, self.of_step)
+
+    def check(self, run: Run) -> None:
+        """Check that a run to decode is named, and that the networks can be built and trained."""
+        if not self.of.strip():
+            raise ConfigError(
+                "objective.of is empty: name the run whose embeddings are decoded, as trainer fit --of RUN or in the "
+                "form.",
+                field="objective.of",
+            )
+        self._check_sizes()
+        if run.ranks != 1:
+            raise ConfigError(
+                f"ranks {run.ranks}: a decoder is trained by one process, choose 1.", field="ranks", better=1
+            )
+        if run.optimizer.micro_batch:
+            raise ConfigError(
+                f"optimizer.micro_batch {run.optimizer.micro_batch} is of no use to a decoder, whose pictures do not "
+                "depend on each other: choose 0 and a smaller batch.",
+                field="optimizer.micro_batch",
+                better=0,
+            )
+
+    def _check_sizes(self) -> None:
+        if self.size & (self.size - 1):
+            better = 1 << (self.size.bit_length() - 1)
+            message = f"objective.size {self.size}: choose 16, 32, 64 or 128."
+            raise ConfigError(message, field="objective.size", better=better)
+        if self.width % 8:
+            better = max(8, round(self.width / 8) * 8)
+            message = f"objective.width {self.width} must be a multiple of 8: choose {better}."
+            raise ConfigError(message, field="objective.width", better=better)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from trainer.config.fields import option
+from trainer.config.objectives.base import ObjectiveBase, Towers
 
-Towers = Literal["both", "image", "words", "source"]
 
-
-class ImageText:
+class ImageText(ObjectiveBase):
     """The base class of image-text objectives."""
 
     towers: ClassVar[Towers] = "both"
-    labeled: ClassVar[bool] = False
 
 
 def _mask_duplicates() -> Any:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from trainer.config.fields import option
-from trainer.config.objectives.image_text import Towers
+from trainer.config.fields import ConfigError, option
+from trainer.config.objectives.base import ObjectiveBase, Towers, nearest_divisor
+
+if TYPE_CHECKING:
+    from trainer.config.run import Run
 
 _SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labeled:
+class Labeled(ObjectiveBase):
     """The base class of labeled objectives, whose batches have several images per class."""
 
     towers: ClassVar[Towers] = "image"
@@ -25,6 +28,18 @@ class Labeled:
         low=2,
         high=1024,
     )
+
+    def check(self, run: Run) -> None:
+        """Check that a batch holds several images of two classes or more."""
+        size = run.optimizer.batch_size
+        if size % self.per_class or size < 2 * self.per_class:
+            half = size // 2
+            raise ConfigError(
+                f"objective.per_class {self.per_class} must divide optimizer.batch_size {size} at least twice: "
+                "a batch needs positives of two classes. 4 fits most batches.",
+                field="objective.per_class",
+                better=nearest_divisor(half, min(self.per_class, half)) if size % 2 == 0 else None,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

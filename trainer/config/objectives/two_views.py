@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from trainer.config.fields import option
-from trainer.config.objectives.image_text import Towers
+from trainer.config.fields import ConfigError, option
+from trainer.config.objectives.base import ObjectiveBase, Towers
+
+if TYPE_CHECKING:
+    from trainer.config.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoViews:
+class TwoViews(ObjectiveBase):
     """The base class of two-view objectives, with augmentation and projection head.
 
     The augmentations are those of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A.
     """
 
     towers: ClassVar[Towers] = "image"
-    labeled: ClassVar[bool] = False
 
     smallest_crop: float = option(
         0.2, "Smallest crop of a view", "Smallest share of the image a view keeps.", low=0.05, high=1.0, advanced=True
@@ -81,6 +83,18 @@ class Dcl(TwoViews):
     )
 
 
+def _check_whole_batches(objective: TwoViews, run: Run) -> None:
+    """Check that the batch norms of a projector and a predictor see whole batches."""
+    micro = run.optimizer.micro_batch
+    if micro and micro < run.optimizer.batch_size:
+        raise ConfigError(
+            f"optimizer.micro_batch {micro} would change the gradient of {objective.label}, whose projector and "
+            "predictor have batch norms that would see the micro-batch only: choose 0 and a smaller batch.",
+            field="optimizer.micro_batch",
+            better=0,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimSiam(TwoViews):
     """SimSiam: each view predicts the other, whose gradient is stopped; no negatives.
@@ -93,6 +107,10 @@ class SimSiam(TwoViews):
     paper: ClassVar[str] = "https://arxiv.org/abs/2011.10566"
 
     predictor_dim: int = option(64, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
+
+    def check(self, run: Run) -> None:
+        """Check that batches are not cut."""
+        _check_whole_batches(self, run)
 
 
 def _momentum(default: float) -> Any:
@@ -116,10 +134,27 @@ class Byol(TwoViews):
     )
     predictor_dim: int = option(256, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
 
+    def check(self, run: Run) -> None:
+        """Check that batches are not cut."""
+        _check_whole_batches(self, run)
+
 
 def _queue() -> Any:
     meaning = "Earlier images that are negatives; a multiple of the batch size."
     return option(1024, "Queue", meaning, low=2, high=1_048_576)
+
+
+def _check_queue(queue: int, run: Run) -> None:
+    """Check that whole batches enter and leave a queue."""
+    size = run.optimizer.batch_size
+    if queue % size:
+        better = max(1, round(queue / size)) * size
+        raise ConfigError(
+            f"objective.queue {queue} must be a multiple of optimizer.batch_size {size}, whole batches "
+            f"enter and leave it: choose {better}.",
+            field="objective.queue",
+            better=better,
+        )
 
 
 def _key_groups() -> Any:
@@ -147,6 +182,10 @@ class Moco(TwoViews):
     queue: int = _queue()
     key_groups: int = _key_groups()
 
+    def check(self, run: Run) -> None:
+        """Check the length of the queue."""
+        _check_queue(self.queue, run)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Swav(TwoViews):
@@ -169,6 +208,17 @@ class Swav(TwoViews):
     frozen_steps: int = option(
         96, "Steps before prototypes move", "The first updates leave them alone.", low=0, high=1_000_000, advanced=True
     )
+
+    def check(self, run: Run) -> None:
+        """Check that a batch can be shared out among the prototypes."""
+        size = run.optimizer.batch_size
+        if self.prototypes > size:
+            raise ConfigError(
+                f"objective.prototypes {self.prototypes} are more than the {size} pairs of a batch, which cannot be "
+                f"shared out evenly among them: choose at most {size}.",
+                field="objective.prototypes",
+                better=size,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,3 +244,7 @@ class Pcl(TwoViews):
         1, "Epochs before clustering", "With the queue alone, until there is something to cluster.", low=0, high=10_000
     )
     key_groups: int = _key_groups()
+
+    def check(self, run: Run) -> None:
+        """Check the length of the queue."""
+        _check_queue(self.queue, run)

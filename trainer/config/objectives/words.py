@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from trainer.config.fields import option
-from trainer.config.objectives.image_text import Towers
+from trainer.config.fields import ConfigError, option
+from trainer.config.objectives.base import ObjectiveBase, Towers, nearest_divisor
+
+if TYPE_CHECKING:
+    from trainer.config.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class BagOfWords:
+class BagOfWords(ObjectiveBase):
     """The base class of objectives that predict words from images."""
 
     towers: ClassVar[Towers] = "image"
-    labeled: ClassVar[bool] = False
 
     vocabulary: int = option(
         1_000, "Words", "Most frequent words of the captions that are predicted.", low=2, high=100_000
@@ -61,7 +63,7 @@ class Multiclass(BagOfWords):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionPrediction:
+class CaptionPrediction(ObjectiveBase):
     """Caption prediction: a transformer says the caption word by word from the image's embedding.
 
     The baseline of Radford et al., Learning Transferable Visual Models From Natural Language Supervision, 2021,
@@ -73,7 +75,6 @@ class CaptionPrediction:
     label: ClassVar[str] = "Caption prediction"
     paper: ClassVar[str] = "https://arxiv.org/abs/2103.00020"
     towers: ClassVar[Towers] = "image"
-    labeled: ClassVar[bool] = False
 
     decoder_width: int = option(128, "Decoder width", "Channels of a token in the decoder.", low=16, high=2048)
     decoder_layers: int = option(2, "Decoder layers", "Transformer blocks of the decoder.", low=1, high=24)
@@ -81,9 +82,20 @@ class CaptionPrediction:
         4, "Decoder heads", "Attention heads; divides the decoder width.", low=1, high=32, advanced=True
     )
 
+    def check(self, run: Run) -> None:
+        """Check that the heads share the width evenly."""
+        if self.decoder_width % self.decoder_heads:
+            better = nearest_divisor(self.decoder_width, self.decoder_heads)
+            raise ConfigError(
+                f"objective.decoder_heads {self.decoder_heads} does not divide objective.decoder_width "
+                f"{self.decoder_width}: choose {better}.",
+                field="objective.decoder_heads",
+                better=better,
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
-class Word2Vec:
+class Word2Vec(ObjectiveBase):
     """Skip-gram with negative sampling on the captions; a caption is the mean of its tokens' vectors.
 
     Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality, 2013,
@@ -94,7 +106,6 @@ class Word2Vec:
     label: ClassVar[str] = "word2vec"
     paper: ClassVar[str] = "https://arxiv.org/abs/1310.4546"
     towers: ClassVar[Towers] = "words"
-    labeled: ClassVar[bool] = False
 
     softmax: Literal["negatives", "full", "hierarchical"] = option(
         "negatives",
@@ -118,3 +129,13 @@ class Word2Vec:
         high=1.0,
         advanced=True,
     )
+
+    def check(self, run: Run) -> None:
+        """Check that batches are not cut: pairs of words do not depend on each other."""
+        if run.optimizer.micro_batch:
+            raise ConfigError(
+                f"optimizer.micro_batch {run.optimizer.micro_batch} cannot be used with {self.label}, whose pairs of "
+                "words do not depend on each other: choose 0 and a smaller batch.",
+                field="optimizer.micro_batch",
+                better=0,
+            )
