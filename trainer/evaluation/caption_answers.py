@@ -12,11 +12,9 @@ from trainer.analysis.class_prompts import captioned
 from trainer.catalog import PromptSuite
 from trainer.data.augment import normalized
 from trainer.device import autocast, memory_format
-from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.questions import By, sparing
-from trainer.evaluation.word_answers import AT_ONCE, class_numbers, word_logits, word_numbers
+from trainer.evaluation.word_answers import AT_ONCE
 from trainer.losses.caption_prediction import token_log_probabilities
-from trainer.methods import BagOfWords, CaptionPrediction, Method
+from trainer.methods import CaptionPrediction
 from trainer.models import TwoTowers
 
 
@@ -50,20 +48,3 @@ def prompt_likelihoods(
         method.train(modes[1])
     by_class = log_likelihood.reshape(len(images), len(suite.classes), len(suite.templates))
     return np.logaddexp.reduce(by_class, axis=2) - math.log(len(suite.templates))
-
-
-def while_training(
-    method: Method, towers: TwoTowers, heldout: HeldOut, where: torch.device
-) -> tuple[By, dict[str, float]]:
-    """Return how the method names classes, and its zero-shot accuracy where it needs no text tower for that."""
-    if isinstance(method, BagOfWords):
-        scores = word_logits(towers, method, heldout.pairs.images, where)
-        classified = heldout.classified
-        return "words", word_numbers(scores[classified], method.words, heldout.classes, heldout.labels[classified])
-    if not isinstance(method, CaptionPrediction):
-        return "prompts", {}
-    classified = heldout.classified
-    if heldout.suite is None or not len(classified):
-        return "captions", {}
-    likely = prompt_likelihoods(towers, method, heldout.pairs.images[classified], sparing(heldout.suite), where)
-    return "captions", class_numbers(likely, heldout.labels[classified])

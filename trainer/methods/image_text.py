@@ -108,6 +108,11 @@ class ClipPairs(ImageText):
         """The learned inverse temperature."""
         return self.log_inv_tau.detach().exp().item()
 
+    @property
+    def inv_tau_limits(self) -> tuple[float, float] | None:
+        """Between 1 and the configured maximum, if it is learned."""
+        return (1.0, self.choice.inv_tau_max) if self.choice.learn_inv_tau else None
+
     def adopt(self, *, inv_tau: float | None, bias: float | None) -> None:
         """Start from the model's temperature, unless a fixed one is configured."""
         with torch.no_grad():
@@ -210,6 +215,11 @@ class SigLipPairs(ImageText):
     ) -> Float[Tensor, ""]:
         """Return the sigmoid loss at the current scale and bias."""
         return sigmoid(image, text, self.log_scale.exp(), self.bias, answers=answers)
+
+    @property
+    def inv_tau_limits(self) -> tuple[float, float]:
+        """Between 1 and the configured maximum."""
+        return 1.0, self.choice.inv_tau_max
 
     @property
     def inv_tau(self) -> float:

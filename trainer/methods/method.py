@@ -92,6 +92,11 @@ class Method(nn.Module):
         return None
 
     @property
+    def inv_tau_limits(self) -> tuple[float, float] | None:
+        """Where a learned inverse temperature is clamped; None where none is learned."""
+        return None
+
+    @property
     def logit_bias(self) -> float | None:
         """The current bias of logits that go through a sigmoid each; None where they go through a softmax."""
         return None

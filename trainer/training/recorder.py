@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
+from jaxtyping import Float
 
 from trainer import config, plugins
 from trainer.alerts import WORDS, AlertWatch, Change
@@ -18,14 +19,13 @@ from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
-from trainer.evaluation.caption_answers import while_training
-from trainer.evaluation.decoder_numbers import MOST, decoder_numbers
-from trainer.evaluation.decoder_numbers import question as decoder_question
-from trainer.methods import DecoderPictures
-from trainer.metrics import headline, logged_name, metric
+from trainer.evaluation import Embedded, HeldOut, ReferencePairs
+from trainer.evaluation.measurement import measurement_of
+from trainer.evaluation.questions import of_reference
+from trainer.metrics import headline
 from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
 from trainer.store.files import make_folder
+from trainer.store.question import Question
 from trainer.training import system_load
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard
@@ -37,6 +37,7 @@ TRAINING: Final = "training"
 
 _SPARE: Final = 2**20
 """Bytes that a snapshot takes beside its embeddings, about."""
+_DIRECTIONS: Final = ("image_to_text", "text_to_image")
 _Written = TypeVar("_Written")
 
 SAY_S: Final = 3.0
@@ -70,6 +71,30 @@ class _Session:
     def eta_s(self, step: int, total_steps: int) -> float | None:
         made = step - self.step
         return (time.monotonic() - self.began) / made * (total_steps - step) if made else None
+
+
+@dataclass
+class _Evaluation:
+    """What was measured at one step.
+
+    Attributes:
+        step: Of the run.
+        numbers: Prefix of a held-out split -> its logged numbers, by their full names.
+        asking: Split -> direction of retrieval -> distinct pictures or captions that ask.
+    """
+
+    step: int
+    numbers: dict[str, dict[str, float]] = field(default_factory=dict)
+    asking: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def all_numbers(self) -> dict[str, float]:
+        return {name: value for numbers in self.numbers.values() for name, value in numbers.items()}
+
+    def add(self, heldout: HeldOut, numbers: Mapping[str, float], questions: Mapping[str, Question]) -> None:
+        self.numbers[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
+        if retrieval := questions.get("retrieval"):
+            self.asking[heldout.pairs.split] = {direction: retrieval.asked(direction) for direction in _DIRECTIONS}
 
 
 class Recorder:
@@ -107,10 +132,8 @@ class Recorder:
         self._best: float | None = None
         self._best_step: int | None = None
         self._saved_step: int | None = None
-        self._measured_step: int | None = None
-        self._measured: dict[str, dict[str, float]] = {}
-        """What each held-out split had at that step."""
-        self._questions_noted: dict[str, dict[str, int]] = {}
+        self._evaluation: _Evaluation | None = None
+        self._noted_asking: dict[str, dict[str, int]] = {}
         self._pace = _Pace()
         self._session = _Session(0)
 
@@ -127,31 +150,32 @@ class Recorder:
         """
         self._training = training
         total = training.total_steps
-        if self._measured_step is None:
-            self._alarms = AlertWatch(self._log.folder, total, _limits(self._run.objective))
+        size = self._run.optimizer.batch_size
+        self._measurement = measurement_of(training.method, training.device, batch_size=size)
+        if self._evaluation is None:
+            self._alarms = AlertWatch(self._log.folder, total, training.method.inv_tau_limits)
         self._log.memory = lambda: system_load.memory(training.device)
         self._snapshot_steps = {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
         self._tokenizer = tokenizer.to_json()
         self._heldout = []
         length = training.architecture.context_length
-        decodes = self._run.objective.towers == "source"
-        self._reference = (
-            None
-            if decodes
-            else ReferencePairs(splits.train, tokenizer=tokenizer, context_length=length, total=splits.training_pairs)
-        )
+        self._reference = None
+        if self._measurement.makes_embeddings:
+            self._reference = ReferencePairs(
+                splits.train, tokenizer=tokenizer, context_length=length, total=splits.training_pairs
+            )
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
             self._heldout.append(
                 HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
             )
-        if with_batch and self._run.objective.towers == "both":
+        if with_batch and self._run.objective.compares_pairs:
             batch = training.first_batch()
             self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
 
     def measure_untrained(self) -> None:
         """Measure the untrained model on splits not measured yet, before `begin`, which does not measure it again."""
-        if self._measured_step is None:
+        if self._evaluation is None:
             self._room.until_written(lambda: self._log.rewind(-1))
         self._measure()
 
@@ -167,7 +191,7 @@ class Recorder:
             self._text_log.say(f"continuing from the checkpoint of step {loaded.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
-        measured = self._measured_step is not None
+        measured = self._evaluation is not None
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
         if not measured:
             self._room.until_written(lambda: self._log.rewind(loaded.step if loaded else -1))
@@ -219,9 +243,13 @@ class Recorder:
         if improved or (step % watching.checkpoint_every == 0 and not last):
             self.save()
 
+    @property
+    def _is_evaluated(self) -> bool:
+        return self._evaluation is not None and self._evaluation.step == self._training.step
+
     def evaluate(self) -> None:
         """Evaluate on request, unless this step has been evaluated; a new best model is saved."""
-        if self._measured_step != self._training.step and self._measure():
+        if not self._is_evaluated and self._measure():
             self.save()
             # The step may have been saved before it was known to be the best.
             self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
@@ -318,70 +346,72 @@ class Recorder:
         )
 
     def _measure(self) -> bool:
-        """Evaluate each held-out split, save a snapshot if due, and return whether the main metric improved."""
+        """Evaluate each held-out split not evaluated at this step; return whether the main metric improved."""
         step = self._training.step
-        alive = self._sign("evaluating")
-        if self._measured_step != step:
-            self._measured = {}
-        new: dict[str, float] = {}
-        questions_asked = dict(self._questions_noted) if self._measured else {}
-        alone = self._run.objective.towers != "both"
-        # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
-        neighbors = alone or step == self._training.total_steps
-        stored = None
-        if neighbors and self._reference is not None:
-            alive = self._sign(f"embedding {self._reference.drawn:,} training pairs to find neighbors among")
-            stored = self._reference.embed(self._training.measured, self._training.device, alive=alive)
-        keeps = step in self._snapshot_steps and self._run.watching.features
-        for heldout in self._heldout:
-            if heldout.prefix in self._measured:
-                continue
-            alive = self._sign(f"embedding and measuring {len(heldout.pairs):,} {heldout.pairs.split}")
-            embedded = heldout.embed(self._training.measured, self._training.device, features=keeps, alive=alive)
-            size = self._run.optimizer.batch_size
-            numbers = measure(heldout, embedded, self._training.method, batch_size=size, alive=alive)
-            decoder = self._training.method if isinstance(self._training.method, DecoderPictures) else None
-            if decoder is not None:
-                numbers |= decoder_numbers(heldout, embedded, decoder, alive=alive)
-            by, named = while_training(self._training.method, self._training.measured, heldout, self._training.device)
-            numbers |= named
-            near = {} if stored is None else self._reference.numbers(heldout, embedded, stored)
-            logged = numbers | near if alone else numbers
-            logged |= self._plugin_numbers(embedded)
-            self._measured[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in logged.items()}
-            new |= self._measured[heldout.prefix]
-            if heldout is self._heldout[0] and decoder is None:
-                rows = {"image": embedded.image, "text": embedded.text}
-                self._ring(self._alarms.measured(step, {name: r for name, r in rows.items() if r is not None}))
-            both = embedded.image is not None and embedded.text is not None
-            if decoder is not None:
-                asked = {"decoder": decoder_question(len(heldout.pairs), decoder.size)}
-            else:
-                masks = getattr(self._training.method, "masks", False)
-                asked = questions.of_training(heldout, batch_size=size, both=both, masks=masks, by=by)
-            if retrieval := asked.get("retrieval"):
-                questions_asked[heldout.pairs.split] = {
-                    way: retrieval.asked(way) for way in ("image_to_text", "text_to_image")
-                }
-            if self._reference is not None:
-                asked["knn"] = questions.of_reference(self._reference, heldout, images=embedded.image is not None)
-            self._log.evaluation(step, heldout.pairs.name, heldout.pairs.split, numbers | near, asked)
-            # The embeddings of a decoder are those of the run it decodes, which keeps them.
-            if step in self._snapshot_steps and decoder is None:
-                self._snapshot(heldout, embedded)
+        self._sign("evaluating")
+        evaluation = self._evaluation
+        if evaluation is None or evaluation.step != step:
+            evaluation = _Evaluation(step)
+        stored = self._embedded_reference()
+        waiting = [heldout for heldout in self._heldout if heldout.prefix not in evaluation.numbers]
+        for heldout in waiting:
+            self._measure_split(heldout, evaluation, stored)
         self._snapshot_batch()
-        if questions_asked != self._questions_noted:
-            self._questions_noted = questions_asked
-            self._log.facts(heldout_questions=questions_asked)
+        if evaluation.asking != self._noted_asking:
+            self._noted_asking = dict(evaluation.asking)
+            self._log.facts(heldout_questions=evaluation.asking)
+        new = {name: value for heldout in waiting for name, value in evaluation.numbers[heldout.prefix].items()}
         self._written(lambda: self._log.scalars(step, new))
-        self._measured_step = step
-        found = {name: value for numbers in self._measured.values() for name, value in numbers.items()}
-        line = _decoder_line if self._run.objective.towers == "source" else _alone_line if alone else _line
-        sizes = {one.prefix: len(one.pairs) for one in self._heldout}
-        for one in self._heldout:
-            sizes |= {f"{one.prefix}/{way}": n for way, n in questions_asked.get(one.pairs.split, {}).items()}
-        self._text_log.say(line(step, self._training.total_steps, found, sizes))
-        return self._judge(found.get(self._headline, math.nan))
+        self._evaluation = evaluation
+        self._say_evaluation(evaluation)
+        return self._judge(evaluation.all_numbers.get(self._headline, math.nan))
+
+    def _embedded_reference(self) -> Float[np.ndarray, "m d"] | None:
+        """Return the embedded training pairs, if neighbors are sought among them at this step."""
+        training = self._training
+        # Runs of image-text pairs are judged by recall; for comparison with the others their last evaluation has both.
+        seeks = self._measurement.by_neighbors or training.step == training.total_steps
+        if self._reference is None or not seeks:
+            return None
+        alive = self._sign(f"embedding {self._reference.drawn:,} training pairs to find neighbors among")
+        return self._reference.embed(training.measured, training.device, alive=alive)
+
+    def _measure_split(
+        self, heldout: HeldOut, evaluation: _Evaluation, stored: Float[np.ndarray, "m d"] | None
+    ) -> None:
+        """Measure one split, record its numbers and questions, and save its snapshot if one is due."""
+        training, pairs, measurement = self._training, heldout.pairs, self._measurement
+        is_due = evaluation.step in self._snapshot_steps
+        alive = self._sign(f"embedding and measuring {len(pairs):,} {pairs.split}")
+        features = is_due and self._run.watching.features
+        embedded = heldout.embed(training.measured, training.device, features=features, alive=alive)
+        numbers = measurement.numbers(training.measured, heldout, embedded, alive=alive)
+        numbers |= self._plugin_numbers(embedded)
+        questions = measurement.questions(heldout)
+        neighbors: dict[str, float] = {}
+        if self._reference is not None:
+            questions["knn"] = of_reference(self._reference, heldout, images=embedded.image is not None)
+            neighbors = {} if stored is None else self._reference.numbers(heldout, embedded, stored)
+        evaluation.add(heldout, numbers | neighbors if measurement.by_neighbors else numbers, questions)
+        if measurement.makes_embeddings and heldout is self._heldout[0]:
+            self._watch_collapse(embedded)
+        self._log.evaluation(evaluation.step, pairs.name, pairs.split, numbers | neighbors, questions)
+        if measurement.makes_embeddings and is_due:
+            self._snapshot(heldout, embedded)
+
+    def _watch_collapse(self, embedded: Embedded) -> None:
+        rows = {"image": embedded.image, "text": embedded.text}
+        present = {name: values for name, values in rows.items() if values is not None}
+        self._ring(self._alarms.measured(self._training.step, present))
+
+    def _say_evaluation(self, evaluation: _Evaluation) -> None:
+        total = self._training.total_steps
+        sizes = {heldout.prefix: len(heldout.pairs) for heldout in self._heldout}
+        for heldout in self._heldout:
+            asking = evaluation.asking.get(heldout.pairs.split, {})
+            sizes |= {f"{heldout.prefix}/{direction}": n for direction, n in asking.items()}
+        summary = self._measurement.summary(evaluation.all_numbers, sizes)
+        self._text_log.say(f"step {evaluation.step:>{len(str(total))}} of {total}  {summary}")
 
     def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
         """Return what plug-ins measure; one that fails is reported and not called again."""
@@ -449,34 +479,3 @@ class Recorder:
             # Not its parents: a run's folder that is gone must not come back as an empty one.
             make_folder(folder.parent)
             write()
-
-
-def _limits(objective: config.Objective) -> tuple[float, float] | None:
-    """Return the clamp limits of a learned inverse temperature."""
-    most = getattr(objective, "inv_tau_max", None)
-    learned = getattr(objective, "learn_inv_tau", True)
-    return (1.0, most) if most is not None and learned else None
-
-
-def _line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
-    """Format an evaluation for the log; `sizes` are pairs by prefix, and distinct questions by prefix and direction."""
-    names = ["val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
-    names += [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
-    parts = (f"{logged_name(name, sizes.get(name.partition('_R@')[0]))} {numbers[name]:.3f}" for name in names)
-    head = f"step {step:>{len(str(total_steps))}} of {total_steps}  val loss {numbers['val/loss']:.4f}"
-    return "  ".join((head, *parts))
-
-
-def _decoder_line(step: int, total_steps: int, numbers: dict[str, float], sizes: Mapping[str, int]) -> str:
-    """Format an evaluation of a decoder for the log."""
-    names = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
-    measured = [metric(f"val/{name}") for name in names if f"val/{name}" in numbers]
-    values = "  ".join(f"{entry.label} {entry.text(numbers[entry.name])}" for entry in measured)
-    return f"step {step:>{len(str(total_steps))}} of {total_steps}  n = {min(sizes.get('val', 0), MOST):,}  {values}"
-
-
-def _alone_line(step: int, total_steps: int, numbers: dict[str, float], _sizes: Mapping[str, int]) -> str:
-    """Format an evaluation of a single-tower model for the log."""
-    names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
-    values = "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
-    return f"step {step:>{len(str(total_steps))}} of {total_steps}  {values}"
