@@ -91,17 +91,17 @@ def take_path(options: argparse.Namespace) -> str | None:
     """Turn what was double-clicked into a link, a workspace or a file to open; return why it cannot be."""
     from trainer.catalog import workspace_at
 
-    words = options.path
-    if words is None:
+    path_text = options.path
+    if path_text is None:
         return None
-    if words.startswith(LINK):
-        options.open = words
+    if path_text.startswith(LINK):
+        options.open = path_text
         return None
-    if words.startswith("file:"):  # desktops pass files so
+    if path_text.startswith("file:"):  # desktops pass files so
         from urllib.request import url2pathname
 
-        words = url2pathname(urlsplit(words).path)
-    path = Path(words).expanduser().absolute()
+        path_text = url2pathname(urlsplit(path_text).path)
+    path = Path(path_text).expanduser().absolute()
     if not path.exists():
         return f"{path} is not there. Name a workspace, an evidence bundle, pictures, data, a model or a link."
     if (folder := workspace_at(path)) is not None:
@@ -210,22 +210,22 @@ def _application(make: Callable[[list[str]], QApplication]) -> QApplication:
 
     said: list[str] = []
 
-    def hear(kind: QtMsgType, _context: object, words: str) -> None:
+    def hear(kind: QtMsgType, _context: object, message: str) -> None:
         if kind != QtMsgType.QtFatalMsg:
-            said.append(words)
+            said.append(message)
             return
-        print(f"explorer: {_no_screen(said[0] if said else words)}", file=sys.stderr, flush=True)
+        print(f"explorer: {_no_screen(said[0] if said else message)}", file=sys.stderr, flush=True)
         os._exit(2)
 
     before = qInstallMessageHandler(hear)
     application = make(sys.argv[:1])
     qInstallMessageHandler(before)
-    for words in said:
-        print(words, file=sys.stderr)
+    for line in said:
+        print(line, file=sys.stderr)
     return application
 
 
-def _no_screen(words: str) -> str:
+def _no_screen(message: str) -> str:
     """Return why there is no window, by the environment and by Qt's message."""
     chosen = os.environ.get("QT_QPA_PLATFORM", "").partition(":")[0]
     commands = "or work without a window: trainer --help lists the commands."
@@ -235,9 +235,9 @@ def _no_screen(words: str) -> str:
             "There is no screen to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop "
             f"session, {commands}"
         )
-    shown = ", ".join(f"{name}={value}" for name, value in displays.items() if value) or "this screen"
-    reason = words.strip().partition("\n")[0].rstrip(".")
-    return f"Qt cannot open a window on {shown} ({reason}). Check that this screen can be reached, {commands}"
+    display = ", ".join(f"{name}={value}" for name, value in displays.items() if value) or "this screen"
+    reason = message.strip().partition("\n")[0].rstrip(".")
+    return f"Qt cannot open a window on {display} ({reason}). Check that this screen can be reached, {commands}"
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:

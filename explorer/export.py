@@ -125,8 +125,8 @@ class _Drawing(QProcess):
 
     def _on_output(self) -> None:
         self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
-        whole = self._output.rpartition("\n")[0]
-        if line := _last_words(whole):
+        complete = self._output.rpartition("\n")[0]
+        if line := _last_words(complete):
             self.said.emit(self.export, line)
 
     def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
@@ -171,11 +171,11 @@ def file_stem(command: Sequence[str], names: Mapping[str, str] | None = None) ->
 def _short(names: Sequence[str]) -> list[str]:
     """Return names of runs as parts of a file name: what all begin with once, and long ones without their middle."""
     plain = [re.sub(r"[^\w-]+", "_", name).strip("_") or "run" for name in names]
-    words = [re.split(r"(?<=[_-])", name) for name in plain]
+    split_names = [re.split(r"(?<=[_-])", name) for name in plain]
     # What is left of a name must say something: of equal ones the last word is kept.
-    alike = itertools.takewhile(lambda column: len({*column}) == 1, zip(*words, strict=False))
-    same = min(len([*alike]), *(len(own) - 1 for own in words)) if len(words) > 1 else 0
-    parts = [plain[0], *("".join(own[same:]) for own in words[1:])] if words else []
+    alike = itertools.takewhile(lambda column: len({*column}) == 1, zip(*split_names, strict=False))
+    same = min(len([*alike]), *(len(pieces) - 1 for pieces in split_names)) if len(split_names) > 1 else 0
+    parts = [plain[0], *("".join(pieces[same:]) for pieces in split_names[1:])] if split_names else []
     most = MOST_LETTERS // max(1, len(parts))
     return [part if len(part) <= most else f"{part[: most // 2]}~{part[-(most // 2) :]}" for part in parts]
 

@@ -56,8 +56,10 @@ class _Newest:
     def forget(self, owner: int | None = None, name: str | None = None) -> None:
         """Drop the keys of `owner` (None: of all) with this name (None: with any)."""
         with self._lock:
-            kept = {k: n for k, n in self._numbers.items() if owner not in (None, k[0]) or name not in (None, k[1])}
-            self._numbers = kept
+            remaining = {
+                k: n for k, n in self._numbers.items() if owner not in (None, k[0]) or name not in (None, k[1])
+            }
+            self._numbers = remaining
 
 
 class _Pool:

@@ -100,11 +100,11 @@ class Hooks(QObject):
         """Return the end of the log for a bug report; empty if nothing was logged."""
         return "\n".join(_read(self.log_file).splitlines()[-most:])
 
-    def report_output(self, who: str, words: str) -> None:
+    def report_output(self, who: str, text: str) -> None:
         """Handle the last output of a child process like an exception of the window itself."""
-        last = next((line for line in reversed(words.splitlines()) if line.strip()), "no message")
-        _log.error("%s ended: %s", who, words)
-        self._show(f"{who} ended: {last.strip()}", words)
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "no message")
+        _log.error("%s ended: %s", who, text)
+        self._show(f"{who} ended: {last.strip()}", text)
 
     def report(self, error: BaseException) -> None:
         """Handle a caught exception that is a bug like an uncaught one."""

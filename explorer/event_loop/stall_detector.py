@@ -196,15 +196,15 @@ def _stack_of(thread: int, file: IO[bytes]) -> str:
     file.seek(0)
     for part in file.read().decode(errors="replace").split("\n\n"):
         head, *calls = part.splitlines()
-        found = _THREAD.search(head)
-        if found and int(found[1], 16) == thread:
+        match = _THREAD.search(head)
+        if match and int(match[1], 16) == thread:
             return "".join(_formatted(call) for call in reversed(calls[:STACK]))
     return ""
 
 
 def _formatted(call: str) -> str:
     """Format a call as in a traceback, with its source line."""
-    if (found := _CALL.match(call)) is None:
+    if (match := _CALL.match(call)) is None:
         return f"{call}\n"
-    source = linecache.getline(found["file"], int(found["line"])).strip()
+    source = linecache.getline(match["file"], int(match["line"])).strip()
     return f"{call}\n    {source}\n" if source else f"{call}\n"

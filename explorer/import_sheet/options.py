@@ -180,7 +180,7 @@ class Cost(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.size_box = NumberBox(whole=True, low=SMALLEST, high=LARGEST, parent=self)
+        self.size_box = NumberBox(integer=True, low=SMALLEST, high=LARGEST, parent=self)
         self.size_box.setObjectName("import-size")
         self.size_box.setAccessibleName("Side length of the prepared images in pixels")
         self.size_box.setFixedWidth(72)

@@ -69,7 +69,7 @@ class Slide(Control):
             self.slider.setPageStep(max(1, _steps(setting) // 20))
         else:
             self.slider.hide()
-        self.box = NumberBox(whole=setting.kind == "whole", low=setting.low, high=setting.high)
+        self.box = NumberBox(integer=setting.kind == "whole", low=setting.low, high=setting.high)
         self.box.setObjectName(f"{panel}-{setting.name}-box")
         self.box.setAccessibleName(f"{setting.label}, number")
         self.box.setFixedWidth(BOX_PX)
@@ -98,8 +98,8 @@ class Slide(Control):
             with QSignalBlocker(self.slider):
                 self.slider.setValue(to_place(self.setting, self.value))
 
-    def _slid(self, place: int) -> None:
-        self.value = to_value(self.setting, place)
+    def _slid(self, position: int) -> None:
+        self.value = to_value(self.setting, position)
         with QSignalBlocker(self.box):
             self.box.set_value(self.value)
         _mark(self.box, "")
@@ -122,7 +122,7 @@ class Choose(Control):
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         said = {option: setting.named.get(option, option.capitalize()) for option in setting.options}
-        self.buttons = {option: QPushButton(words) for option, words in said.items()}
+        self.buttons = {option: QPushButton(label) for option, label in said.items()}
         group = QButtonGroup(self)
         row = QHBoxLayout()
         row.setSpacing(theme.SPACE)
@@ -178,7 +178,7 @@ class Cells(Control):
 
     def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
-        columns = tuple(str(place + 1) for place in range(setting.columns))
+        columns = tuple(str(index + 1) for index in range(setting.columns))
         rows = setting.rows or tuple(str(n + 1) for n in range(len(setting.default) // setting.columns))
         heading = self._heading()
         theme.set_role(heading, "strong")
@@ -186,14 +186,14 @@ class Cells(Control):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(theme.SPACE)
         grid.setVerticalSpacing(0)
-        for place, name in enumerate(columns):
-            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignHCenter), 0, place + 1)
-        for place, name in enumerate(rows):
-            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignLeft), place + 1, 0)
+        for index, name in enumerate(columns):
+            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignHCenter), 0, index + 1)
+        for index, name in enumerate(rows):
+            grid.addWidget(_small(name, Qt.AlignmentFlag.AlignLeft), index + 1, 0)
         self.boxes: list[NumberBox] = []
-        for place in range(len(setting.default)):
-            row, column = divmod(place, setting.columns)
-            box = NumberBox(whole=False, low=setting.low, high=setting.high)
+        for index in range(len(setting.default)):
+            row, column = divmod(index, setting.columns)
+            box = NumberBox(integer=False, low=setting.low, high=setting.high)
             box.setObjectName(f"{panel}-{setting.name}-{row}-{column}")
             box.setAccessibleName(f"{setting.label}, {rows[row]}, {columns[column]}")
             box.setMinimumWidth(52)
@@ -278,7 +278,9 @@ class Controls(QWidget):
         self.setObjectName(f"{name}-controls")
         self._kind = kind
         self._settings = kind()
-        self.controls = {one.name: control for one in settings_of(kind) if (control := control_of(one, name))}
+        self.controls = {
+            setting.name: control for setting in settings_of(kind) if (control := control_of(setting, name))
+        }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         row = WrappingRow()
@@ -320,12 +322,12 @@ def control_of(setting: Setting, name: str) -> Control | None:
     return control
 
 
-def to_value(setting: Setting, place: int) -> float | int:
+def to_value(setting: Setting, position: int) -> float | int:
     """Return the number at a slider position, rounded to the precision of one step."""
-    share = place / _steps(setting)
-    if place in (0, _steps(setting)):
+    share = position / _steps(setting)
+    if position in (0, _steps(setting)):
         # Three digits would fall short of 65,536.
-        return setting.high if place else setting.low
+        return setting.high if position else setting.low
     if setting.log:
         value = float(f"{setting.low * (setting.high / setting.low) ** share:.3g}")
     else:
@@ -359,8 +361,8 @@ def _mark(box: NumberBox, wrong: str) -> None:
     box.setToolTip(wrong)
 
 
-def _small(words: str, side: Qt.AlignmentFlag) -> QLabel:
-    label = QLabel(words)
+def _small(text: str, side: Qt.AlignmentFlag) -> QLabel:
+    label = QLabel(text)
     label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
     theme.set_role(label, "small")
     return label

@@ -194,7 +194,7 @@ class PanelWidget(QScrollArea):
             if isinstance(card, NumberTableCard):
                 card.set_room(room)
         for line in self._lines:
-            widths = [line.itemAt(place).minimumSize().width() for place in range(line.count())]
+            widths = [line.itemAt(index).minimumSize().width() for index in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
             line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
         if self.panel is not None and not self.filling:
@@ -206,8 +206,8 @@ class PanelWidget(QScrollArea):
     @staticmethod
     def _bound(line: QBoxLayout, wide: int) -> None:
         """Keep plots from becoming columns on a large screen, and from losing their axis to a tall legend."""
-        for place in range(line.count()):
-            item = line.itemAt(place)
+        for index in range(line.count()):
+            item = line.itemAt(index)
             card = item.widget() if item is not None else None
             if isinstance(card, _PlotCard):
                 least = max(PLOT_PX, card.least_height(wide))
@@ -244,7 +244,7 @@ class PanelWidget(QScrollArea):
                 card = self.cards[mark.key] = self._card(mark)
                 grows |= isinstance(mark, XYPlot | HeatMap)
                 if isinstance(card, NumberTableCard):
-                    card.share = len(row) if all(isinstance(one, NumberTable) for one in row) else 0
+                    card.share = len(row) if all(isinstance(other, NumberTable) for other in row) else 0
                 line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
             for mark in row:
@@ -369,7 +369,7 @@ class HeatMapCard(QWidget):
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
         marked = round(mark.y_ticks[0][0]) if mark.y_ticks and not mark.named else -1
-        names = [tuple(words for _, words in ticks) if mark.named else () for ticks in (mark.y_ticks, mark.x_ticks)]
+        names = [tuple(text for _, text in ticks) if mark.named else () for ticks in (mark.y_ticks, mark.x_ticks)]
         self.map.show_heat(
             Heat(
                 mark.values,
@@ -435,7 +435,7 @@ class ImageRowCard(QWidget):
         self.row = PictureRow(pictures.get)
         self.row.setAccessibleName("Images")
         self.row.setObjectName(f"{name}-row")
-        self.badges = [Badge(chr(ord("A") + place), place) for place in range(len(RUN_TONES))]
+        self.badges = [Badge(chr(ord("A") + index), index) for index in range(len(RUN_TONES))]
         card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
@@ -466,9 +466,9 @@ class ImageRowCard(QWidget):
                 share = None if cell.share != cell.share else cell.share
                 yield f"pair {cell.row}: {cell.caption}", cell.words, share
 
-    def _choose(self, place: int) -> None:
+    def _choose(self, index: int) -> None:
         if self.strip is not None:
-            self.chosen.emit(self.strip.cells[place].row)
+            self.chosen.emit(self.strip.cells[index].row)
 
 
 class NumberTableCard(QFrame):
@@ -517,23 +517,23 @@ class NumberTableCard(QFrame):
         self._show_heads()
         for (row, column), label in self._cells.items():
             line = mark.lines[row]
-            words = line.text(column)
-            label.setText(words)
+            text = line.text(column)
+            label.setText(text)
             strong = "strong" if line.strong or column in line.best else ""
-            if (role := "bad" if words == "NaN" else strong) != (label.property("role") or ""):
+            if (role := "bad" if text == "NaN" else strong) != (label.property("role") or ""):
                 theme.set_role(label, role)
         self.setAccessibleName(mark.title)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield column, label and text of every cell."""
         if self.numbers is not None:
-            named = {id(line): words for words, line in self.numbers.named()}
+            named = {id(line): name for name, line in self.numbers.named()}
             for (row, column), label in self._cells.items():
                 yield self.numbers.columns[column], named[id(self.numbers.lines[row])], label.text()
 
-    def text(self, words: str, column: int = 0) -> str:
+    def text(self, label: str, column: int = 0) -> str:
         """Return the text next to this label."""
-        row = next(i for i, line in enumerate(self.numbers.lines) if line.words == words)
+        row = next(i for i, line in enumerate(self.numbers.lines) if line.words == label)
         return self._cells[row, column].text()
 
     def set_room(self, room: int) -> None:
@@ -596,10 +596,10 @@ class NumberTableCard(QFrame):
     def _show_heads(self, *, letters_only: bool = False) -> None:
         """Name the columns; A and B by their letters as well, for names that begin alike are cut to the same ones."""
         columns = self.numbers.columns if self.numbers is not None else ()
-        for label, words, letter in zip(self._heads, columns, self._letters or columns, strict=True):
-            named = f"{letter} · {words}" if self._letters else words
+        for label, name, letter in zip(self._heads, columns, self._letters or columns, strict=True):
+            named = f"{letter} · {name}" if self._letters else name
             label.setText(letter if letters_only and self._letters else named)
-            label.setToolTip(words)
+            label.setToolTip(name)
 
     def _build(self, mark: NumberTable) -> None:
         while (item := self._grid.takeAt(0)) is not None:

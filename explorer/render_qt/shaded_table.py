@@ -131,7 +131,7 @@ class _Cells(QWidget):
         self,
         painter: QPainter,
         room: QRectF,
-        words: str,
+        text: str,
         color: str,
         *,
         strong: bool = False,
@@ -141,7 +141,7 @@ class _Cells(QWidget):
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX if small else theme.BODY_PX, weight=weight))
         painter.setPen(theme.color(color))
-        painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), words)
+        painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 
 
 def _in_words(table: ShadedTable) -> str:

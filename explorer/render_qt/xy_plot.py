@@ -58,8 +58,8 @@ def cloud_color(cloud: marks.Points) -> QColor:
     """Return the color of points in the current theme: of their class if they have one, else of their tone."""
     if not cloud.classes:
         return tone_color(cloud.tone)
-    own = own_colors(cloud.classes, dark=theme.theme().dark)
-    return QColor((own or theme.class_colors(len(cloud.classes)))[cloud.at])
+    named_colors = own_colors(cloud.classes, dark=theme.theme().dark)
+    return QColor((named_colors or theme.class_colors(len(cloud.classes)))[cloud.at])
 
 
 def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, faint: bool = False) -> QPen:
@@ -116,11 +116,11 @@ class HatchedBars(pg.BarGraphItem):
     def _bars(self) -> Iterator[QRectF]:
         heights, wide = self.opts["height"], self.opts["width"]
         if self.opts.get("x0") is not None:  # they lie
-            for place, length in zip(self.opts["y"], np.asarray(wide, np.float64), strict=True):
-                yield QRectF(0, place - heights / 2, length, heights).normalized()
+            for position, length in zip(self.opts["y"], np.asarray(wide, np.float64), strict=True):
+                yield QRectF(0, position - heights / 2, length, heights).normalized()
         else:
-            for place, length in zip(self.opts["x"], np.asarray(heights, np.float64), strict=True):
-                yield QRectF(place - wide / 2, 0, wide, length).normalized()
+            for position, length in zip(self.opts["x"], np.asarray(heights, np.float64), strict=True):
+                yield QRectF(position - wide / 2, 0, wide, length).normalized()
 
 
 class XYPlotWidget(Plot):
@@ -199,8 +199,8 @@ class XYPlotWidget(Plot):
             yield from ((curve.name, *map(float, point)) for point in zip(x, y, *ends, strict=True))
         for item, cloud in zip(self._clouds, spec.points, strict=True):
             x, y = item.getData()[:: -1 if spec.lying else 1]
-            places = zip(_off_axis(spec.x, x), _off_axis(spec.y, y), strict=True)
-            yield from ((cloud.name, float(x), float(y)) for x, y in places)
+            positions = zip(_off_axis(spec.x, x), _off_axis(spec.y, y), strict=True)
+            yield from ((cloud.name, float(x), float(y)) for x, y in positions)
         for (item, error), bars in zip(self._bars, spec.bars, strict=True):
             heights = np.asarray(item.opts["width" if spec.lying else "height"])
             ends = [heights - error.opts["bottom"], heights + error.opts["top"]] if bars.low else []
@@ -214,10 +214,10 @@ class XYPlotWidget(Plot):
         bars = [self._errors.opts[end] for end in ends] if self._errors.isVisible() else [[], []]
         errors = iter(zip(*bars, strict=True))
         for dot, at, height in zip(spec.dots, x[first:], y[first:], strict=True):
-            place, height = float(_off_axis(spec.x, at)), float(_off_axis(spec.y, height))
+            position, height = float(_off_axis(spec.x, at)), float(_off_axis(spec.y, height))
             below, above = next(errors) if dot.low == dot.low else (None, None)
             if dot.name or dot.label:
-                where = spec.names[round(place)] if spec.names else place
+                where = spec.names[round(position)] if spec.names else position
                 interval = () if below is None else (height - below, height + above)
                 yield (" ".join(filter(None, (dot.name, dot.label))), where, height, *interval)
 
@@ -306,14 +306,14 @@ class XYPlotWidget(Plot):
         self.pointed.emit(math.nan)
 
     def _drag(self, ev: QMouseEvent) -> None:
-        place = self._place(ev)
-        self.dragged.emit(place.x(), place.y())
+        position = self._place(ev)
+        self.dragged.emit(position.x(), position.y())
 
     def _place(self, ev: QMouseEvent) -> QPointF:
-        place = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
+        position = self.getPlotItem().getViewBox().mapSceneToView(QPointF(ev.position()))
         if self.spec is None:
-            return place
-        return QPointF(float(_off_axis(self.spec.x, place.x())), float(_off_axis(self.spec.y, place.y())))
+            return position
+        return QPointF(float(_off_axis(self.spec.x, position.x())), float(_off_axis(self.spec.y, position.y())))
 
     def _scale(self, spec: marks.XYPlot) -> None:
         item = self.getPlotItem()
@@ -484,8 +484,8 @@ class XYPlotWidget(Plot):
         return np.empty(0) if x is None or self.spec is None else _off_axis(self.spec.x, x[::2])
 
     def _fill_ticks(self, spec: marks.XYPlot) -> None:
-        known = spec.rug is not None and len(self._marked_ids) > 0
-        at = spec.rug.x[np.isin(spec.rug.ids, self._marked_ids)] if known and spec.rug else np.zeros(0)
+        is_marked = spec.rug is not None and len(self._marked_ids) > 0
+        at = spec.rug.x[np.isin(spec.rug.ids, self._marked_ids)] if is_marked and spec.rug else np.zeros(0)
         at = _on_axis(spec.x, at[np.isfinite(at)])[:MOST_TICKS]
         low, high = (_at(spec.y, end) for end in (spec.y.low, spec.y.high))
         ends = np.tile([low, low + TICK_SHARE * (high - low)], len(at))
@@ -493,8 +493,8 @@ class XYPlotWidget(Plot):
 
     def _fill_bars(self, spec: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
         wide = BARS_WIDE / max(len(spec.bars), 1)
-        for place, ((item, error), bars) in enumerate(zip(self._bars, spec.bars, strict=True)):
-            at = np.arange(len(bars.heights)) + (place - (len(spec.bars) - 1) / 2) * wide
+        for index, ((item, error), bars) in enumerate(zip(self._bars, spec.bars, strict=True)):
+            at = np.arange(len(bars.heights)) + (index - (len(spec.bars) - 1) / 2) * wide
             heights = np.asarray(bars.heights, dtype=np.float64)
             if spec.lying:
                 item.setOpts(x=None, x0=0, width=heights, y=at, height=0.94 * wide)
@@ -520,8 +520,8 @@ class XYPlotWidget(Plot):
             pen = pg.mkPen(theme.color("secondary"), width=1)
             reach = {"left": y - low, "right": high - y} if spec.lying else {"top": high - y, "bottom": y - low}
             none = dict.fromkeys({"left", "right", "top", "bottom"} - {*reach})
-            places = (y, x) if spec.lying else (_on_axis(spec.x, x), y)
-            self._errors.setData(x=places[0], y=places[1], **reach, **none, pen=pen)
+            positions = (y, x) if spec.lying else (_on_axis(spec.x, x), y)
+            self._errors.setData(x=positions[0], y=positions[1], **reach, **none, pen=pen)
         self._labeled = []
         for dot in spec.dots:
             if dot.label:
@@ -551,22 +551,22 @@ class XYPlotWidget(Plot):
     def _seen(self, spec: marks.XYPlot, dot: marks.Marker) -> tuple[float, float]:
         """Return where a marker is in the box of the axes, in pixels from its upper left corner."""
         box = self.getPlotItem().getViewBox()
-        place = QPointF(dot.y, dot.x) if spec.lying else QPointF(_at(spec.x, dot.x), _at(spec.y, dot.y))
-        at = box.mapFromView(place)
+        position = QPointF(dot.y, dot.x) if spec.lying else QPointF(_at(spec.x, dot.x), _at(spec.y, dot.y))
+        at = box.mapFromView(position)
         return at.x(), at.y()
 
     def labels(self) -> list[tuple[str, QRectF]]:
         """Return the labels of markers that are seen, each with its rectangle on the scene."""
-        shown = [label for _, label in self._labeled if label.isVisible()]
-        return [(label.toPlainText(), label.mapRectToScene(label.boundingRect())) for label in shown]
+        visible = [label for _, label in self._labeled if label.isVisible()]
+        return [(label.toPlainText(), label.mapRectToScene(label.boundingRect())) for label in visible]
 
-    def hint_at(self, place: QPointF) -> str:
+    def hint_at(self, position: QPointF) -> str:
         """Return what is said of the marker at this place of the widget; empty where there is none."""
         spec, box = self.spec, self.getPlotItem().getViewBox()
         named = [dot for dot in (spec.dots if spec is not None else ()) if dot.hint or dot.label]
         if spec is None or not named:
             return ""
-        inside = box.mapFromScene(self.mapToScene(place.toPoint()))
+        inside = box.mapFromScene(self.mapToScene(position.toPoint()))
         away = [math.dist(self._seen(spec, dot), (inside.x(), inside.y())) - dot.size / 2 for dot in named]
         nearest = int(np.argmin(away))
         return (named[nearest].hint or named[nearest].label) if away[nearest] <= NEAR_PX else ""
@@ -733,4 +733,4 @@ def _off_axis(axis: marks.Axis, values: Any) -> np.ndarray:
 
 
 def _log_ticks(axis: marks.Axis) -> list[tuple[float, str]]:
-    return [(math.log10(value), words) for value, words in axis.ticks()]
+    return [(math.log10(value), text) for value, text in axis.ticks()]

@@ -73,10 +73,10 @@ class Rows:
 def _ascending(rows: np.ndarray) -> np.ndarray:
     import numpy as np
 
-    given = np.asarray(rows, np.int64)
+    values = np.asarray(rows, np.int64)
     # Rows of a lasso are ascending as they come: sorting a million of them would be seen.
-    ascending = given.ndim == 1 and bool((given[1:] > given[:-1]).all())
-    array = given.copy() if ascending else np.unique(given)
+    ascending = values.ndim == 1 and bool((values[1:] > values[:-1]).all())
+    array = values.copy() if ascending else np.unique(values)
     array.setflags(write=False)
     return array
 
@@ -184,12 +184,12 @@ class Selection(QObject):
     @property
     def sides(self) -> tuple[Side, ...]:
         """A and B, each at its own step, without empty places and duplicates."""
-        found: list[Side] = []
-        for place, run in enumerate((self.run_a, self.run_b)):
-            side = None if run is None else Side(place, run, self.step_of(place))
-            if side is not None and (side.run, side.step) not in {(one.run, one.step) for one in found}:
-                found.append(side)
-        return tuple(found)
+        sides: list[Side] = []
+        for index, run in enumerate((self.run_a, self.run_b)):
+            side = None if run is None else Side(index, run, self.step_of(index))
+            if side is not None and (side.run, side.step) not in {(other.run, other.step) for other in sides}:
+                sides.append(side)
+        return tuple(sides)
 
     def follows(self, run: int) -> bool:
         """Return whether this run's last snapshot is selected, whichever it is."""
@@ -315,10 +315,10 @@ class Selection(QObject):
         }
         self._become(Looking(**{name: read(remembered.get(name)) for name, read in fields.items()}))
 
-    def _change(self, words: str, **values: Any) -> None:
+    def _change(self, text: str, **values: Any) -> None:
         before = {name: getattr(self._now, name) for name in values}
         if before != values:
-            self.undo.push(_Change(self, words, before, values))
+            self.undo.push(_Change(self, text, before, values))
 
     def _become(self, after: Looking) -> None:
         before, self._now = self._now, after
@@ -340,8 +340,8 @@ class Selection(QObject):
 class _Change(QUndoCommand):
     """A change of some fields from one value to another; pushing it applies it, and later changes of others stay."""
 
-    def __init__(self, selection: Selection, words: str, before: dict[str, Any], after: dict[str, Any]) -> None:
-        super().__init__(words)
+    def __init__(self, selection: Selection, text: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+        super().__init__(text)
         self._selection, self._before, self._after = selection, before, after
 
     def redo(self) -> None:

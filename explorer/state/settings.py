@@ -43,8 +43,8 @@ class Settings(QObject):
 
     def value(self, key: str, default: Any = None) -> Any:
         """Return the value saved under `key`, any JSON type; `default` if its type differs."""
-        found = self._kept.values.get(key)
-        return found if default is None or _alike(found, default) else default
+        stored = self._kept.values.get(key)
+        return stored if default is None or _alike(stored, default) else default
 
     def set(self, key: str, value: Any) -> None:
         """Save a JSON-compatible value."""
@@ -130,10 +130,10 @@ class _Kept:
         self.changed = False
         return self._newest, json.dumps(self.values)
 
-    def _put(self, place: int, text: str) -> bool:
+    def _put(self, version: int, text: str) -> bool:
         assert self.file is not None
         with self._lock:
-            if place < self._written:
+            if version < self._written:
                 return True
             draft = self.file.with_suffix(".tmp")
             try:
@@ -143,7 +143,7 @@ class _Kept:
             except OSError:
                 self.changed = True
                 return False
-            self._written = place
+            self._written = version
             return True
 
 
@@ -151,18 +151,18 @@ _OPEN: Final[weakref.WeakValueDictionary[Path, _Kept]] = weakref.WeakValueDictio
 
 
 def _kept(file: Path) -> _Kept:
-    known = _OPEN.get(file)
-    if known is None:
-        known = _OPEN[file] = _Kept(file)
-    return known
+    settings_file = _OPEN.get(file)
+    if settings_file is None:
+        settings_file = _OPEN[file] = _Kept(file)
+    return settings_file
 
 
-def _alike(found: Any, default: Any) -> bool:
-    """Return whether the type of `found` matches that of `default`."""
-    if isinstance(found, int) and abs(found) >= 2**31:
+def _alike(value: Any, default: Any) -> bool:
+    """Return whether the type of `value` matches that of `default`."""
+    if isinstance(value, int) and abs(value) >= 2**31:
         return False  # nothing that is counted here; Qt could not take it
     if isinstance(default, float):
-        return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found)
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if isinstance(default, tuple):
         default = list(default)
-    return type(found) is type(default)
+    return type(value) is type(default)

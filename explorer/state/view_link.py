@@ -90,8 +90,8 @@ def read_link(text: str) -> ViewLink:
         return ViewLink(values, *_table(fields))
     for key, name in (("a", "run_a"), ("b", "run_b"), ("step", "step"), ("step_b", "step_b")):
         values[name] = _number(key, fields[key]) if key in fields else None
-    there = "dataset" in fields and "split" in fields
-    values["dataset"] = SplitKey(fields["dataset"][:200], fields["split"][:200]) if there else None
+    has_dataset = "dataset" in fields and "split" in fields
+    values["dataset"] = SplitKey(fields["dataset"][:200], fields["split"][:200]) if has_dataset else None
     numbers = [part for part in fields.get("pairs", "").split(",") if part]
     if len(numbers) > MOST_PAIRS:
         raise LinkError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")

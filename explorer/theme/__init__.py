@@ -129,13 +129,13 @@ class Theme(QObject):
         """
         self._dressing.follow(slot)
 
-    def divide(self, *wholes: QWidget) -> None:
+    def divide(self, *containers: QWidget) -> None:
         """Restyle the children of these widgets one by one on a theme change, hidden ones later.
 
         They themselves get no sheet: they paint their ground, or are covered.
         """
-        for whole in wholes:
-            self._dressing.divide(whole)
+        for container in containers:
+            self._dressing.divide(container)
 
     def apply(self, application: QApplication, mode: Mode | None = None) -> None:
         """Apply the theme to the application: Fusion, fonts, palette, stylesheet; then follow the desktop."""
@@ -151,27 +151,27 @@ class Theme(QObject):
     def _refresh(self, _scheme: object = None, *, force: bool = False) -> None:
         if self._application is None:
             return
-        wanted = DARK if self._wants_dark(self._application) else LIGHT
-        if wanted is self.tokens and not force:
+        tokens = DARK if self._wants_dark(self._application) else LIGHT
+        if tokens is self.tokens and not force:
             return
-        self.tokens = wanted
+        self.tokens = tokens
         application = self._application
         self._dressing.freeze(application)
         try:
-            self._dress(application, wanted, force=force)
+            self._dress(application, tokens, force=force)
         finally:
             self._dressing.thaw()
 
-    def _dress(self, application: QApplication, wanted: Tokens, *, force: bool) -> None:
-        application.setPalette(_palette(wanted))
-        self._write_marks(wanted)
-        sheet = stylesheet.stylesheet(wanted, dark=self.dark)
+    def _dress(self, application: QApplication, tokens: Tokens, *, force: bool) -> None:
+        application.setPalette(_palette(tokens))
+        self._write_marks(tokens)
+        sheet = stylesheet.stylesheet(tokens, dark=self.dark)
         if force or not application.topLevelWidgets():
             # A new sheet of the application dresses each widget again for every widget above it: ten times the work.
             application.setStyleSheet(sheet)
-            self._worn = wanted
+            self._worn = tokens
         self.changed.emit()
-        if wanted is self._worn:
+        if tokens is self._worn:
             self._dressing.change(application, "", "")
         else:
             self._dressing.change(application, "dark" if self.dark else "light", sheet)
@@ -181,13 +181,13 @@ class Theme(QObject):
             return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
         return self._mode == "dark"
 
-    def _write_marks(self, wanted: Tokens) -> None:
+    def _write_marks(self, tokens: Tokens) -> None:
         """Write the arrow and check-mark files that the stylesheet refers to; without them it shows none."""
         drawn = [
             {file: icons.svg(*mark, 2.25) for file, mark in stylesheet.marks(now, dark=now is DARK).items()}
             for now in (LIGHT, DARK)
         ]
-        self._marks.write(drawn[0] | drawn[1], drawn[wanted is DARK])
+        self._marks.write(drawn[0] | drawn[1], drawn[tokens is DARK])
 
 
 _theme: Theme | None = None

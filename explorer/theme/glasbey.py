@@ -10,7 +10,7 @@ from typing import Final
 
 
 def _split(digits: str) -> tuple[str, ...]:
-    return tuple(f"#{digits[place : place + 6]}" for place in range(0, len(digits), 6))
+    return tuple(f"#{digits[start : start + 6]}" for start in range(0, len(digits), 6))
 
 
 ON_LIGHT: Final = _split(

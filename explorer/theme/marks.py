@@ -26,18 +26,18 @@ class MarkFiles:
     def __init__(self) -> None:
         self._temporary: QTemporaryDir | None = None
 
-    def write(self, drawings: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> bool:
-        """Make `theme:NAME` in a stylesheet resolve to each of `wanted`; return whether a folder was available.
+    def write(self, drawings: Mapping[str, bytes], current: Mapping[str, bytes]) -> bool:
+        """Make `theme:NAME` in a stylesheet resolve to each of `current`; return whether a folder was available.
 
         Where the cache cannot be written they lie in a temporary folder, which goes with this process.
 
         Args:
             drawings: File name -> content of all there are; their folder is named after them.
-            wanted: Those that are shown now.
+            current: Those that are shown now.
         """
         for folder in self._folders(drawings):
             try:
-                _fill(folder, wanted)
+                _fill(folder, current)
             except OSError:
                 continue
             if str(folder) not in QDir.searchPaths(PREFIX):
@@ -66,10 +66,10 @@ def _version(drawings: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def _fill(folder: Path, wanted: Mapping[str, bytes]) -> None:
+def _fill(folder: Path, drawings: Mapping[str, bytes]) -> None:
     """Write missing files; another window may do the same concurrently."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, drawing in wanted.items():
+    for name, drawing in drawings.items():
         file = folder / name
         if not _holds(file, drawing):
             _replace(file, drawing)

@@ -123,7 +123,7 @@ class ExperimentsView(ChartView):
             "Trains both on the data and with the settings of run A, or on Scenes: until it is decided, up to 5 seeds"
         )
         theme.set_role(self.first, "primary")
-        self.picker = Picker(name="experiments-picker", words="Experiment", width=260)
+        self.picker = Picker(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
         self.stop = QPushButton("Stop", objectName="experiments-stop")
         self.progress = QLabel(objectName="experiments-progress", wordWrap=True)

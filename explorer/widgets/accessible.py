@@ -20,10 +20,10 @@ def present(widget: QWidget, role: Role, name: str = "") -> None:
         widget.setAccessibleName(name)
 
 
-def announce(widget: QWidget, words: str) -> None:
+def announce(widget: QWidget, text: str) -> None:
     """Announce these words to a screen reader, if one is active."""
-    if words and QAccessible.isActive():
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
+    if text and QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, text))
 
 
 _installed = False
@@ -36,6 +36,6 @@ def _install() -> None:
         QAccessible.installFactory(_interface_of)
 
 
-def _interface_of(_kind: str, shown: QObject) -> QAccessibleInterface | None:
-    role = shown.property(_ROLE) if isinstance(shown, QWidget) else None
-    return QAccessibleWidget(shown, QAccessible.Role[role]) if role else None
+def _interface_of(_kind: str, target: QObject) -> QAccessibleInterface | None:
+    role = target.property(_ROLE) if isinstance(target, QWidget) else None
+    return QAccessibleWidget(target, QAccessible.Role[role]) if role else None

@@ -137,11 +137,11 @@ class Banner(QFrame):
 
     def amend(self, message: str, next_step: str) -> bool:
         """Update the next step of `message` if it is still shown, as in a countdown; return whether it is."""
-        shown = self.isVisible() and self.message.text() == message
-        if shown and self.next.text() != next_step:
+        is_current = self.isVisible() and self.message.text() == message
+        if is_current and self.next.text() != next_step:
             self.next.setText(next_step)
             self._place()
-        return shown
+        return is_current
 
     @property
     def is_grave(self) -> bool:
@@ -190,29 +190,29 @@ class Banner(QFrame):
         self.setFixedWidth(width)
         self.layout().activate()
         height = self.layout().totalHeightForWidth(width)
-        place = QRect((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
+        rect = QRect((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
         self._panels = [panel for panel in self._panels if shiboken6.isValid(panel)]
         seen = [panel for panel in self._panels if panel.isVisible()]
         corners = [(panel, below.mapFromGlobal(panel.mapToGlobal(QPoint()))) for panel in seen]
         # The lowest first: what the banner gives way to may bring it over the next one.
-        for panel, corner in sorted(corners, key=lambda one: -one[1].y()):
-            if place.intersects(QRect(corner, panel.size())):
-                place.moveBottom(corner.y() - theme.INSIDE)
-        place.moveTop(max(0, place.top()))
-        self.setGeometry(place)
+        for panel, corner in sorted(corners, key=lambda entry: -entry[1].y()):
+            if rect.intersects(QRect(corner, panel.size())):
+                rect.moveBottom(corner.y() - theme.INSIDE)
+        rect.moveTop(max(0, rect.top()))
+        self.setGeometry(rect)
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        words.addStretch()
-        words.addWidget(self.message)
-        words.addWidget(self.next)
-        words.addStretch()
+        text_column = QVBoxLayout()
+        text_column.setSpacing(2)
+        text_column.addStretch()
+        text_column.addWidget(self.message)
+        text_column.addWidget(self.next)
+        text_column.addStretch()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.BETWEEN, theme.INSIDE + 2, theme.INSIDE, theme.INSIDE + 2)
         row.setSpacing(theme.INSIDE)
         row.addWidget(self._icon)
         row.addSpacing(theme.SPACE)
-        row.addLayout(words, 1)
+        row.addLayout(text_column, 1)
         for button in (self.action, self.other, self.copy, self.dismiss):
             row.addWidget(button)

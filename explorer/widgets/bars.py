@@ -153,8 +153,8 @@ class BarChart(QWidget):
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
         title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
-        words = elided_apart(painter.fontMetrics(), column.title, beside, int(title.width()))
-        painter.drawText(title, int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), words)
+        text = elided_apart(painter.fontMetrics(), column.title, beside, int(title.width()))
+        painter.drawText(title, int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), text)
         painter.setPen(theme.color("secondary"))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
@@ -190,8 +190,8 @@ class BarChart(QWidget):
         for column, lane in zip(self._columns, lanes, strict=True):
             if column.shares and column.adds_up:
                 room = QRectF(lane.left(), room.top(), lane.width(), ROW)
-                words = percent(sum(column.shares[fitting:]))
-                painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), words)
+                text = percent(sum(column.shares[fitting:]))
+                painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
     def _row_in_words(self, y: float) -> str:
         row = int((y - HEAD) // ROW)
@@ -222,6 +222,6 @@ def _font(*, strong: bool) -> QFont:
     return theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
 
 
-def _draw_elided(painter: QPainter, room: QRectF, words: str, side: Qt.AlignmentFlag) -> None:
-    shown = QFontMetricsF(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, room.width())
-    painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+def _draw_elided(painter: QPainter, room: QRectF, text: str, side: Qt.AlignmentFlag) -> None:
+    elided = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+    painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), elided)

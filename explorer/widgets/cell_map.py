@@ -73,13 +73,13 @@ class CellMap(QWidget):
             painter.fillRect(room, QBrush(theme.color("disabled"), Qt.BrushStyle.BDiagPattern))
         painter.drawImage(room, self._image)
 
-    def cell_at(self, place: QPointF) -> tuple[int, int]:
+    def cell_at(self, position: QPointF) -> tuple[int, int]:
         """Return row and column at a widget position; -1, -1 outside."""
         room, (rows, columns) = self.room(), self._cells.shape
-        if not self._cells.size or not room.contains(place):
+        if not self._cells.size or not room.contains(position):
             return NOWHERE
-        row = int((place.y() - room.top()) / room.height() * rows)
-        return min(row, rows - 1), min(int((place.x() - room.left()) / room.width() * columns), columns - 1)
+        row = int((position.y() - room.top()) / room.height() * rows)
+        return min(row, rows - 1), min(int((position.x() - room.left()) / room.width() * columns), columns - 1)
 
     def rect_of(self, row: float, column: float) -> QRectF:
         """Return the rectangle of a cell."""

@@ -40,11 +40,11 @@ class ProgressCell(QStyledItemDelegate):
         painter.save()
         painter.setPen(color("text"))
         painter.setFont(option.font)
-        shown = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room.width()))
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), shown)
-        words = option.fontMetrics.horizontalAdvance(text) + SPACE
+        elided = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), elided)
+        text_width = option.fontMetrics.horizontalAdvance(text) + SPACE
         track = QRectF(room)
-        track.setWidth(min(BAR_SHARE * room.width(), room.width() - words - INSIDE))
+        track.setWidth(min(BAR_SHARE * room.width(), room.width() - text_width - INSIDE))
         if share is not None and track.width() > 4 * BAR_HEIGHT:
             track = QRectF(track.left(), track.center().y() - BAR_HEIGHT / 2, track.width(), BAR_HEIGHT)
             self._paint_bar(painter, track, float(share), str(index.data(self._tone_role)))

@@ -99,9 +99,9 @@ def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:
     title = QLabel(heading)
     theme.set_role(title, "heading")
     grid.addWidget(title, 0, 0, 1, 2)
-    for place, (keys, words) in enumerate(entries, start=1):
-        grid.addWidget(QLabel(words), place, 0)
-        grid.addWidget(_keys(keys), place, 1, Qt.AlignmentFlag.AlignRight)
+    for row, (keys, description) in enumerate(entries, start=1):
+        grid.addWidget(QLabel(description), row, 0)
+        grid.addWidget(_keys(keys), row, 1, Qt.AlignmentFlag.AlignRight)
     return group
 
 

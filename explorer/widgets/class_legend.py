@@ -167,10 +167,10 @@ class _EntryDelegate(QStyledItemDelegate):
             paint_glyph(painter, entry.glyph, _mark_place(option.rect), 4.5)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         numbers = painter.fontMetrics().horizontalAdvance(entry.counts)
-        words = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
-        name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, words.width())
+        name_rect = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
+        name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, name_rect.width())
         painter.setPen(theme.color("secondary" if others else "text"))
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, name)
+        painter.drawText(name_rect, Qt.AlignmentFlag.AlignVCenter, name)
         painter.setPen(theme.color("secondary"))
         right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
         painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, entry.counts)
@@ -201,8 +201,8 @@ class ScaleLegend(QWidget):
         bar = QRectF(theme.INSIDE + before, theme.SPACE, self.width() - 2 * theme.INSIDE - before, 10)
         ramp = QLinearGradient(bar.topLeft(), bar.topRight())
         last = max(len(self._colors) - 1, 1)
-        for place in range(0, len(self._colors), max(last // 16, 1)):
-            ramp.setColorAt(place / last, self._colors[place])
+        for index in range(0, len(self._colors), max(last // 16, 1)):
+            ramp.setColorAt(index / last, self._colors[index])
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ramp)
         painter.drawRoundedRect(bar, 3, 3)

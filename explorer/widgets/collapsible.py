@@ -14,9 +14,9 @@ _ARROW = 16
 class Fold(QAbstractButton):
     """A label with an arrow; while checked, the content below is shown. Space, Enter or a click toggles it."""
 
-    def __init__(self, words: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
+    def __init__(self, text: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setText(words)
+        self.setText(text)
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -34,8 +34,8 @@ class Fold(QAbstractButton):
         sign.paint(painter, 0, middle, _ARROW, _ARROW)
         painter.setPen(color("text"))
         painter.setFont(self.font())
-        words = QRectF(self.rect()).adjusted(_ARROW + SPACE, 0, 0, 0)
-        painter.drawText(words, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), self.text())
+        text_rect = QRectF(self.rect()).adjusted(_ARROW + SPACE, 0, 0, 0)
+        painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), self.text())
         if self.hasFocus():
             painter.setPen(QPen(color("focus"), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), RADIUS, RADIUS)

@@ -32,18 +32,18 @@ class Picker(StillComboBox):
 
     picked = Signal(object)
 
-    def __init__(self, *, name: str, words: str, width: int, parent: QWidget | None = None) -> None:
-        """Create an empty combo box; `words` is its accessible name and tool tip, `width` its minimum in pixels."""
+    def __init__(self, *, name: str, label: str, width: int, parent: QWidget | None = None) -> None:
+        """Create an empty combo box; `label` is its accessible name and tool tip, `width` its minimum in pixels."""
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(words)
-        self.setToolTip(words)
+        self.setAccessibleName(label)
+        self.setToolTip(label)
         self.setMinimumWidth(width)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMaxVisibleItems(16)
         self._choices: tuple[Choice, ...] = ()
-        self._words = words
+        self._words = label
         self.apart_from = ""
         self._offered = Choices(self)
         self.setModel(self._offered)
@@ -52,14 +52,14 @@ class Picker(StillComboBox):
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
         """Offer exactly these and select `key`; without entries the box is disabled."""
-        wanted = tuple(choices)  # the same one, if it is a tuple
-        if wanted is not self._choices and wanted != self._choices:
-            self._choices = wanted
-            self._offered.show(wanted)
-        place = next((i for i, choice in enumerate(wanted) if choice.key == key), -1)
-        if place != self.currentIndex():
-            self.setCurrentIndex(place)
-        self.setEnabled(len(wanted) > 0)
+        offered = tuple(choices)  # the same one, if it is a tuple
+        if offered is not self._choices and offered != self._choices:
+            self._choices = offered
+            self._offered.show(offered)
+        index = next((i for i, choice in enumerate(offered) if choice.key == key), -1)
+        if index != self.currentIndex():
+            self.setCurrentIndex(index)
+        self.setEnabled(len(offered) > 0)
         self.setToolTip(f"{self._words}: {self.currentText()}" if self.currentText() else self._words)
 
     def tell_apart(self, other: str) -> None:
@@ -71,8 +71,8 @@ class Picker(StillComboBox):
     @property
     def key(self) -> Any:
         """The selected key, or None."""
-        place = self.currentIndex()
-        return self._choices[place].key if 0 <= place < len(self._choices) else None
+        index = self.currentIndex()
+        return self._choices[index].key if 0 <= index < len(self._choices) else None
 
     def showPopup(self) -> None:
         """Open the list; a long one opens with a search field."""
@@ -110,20 +110,20 @@ class Picker(StillComboBox):
         room = style.subControlRect(
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
-        words = self.currentText() or self.placeholderText()
-        option.currentText = elided_apart(self.fontMetrics(), words, self.apart_from, room.width() - 2)
+        text = self.currentText() or self.placeholderText()
+        option.currentText = elided_apart(self.fontMetrics(), text, self.apart_from, room.width() - 2)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def _found(self, choice: Choice) -> None:
-        place = next((i for i, one in enumerate(self._choices) if one.key == choice.key), -1)
-        if place >= 0:  # it may have gone from the list meanwhile
-            self.setCurrentIndex(place)
-            self.activated.emit(place)
+        index = next((i for i, other in enumerate(self._choices) if other.key == choice.key), -1)
+        if index >= 0:  # it may have gone from the list meanwhile
+            self.setCurrentIndex(index)
+            self.activated.emit(index)
 
-    def _announce(self, place: int) -> None:
-        self.picked.emit(self._choices[place].key)
+    def _announce(self, index: int) -> None:
+        self.picked.emit(self._choices[index].key)
 
 
 class Badge(QWidget):

@@ -120,16 +120,16 @@ class CommandPalette(Overlay):
 
 def matching(typed: str, entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return the entries that match the typed letters, best first; all of them if nothing is typed."""
-    found = [(_score(typed, entry), place, entry) for place, entry in enumerate(entries)]
-    kept = sorted(((-s, place, entry) for s, place, entry in found if s is not None), key=lambda t: t[:2])
-    return [entry for _, _, entry in kept]
+    scored = [(_score(typed, entry), index, entry) for index, entry in enumerate(entries)]
+    ranked = sorted(((-s, index, entry) for s, index, entry in scored if s is not None), key=lambda t: t[:2])
+    return [entry for _, _, entry in ranked]
 
 
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
-    own = score(typed, f"{entry.words} {entry.group}")
-    others = [found - 1 for name in entry.synonyms if (found := score(typed, name)) is not None]
-    return max([*([] if own is None else [own]), *others], default=None)
+    name_score = score(typed, f"{entry.words} {entry.group}")
+    others = [synonym_score - 1 for name in entry.synonyms if (synonym_score := score(typed, name)) is not None]
+    return max([*([] if name_score is None else [name_score]), *others], default=None)
 
 
 class _Entries(QAbstractListModel):
@@ -177,6 +177,6 @@ class _EntryCell(QStyledItemDelegate):
         room.setRight(room.right() - painter.fontMetrics().horizontalAdvance(right) - theme.BETWEEN)
         painter.setFont(theme.pixel_font(theme.BODY_PX))
         painter.setPen(theme.color("selection_text" if chosen else "text"))
-        words = painter.fontMetrics().elidedText(entry.words, Qt.TextElideMode.ElideRight, room.width())
-        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+        text = painter.fontMetrics().elidedText(entry.words, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
         painter.restore()

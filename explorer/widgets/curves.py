@@ -177,9 +177,9 @@ class CurvePlot(QWidget):
         self._cross.setValue(x)
         self._cross.show()
         rows = [(line, read_at(line, x)) for line in self.panel.lines]
-        words = [self._words(line, point) for line, point in rows if point is not None]
-        self.readout.setText("<br>".join(words))
-        self.readout.setVisible(bool(words))
+        texts = [self._words(line, point) for line, point in rows if point is not None]
+        self.readout.setText("<br>".join(texts))
+        self.readout.setVisible(bool(texts))
         self._place_readout(x)
 
     # -- drawing -----------------------------------------------------------------------------------------------
@@ -242,9 +242,9 @@ class CurvePlot(QWidget):
         elif not self._cross.isVisible():
             return
         lines = self.panel.lines if self.panel else ()
-        found = {line.key: point[0] for line in lines if (point := read_at(line, x)) is not None}
-        if found:
-            self.menu_asked.emit(event.globalPos(), found)
+        points = {line.key: point[0] for line in lines if (point := read_at(line, x)) is not None}
+        if points:
+            self.menu_asked.emit(event.globalPos(), points)
 
     def _take_key(self, key: Qt.Key) -> bool:
         """Read the next point of every curve for left and right; plus and minus zoom, 0 shows all."""
@@ -263,16 +263,16 @@ class CurvePlot(QWidget):
             return False
         return True
 
-    def _next_x(self, way: int) -> float | None:
-        places = [line.x for line in self.panel.lines if len(line.x)] if self.panel is not None else []
-        if not places:
+    def _next_x(self, direction: int) -> float | None:
+        series = [line.x for line in self.panel.lines if len(line.x)] if self.panel is not None else []
+        if not series:
             return None
-        known = np.unique(np.concatenate(places))
+        xs = np.unique(np.concatenate(series))
         if not self._cross.isVisible():
-            return float(known[0 if way > 0 else -1])
+            return float(xs[0 if direction > 0 else -1])
         now = self._cross.value()
-        beyond = known[known > now] if way > 0 else known[known < now][::-1]
-        return float(beyond[0]) if len(beyond) else float(np.clip(now, known[0], known[-1]))
+        beyond = xs[xs > now] if direction > 0 else xs[xs < now][::-1]
+        return float(beyond[0]) if len(beyond) else float(np.clip(now, xs[0], xs[-1]))
 
     def _moved(self, where: QPointF) -> None:
         box = self.plot.getViewBox()
@@ -298,9 +298,9 @@ class CurvePlot(QWidget):
         axis = int(self.plot.getPlotItem().getAxis("left").width())
         beside = room.right() - self.readout.width() - INSIDE if to_the_right else room.left() + axis + INSIDE
         halves = [line.smooth[(line.x > middle) == to_the_right] for line in self.panel.lines] if self.panel else []
-        there = np.concatenate(halves) if halves else np.zeros(0)
-        there = there[np.isfinite(there)]
-        upper = not len(there) or there.mean() < (low + high) / 2
+        heights = np.concatenate(halves) if halves else np.zeros(0)
+        heights = heights[np.isfinite(heights)]
+        upper = not len(heights) or heights.mean() < (low + high) / 2
         ground = int(self.plot.getPlotItem().getAxis("bottom").height())
         below = room.bottom() - ground - self.readout.height() - INSIDE
         self.readout.move(beside, room.top() + INSIDE if upper else below)
@@ -396,8 +396,8 @@ class CurveGrid(QWidget):
 
     def showing(self, panels: Sequence[CurvePlotData], x: Axis) -> Iterator[None]:
         """Draw `panels` as `show_panels` does, and yield where the rest can wait."""
-        wanted = tuple(panel.key for panel in panels)
-        for key in set(self._plots) - set(wanted):
+        order = tuple(panel.key for panel in panels)
+        for key in set(self._plots) - set(order):
             gone = self._plots.pop(key)
             # A change of size may come between two turns: it lays out the panels that are left.
             self._order = tuple(other for other in self._order if other != key)
@@ -414,8 +414,8 @@ class CurveGrid(QWidget):
             yield from self._plots[panel.key].drawing(panel)
             self._plots[panel.key].show()
             self._plots[panel.key].plot.set_axes(x, NO_LABEL)
-        if wanted != self._order:
-            self._order, self._columns = wanted, 0
+        if order != self._order:
+            self._order, self._columns = order, 0
             self._link()
         if not self._zoomed:
             self._show_all()
@@ -426,8 +426,8 @@ class CurveGrid(QWidget):
         """Show all of every curve, also as they grow."""
         self._zoomed = False
         self.paused.emit(False)
-        for shown in self._plots.values():
-            shown.plot.enableAutoRange(x=False, y=True)
+        for curve_plot in self._plots.values():
+            curve_plot.plot.enableAutoRange(x=False, y=True)
         self._show_all()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -449,13 +449,13 @@ class CurveGrid(QWidget):
             self._spare.append(self._new_plot())
 
     def _new_plot(self) -> CurvePlot:
-        shown = CurvePlot(self)
-        shown.hide()
-        shown.hovered.connect(self._point_at)
-        shown.zoomed.connect(self._keep_zoom)
-        shown.reset_asked.connect(self.reset_zoom)
-        shown.menu_asked.connect(self.menu_asked)
-        return shown
+        curve_plot = CurvePlot(self)
+        curve_plot.hide()
+        curve_plot.hovered.connect(self._point_at)
+        curve_plot.zoomed.connect(self._keep_zoom)
+        curve_plot.reset_asked.connect(self.reset_zoom)
+        curve_plot.menu_asked.connect(self.menu_asked)
+        return curve_plot
 
     def _keep_zoom(self) -> None:
         self._zoomed = True
@@ -465,9 +465,9 @@ class CurveGrid(QWidget):
         """Show the range of all panels; linked axes would follow the first panel's curves only."""
         ends = [
             (line.x[0], line.x[-1])
-            for shown in self._plots.values()
-            if shown.panel is not None
-            for line in shown.panel.lines
+            for curve_plot in self._plots.values()
+            if curve_plot.panel is not None
+            for line in curve_plot.panel.lines
             if len(line.x)
         ]
         if ends and self._order:
@@ -475,8 +475,8 @@ class CurveGrid(QWidget):
             self._plots[self._order[0]].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
 
     def _point_at(self, x: float) -> None:
-        for shown in self._plots.values():
-            shown.point_at(x)
+        for curve_plot in self._plots.values():
+            curve_plot.point_at(x)
 
     def _link(self) -> None:
         """Link the horizontal axes of all panels, so that they zoom together."""
@@ -489,8 +489,8 @@ class CurveGrid(QWidget):
         if columns == self._columns:
             return
         self._columns = columns
-        for place, key in enumerate(self._order):
-            self._grid.addWidget(self._plots[key], place // columns, place % columns)
+        for index, key in enumerate(self._order):
+            self._grid.addWidget(self._plots[key], index // columns, index % columns)
         for column in range(self._grid.columnCount()):
             self._grid.setColumnStretch(column, 1 if column < columns else 0)
         rows = -(-len(self._order) // columns) if self._order else 0

@@ -49,9 +49,9 @@ class DropOverlay(QWidget):
         parent.installEventFilter(self)
         self.hide()
 
-    def open(self, words: str) -> None:
-        """Cover the parent and show `words`."""
-        self.words = words
+    def open(self, text: str) -> None:
+        """Cover the parent and show `text`."""
+        self.words = text
         self.setGeometry(self.parentWidget().rect())
         self.show()
         self.raise_()

@@ -15,22 +15,22 @@ NARROWEST_PX = 48
 _CHANGES_WIDTH = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.ContentsRectChange)
 
 
-def common_start(one: str, other: str) -> str:
+def common_start(text: str, other: str) -> str:
     """Return what both texts begin with."""
-    return "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
-def elided_apart(metrics: QFontMetrics, words: str, other: str, width: int) -> str:
+def elided_apart(metrics: QFontMetrics, text: str, other: str, width: int) -> str:
     """Return a name that fits; where it does not, without words that `other` begins with too, then cut in its middle.
 
     Of those words the last are left out last.
     """
-    if metrics.horizontalAdvance(words) <= width:
-        return words
-    common = common_start(words, other) if words != other else ""
-    starts = [place + 1 for place, sign in enumerate(common) if sign in " -_,/"]
-    rests = [f"…{words[start:].lstrip()}" for start in starts] or [words]
-    rest = next((one for one in rests if metrics.horizontalAdvance(one) <= width), rests[-1])
+    if metrics.horizontalAdvance(text) <= width:
+        return text
+    common = common_start(text, other) if text != other else ""
+    starts = [index + 1 for index, sign in enumerate(common) if sign in " -_,/"]
+    rests = [f"…{text[start:].lstrip()}" for start in starts] or [text]
+    rest = next((candidate for candidate in rests if metrics.horizontalAdvance(candidate) <= width), rests[-1])
     return metrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, width)
 
 

@@ -55,15 +55,15 @@ class Choices(QAbstractListModel):
 
 def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
     """Return the entries whose text or hint contains every typed word; those that begin with them come first."""
-    wanted = typed.casefold().split()
-    if not wanted:
+    typed_words = typed.casefold().split()
+    if not typed_words:
         return list(choices)
     begin: list[Choice] = []
     others: list[Choice] = []
     for choice in choices:
-        words = choice.words.casefold()
-        if all(word in words or word in choice.hint.casefold() for word in wanted):
-            (begin if words.startswith(wanted[0]) else others).append(choice)
+        text = choice.words.casefold()
+        if all(word in text or word in choice.hint.casefold() for word in typed_words):
+            (begin if text.startswith(typed_words[0]) else others).append(choice)
     return begin + others
 
 
@@ -76,16 +76,16 @@ class Finder(QFrame):
 
     picked = Signal(object)
 
-    def __init__(self, parent: QWidget, words: str) -> None:
-        """Create it hidden; `words` describes what is searched."""
+    def __init__(self, parent: QWidget, label: str) -> None:
+        """Create it hidden; `label` describes what is searched."""
         super().__init__(parent, Qt.WindowType.Popup)
         self._above = parent
         self.setObjectName("finder")
         self._all: Sequence[Choice] = ()
-        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{words}: search")
+        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{label}: search")
         self.line.setPlaceholderText("Type a part of its name")
         self._model = Choices(self)
-        self.list = QListView(objectName="finderList", accessibleName=f"{words}: matches")
+        self.list = QListView(objectName="finderList", accessibleName=f"{label}: matches")
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -112,11 +112,11 @@ class Finder(QFrame):
         self.setFixedWidth(max(above.width(), _LEAST_PX))
         self.adjustSize()
         room = above.screen().availableGeometry()
-        place = above.mapToGlobal(QPoint(0, above.height()))
-        if place.y() + self.height() > room.bottom():
-            place.setY(max(room.top(), place.y() - above.height() - self.height()))
-        place.setX(max(room.left(), min(place.x(), room.right() - self.width())))
-        self.move(place)
+        corner = above.mapToGlobal(QPoint(0, above.height()))
+        if corner.y() + self.height() > room.bottom():
+            corner.setY(max(room.top(), corner.y() - above.height() - self.height()))
+        corner.setX(max(room.left(), min(corner.x(), room.right() - self.width())))
+        self.move(corner)
         self.show()
         self.line.setFocus(Qt.FocusReason.PopupFocusReason)
 

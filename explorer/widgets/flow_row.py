@@ -94,10 +94,10 @@ class WrappingRow(QWidget):
         lines: list[list[_Part]] = []
         x = 0
         seen = self._seen()
-        for place, part in enumerate(seen):
+        for index, part in enumerate(seen):
             # What stands at the right stays together, if it can.
-            first = part.right and place > 0 and not seen[place - 1].right
-            tail = sum(p.gap + p.preferred for p in seen[place + 1 :]) if first else 0
+            first = part.right and index > 0 and not seen[index - 1].right
+            tail = sum(p.gap + p.preferred for p in seen[index + 1 :]) if first else 0
             tail = tail if part.preferred + tail <= self.width() else 0
             end = x + part.gap + part.preferred
             if lines and end + tail <= self.width():

@@ -302,13 +302,13 @@ class FormRow(QWidget):
             return combo
         if self._hint in (int, float):
             low, high = field.metadata.get("low"), field.metadata.get("high")
-            box = NumberBox(whole=self._hint is int, low=low, high=high, parent=self)
+            box = NumberBox(integer=self._hint is int, low=low, high=high, parent=self)
             box.edited.connect(self.edited)
             return box
         if self._choosable:
-            words = StillComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
-            words.editTextChanged.connect(self.edited)
-            return words
+            editable = StillComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
+            editable.editTextChanged.connect(self.edited)
+            return editable
         line = QLineEdit(self)
         line.textChanged.connect(self.edited)
         return line

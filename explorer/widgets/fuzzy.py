@@ -8,25 +8,25 @@ def score(typed: str, text: str) -> float | None:
 
     Letters that follow each other and letters at the start of a word count most; among equals the shorter text wins.
     """
-    wanted = [c for c in typed.casefold() if not c.isspace()]
+    letters = [c for c in typed.casefold() if not c.isspace()]
     inside = text.casefold()
-    if not wanted:
+    if not letters:
         return 0.0
     best: float | None = None
-    for start in (i for i, c in enumerate(inside) if c == wanted[0]):
-        found = _from(start, wanted, inside)
-        if found is not None and (best is None or found > best):
-            best = found
+    for start in (i for i, c in enumerate(inside) if c == letters[0]):
+        total = _from(start, letters, inside)
+        if total is not None and (best is None or total > best):
+            best = total
     return None if best is None else best - len(text) / 1000
 
 
-def _from(start: int, wanted: list[str], inside: str) -> float | None:
-    total, place, previous = 0.0, start, -2
-    for letter in wanted:
-        place = inside.find(letter, place)
-        if place < 0:
+def _from(start: int, letters: list[str], inside: str) -> float | None:
+    total, position, previous = 0.0, start, -2
+    for letter in letters:
+        position = inside.find(letter, position)
+        if position < 0:
             return None
-        starts_word = place == 0 or not inside[place - 1].isalnum()
-        total += 3.0 if place == previous + 1 else 2.5 if starts_word else 0.5
-        previous, place = place, place + 1
+        starts_word = position == 0 or not inside[position - 1].isalnum()
+        total += 3.0 if position == previous + 1 else 2.5 if starts_word else 0.5
+        previous, position = position, position + 1
     return total

@@ -151,10 +151,10 @@ class GridMap(CellMap):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         columns = heat.values.shape[1]
-        for at, words in heat.x_ticks:
+        for at, text in heat.x_ticks:
             x = frame.left() + (at + 0.5) / columns * frame.width()
             room = QRectF(x - 30, frame.bottom() + 2, 60, 15)
-            painter.drawText(room, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), words)
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), text)
         below = QRectF(frame.left(), frame.bottom() + (17 if heat.x_ticks else 3), frame.width(), 16)
         painter.drawText(below, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), heat.x_label)
         painter.save()
@@ -220,17 +220,17 @@ class GridMap(CellMap):
             return
         left, top = int(room.left()) - theme.INSIDE, int(room.top()) - theme.INSIDE
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        for place, name in enumerate(heat.row_names):
-            painter.setPen(theme.color("text" if place == self._at[0] else "secondary"))
-            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left)
-            painter.drawText(QRectF(0, room.top() + (place + 0.5) * size - 10, left, 20), int(right), words)
-        for place, name in enumerate(heat.column_names):
-            painter.setPen(theme.color("text" if place == self._at[1] else "secondary"))
+        for index, name in enumerate(heat.row_names):
+            painter.setPen(theme.color("text" if index == self._at[0] else "secondary"))
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left)
+            painter.drawText(QRectF(0, room.top() + (index + 0.5) * size - 10, left, 20), int(right), text)
+        for index, name in enumerate(heat.column_names):
+            painter.setPen(theme.color("text" if index == self._at[1] else "secondary"))
             painter.save()
-            painter.translate(room.left() + (place + 0.5) * size, top)
+            painter.translate(room.left() + (index + 0.5) * size, top)
             painter.rotate(-90)
-            words = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, top)
-            painter.drawText(QRectF(0, -10, top, 20), int(Qt.AlignmentFlag.AlignVCenter), words)
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, top)
+            painter.drawText(QRectF(0, -10, top, 20), int(Qt.AlignmentFlag.AlignVCenter), text)
             painter.restore()
 
     def _paint_lines(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
@@ -241,8 +241,8 @@ class GridMap(CellMap):
                 if np.isfinite(value):
                     write_on(painter, self.rect_of(row, column), value, QColor(*grounds[row, column].tolist()))
         painter.setPen(QPen(theme.color("surface"), 2))
-        for place in heat.dividers:
-            x, y = room.left() + place * size, room.top() + place * size
+        for index in heat.dividers:
+            x, y = room.left() + index * size, room.top() + index * size
             painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
             painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
 

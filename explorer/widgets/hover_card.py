@@ -57,12 +57,12 @@ class HoverCard(QFrame):
             item.widget().setParent(None)
         for column, head in enumerate(("", *heads)):
             self._grid.addWidget(_label(head, "small", right=column > 0), 0, column)
-        for place, row in enumerate(rows, start=1):
+        for row_index, row in enumerate(rows, start=1):
             name = _label(f"● {row.name}", "", right=False)
             name.setStyleSheet(f"color: {row.color};")
-            self._grid.addWidget(name, place, 0)
+            self._grid.addWidget(name, row_index, 0)
             for column, value in enumerate(row.values, start=1):
-                self._grid.addWidget(_label(value, "", right=True), place, column)
+                self._grid.addWidget(_label(value, "", right=True), row_index, column)
         self.adjustSize()
 
     def set_picture(self, picture: QPixmap | None, *, instead: str = "") -> None:
@@ -82,34 +82,34 @@ class HoverCard(QFrame):
         labels = self.findChildren(QLabel)
         return "\n".join(label.text() for label in labels if label.text())
 
-    def show_at(self, place: QPoint, room: QRect) -> None:
-        """Show the card below `place`, or above it if there is more space, inside `room` of the parent."""
+    def show_at(self, position: QPoint, room: QRect) -> None:
+        """Show the card below `position`, or above it if there is more space, inside `room` of the parent."""
         self.adjustSize()
         room = room if room.width() >= self.width() else self.parentWidget().rect()
-        below = place.y() + AWAY_PX
-        y = below if below + self.height() <= room.bottom() else place.y() - AWAY_PX - self.height()
-        x = min(max(place.x() - self.width() // 2, room.left()), room.right() - self.width())
+        below = position.y() + AWAY_PX
+        y = below if below + self.height() <= room.bottom() else position.y() - AWAY_PX - self.height()
+        x = min(max(position.x() - self.width() // 2, room.left()), room.right() - self.width())
         self.move(max(x, 0), max(y, 0))
         announce(self, self.words)
         self.show()
         self.raise_()
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(theme.SPACE)
-        words.addWidget(self._caption)
-        words.addWidget(self._line)
-        words.addLayout(self._grid)
-        words.addStretch()
+        text_column = QVBoxLayout()
+        text_column.setSpacing(theme.SPACE)
+        text_column.addWidget(self._caption)
+        text_column.addWidget(self._line)
+        text_column.addLayout(self._grid)
+        text_column.addStretch()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.INSIDE + 2, theme.INSIDE + 2, theme.INSIDE + 2, theme.INSIDE + 2)
         row.setSpacing(theme.INSIDE + 4)
         row.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words)
+        row.addLayout(text_column)
 
 
-def _label(words: str, role: str, *, right: bool) -> QLabel:
-    label = QLabel(words)
+def _label(text: str, role: str, *, right: bool) -> QLabel:
+    label = QLabel(text)
     label.setTextFormat(Qt.TextFormat.PlainText)
     side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
     label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)

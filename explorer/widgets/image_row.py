@@ -77,9 +77,9 @@ class PictureRow(QWidget):
         """All images, including those that do not fit."""
         return self._shown
 
-    def show_pictures(self, shown: Sequence[RowPicture], color: str) -> None:
+    def show_pictures(self, pictures: Sequence[RowPicture], color: str) -> None:
         """Show these images; `color` (a token or `#rrggbb`) paints the bars."""
-        self._shown, self._color = tuple(shown), color
+        self._shown, self._color = tuple(pictures), color
         self._current = min(self._current, max(len(self._shown) - 1, 0))
         self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
         self._fit_height()
@@ -115,8 +115,8 @@ class PictureRow(QWidget):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             number = self._at(event.pos())
             if number >= 0:
-                shown = self._shown[number]
-                QToolTip.showText(event.globalPos(), f"{shown.words}\n{shown.caption}", self)
+                picture = self._shown[number]
+                QToolTip.showText(event.globalPos(), f"{picture.words}\n{picture.caption}", self)
             return True
         return super().event(event)
 
@@ -142,33 +142,33 @@ class PictureRow(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        for number, shown in enumerate(self._shown[: self.fitting]):
-            self._paint(painter, self.place(number), shown, focused=self.hasFocus() and number == self._current)
+        for number, picture in enumerate(self._shown[: self.fitting]):
+            self._paint(painter, self.place(number), picture, focused=self.hasFocus() and number == self._current)
 
-    def _paint(self, painter: QPainter, room: QRect, shown: RowPicture, *, focused: bool) -> None:
+    def _paint(self, painter: QPainter, room: QRect, picture: RowPicture, *, focused: bool) -> None:
         side = self._side()
         square = QRect(room.left() + 1, self._head_px, side, side)
-        weight = QFont.Weight.DemiBold if shown.strong else QFont.Weight.Normal
+        weight = QFont.Weight.DemiBold if picture.strong else QFont.Weight.Normal
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
         painter.setPen(theme.color("text"))
         wide = room.width() - 6
-        for number, words in enumerate(shown.words.split(BETWEEN, 1) if self._head_px > WORDS_PX else [shown.words]):
+        for number, text in enumerate(picture.words.split(BETWEEN, 1) if self._head_px > WORDS_PX else [picture.words]):
             line = QRect(square.left(), number * LINE_PX, wide, LINE_PX)
-            elided = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, wide)
+            elided = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, wide)
             painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), elided)
-        if shown.share == shown.share:
+        if picture.share == picture.share:
             painter.fillRect(QRectF(square.left(), square.top() - 4, side, 3), theme.color("sunken"))
-            filled = max(1.0, side * min(shown.share, 1.0))
+            filled = max(1.0, side * min(picture.share, 1.0))
             painter.fillRect(QRectF(square.left(), square.top() - 4, filled, 3), theme.color(self._color))
-        self._paint_picture(painter, square.adjusted(0, 2, 0, 2), shown, focused)
+        self._paint_picture(painter, square.adjusted(0, 2, 0, 2), picture, focused)
         painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
         painter.setPen(theme.color("secondary"))
         below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
-        painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), shown.caption)
+        painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), picture.caption)
 
-    def _paint_picture(self, painter: QPainter, square: QRect, shown: RowPicture, focused: bool) -> None:
-        paint_square(painter, square, self._picture(shown.path))
-        if shown.strong or focused:
+    def _paint_picture(self, painter: QPainter, square: QRect, picture: RowPicture, focused: bool) -> None:
+        paint_square(painter, square, self._picture(picture.path))
+        if picture.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             color = theme.color("focus") if focused else QColor(theme.color(self._color))
             painter.setPen(QPen(color, 2))
@@ -184,10 +184,10 @@ class PictureRow(QWidget):
     def _fit_height(self) -> None:
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
         wide = self.place(0).width() - 6
-        drawn = [shown.words for shown in self._shown[: self.fitting] if BETWEEN in shown.words]
-        breaks = any(metrics.horizontalAdvance(words) > wide for words in drawn)
+        drawn = [picture.words for picture in self._shown[: self.fitting] if BETWEEN in picture.words]
+        breaks = any(metrics.horizontalAdvance(text) > wide for text in drawn)
         self._head_px = WORDS_PX + (LINE_PX if breaks else 0)
         self.setFixedHeight(self._side() + 4 + self._head_px + CAPTION_PX)
 
-    def _at(self, place: QPoint) -> int:
-        return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(place)), -1)
+    def _at(self, position: QPoint) -> int:
+        return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(position)), -1)

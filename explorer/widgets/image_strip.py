@@ -207,14 +207,16 @@ class _Cell(QStyledItemDelegate):
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
-        words = QRect(square.left(), square.bottom() + 5, PICTURE, self._lines * LINE)
+        text_rect = QRect(square.left(), square.bottom() + 5, PICTURE, self._lines * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))
             text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, PICTURE)
-            painter.drawText(words.adjusted(0, 0, 0, LINE - words.height()), int(Qt.AlignmentFlag.AlignVCenter), text)
+            painter.drawText(
+                text_rect.adjusted(0, 0, 0, LINE - text_rect.height()), int(Qt.AlignmentFlag.AlignVCenter), text
+            )
         else:
-            self._paint_lines(painter, words, item)
+            self._paint_lines(painter, text_rect, item)
         painter.restore()
 
     def _paint_ground(self, painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
@@ -228,23 +230,23 @@ class _Cell(QStyledItemDelegate):
         painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
 
     def _paint_mark(self, painter: QPainter, square: QRect, mark: str) -> None:
-        place = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
+        circle = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("surface"))
-        painter.drawEllipse(place)
+        painter.drawEllipse(circle)
         sign = {"good": "check", "warn": "x"}[mark]
-        theme.icon(sign, 12, mark).paint(painter, place.adjusted(3, 3, -3, -3).toRect())
+        theme.icon(sign, 12, mark).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
-        for place, (text, dot) in enumerate(item.lines[: self._lines]):
-            line = QRect(room.left(), room.top() + place * LINE, room.width(), LINE)
+        for index, (text, dot) in enumerate(item.lines[: self._lines]):
+            line = QRect(room.left(), room.top() + index * LINE, room.width(), LINE)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(dot))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
             painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)
-            shown = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, line.width())
-            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+            elided = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, line.width())
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided)
 
 
 def cell_size(lines: int = LINES) -> QSize:

@@ -79,8 +79,8 @@ class Legend(QWidget):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        places = self._places(width)
-        return int(places[-1].bottom()) if places else self.LINE
+        rects = self._places(width)
+        return int(rects[-1].bottom()) if rects else self.LINE
 
     def sizeHint(self) -> QSize:
         return QSize(240, self.heightForWidth(max(240, self.width())))
@@ -89,9 +89,9 @@ class Legend(QWidget):
         return QSize(80, self.LINE)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        for place, room in enumerate(self._places(self.width())):
+        for index, room in enumerate(self._places(self.width())):
             if room.contains(event.position()):
-                self.clicked.emit(place)
+                self.clicked.emit(index)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -107,13 +107,13 @@ class Legend(QWidget):
                 entry.brush,
             )
             painter.setPen(theme.color("secondary"))
-            words = room.adjusted(MARK_PX + 5, 0, 0, 0)
-            cut = self.cut_text(entry, math.ceil(words.width()))
-            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+            text_rect = room.adjusted(MARK_PX + 5, 0, 0, 0)
+            cut = self.cut_text(entry, math.ceil(text_rect.width()))
+            painter.drawText(text_rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
 
     def cut_text(self, entry: LegendEntry, width: int) -> str:
         """Return the text that fits; where it does not, first without what the most similar other one begins with."""
-        others = (one.text for one in self._entries if one.text != entry.text)
+        others = (other.text for other in self._entries if other.text != entry.text)
         like = max(others, key=lambda text: len(common_start(text, entry.text)), default="")
         return elided_apart(QFontMetrics(theme.pixel_font(theme.SMALL_PX)), entry.text, like, width)
 
@@ -129,14 +129,14 @@ class Legend(QWidget):
 
     def _lay(self, width: int) -> list[QRectF]:
         metrics = self.fontMetrics()
-        places, x, y = [], 0.0, 0.0
+        rects, x, y = [], 0.0, 0.0
         for entry in self._entries:
             wide = min(metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0, max(width, 2.0 * MARK_PX))
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + self.LINE
-            places.append(QRectF(x, y, wide, self.LINE))
+            rects.append(QRectF(x, y, wide, self.LINE))
             x += wide + theme.BETWEEN
-        return places
+        return rects
 
 
 def paint_mark(

@@ -119,10 +119,10 @@ class LogTail(QWidget):
             self._rest = b""
         self._position = piece.start + len(piece.data)
         # Only whole lines: half a line may end inside a character of several bytes.
-        whole, newline, rest = (self._rest + piece.data).rpartition(b"\n")
+        complete, newline, rest = (self._rest + piece.data).rpartition(b"\n")
         self._rest = rest
         if newline:
-            self._append(whole.decode("utf-8", errors="replace").replace("\r", "\n"))
+            self._append(complete.decode("utf-8", errors="replace").replace("\r", "\n"))
         self.empty.setVisible(self.text.document().isEmpty())
 
     def _append(self, lines: str) -> None:
@@ -138,26 +138,26 @@ class LogTail(QWidget):
 
     def find_next(self, *, backward: bool = False) -> bool:
         """Move to the next (or previous) match, wrapping around; return whether there is one."""
-        wanted = self.search.text()
-        if not wanted:
+        query = self.search.text()
+        if not query:
             return False
         flags = QTextDocument.FindFlag.FindBackward if backward else QTextDocument.FindFlag(0)
-        if self.text.find(wanted, flags):
+        if self.text.find(query, flags):
             return True
         cursor = self.text.textCursor()
         cursor.movePosition(QTextCursor.MoveOperation.End if backward else QTextCursor.MoveOperation.Start)
         self.text.setTextCursor(cursor)
-        return self.text.find(wanted, flags)
+        return self.text.find(query, flags)
 
     def _mark(self) -> None:
         """Highlight all matches and show their number."""
-        wanted, marks = self.search.text(), []
+        query, marks = self.search.text(), []
         look = QTextCharFormat()
         look.setBackground(color("warn_soft"))
         look.setForeground(color("text"))
         cursor = QTextCursor(self.text.document())
-        while wanted and len(marks) < MOST_MARKS:
-            cursor = self.text.document().find(wanted, cursor)
+        while query and len(marks) < MOST_MARKS:
+            cursor = self.text.document().find(query, cursor)
             if cursor.isNull():
                 break
             mark = QTextEdit.ExtraSelection()
@@ -165,7 +165,7 @@ class LogTail(QWidget):
             marks.append(mark)
         self.text.setExtraSelections(marks)
         more = "+" if len(marks) == MOST_MARKS else ""
-        self.found.setText(f"{len(marks)}{more} found" if wanted else "")
+        self.found.setText(f"{len(marks)}{more} found" if query else "")
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -205,12 +205,12 @@ class LogTail(QWidget):
         row = QHBoxLayout()
         row.setSpacing(INSIDE)
         row.addWidget(self.search, 1)
-        for name, words, backward in (("chevron-up", "Previous", True), ("chevron-down", "Next", False)):
+        for name, label, backward in (("chevron-up", "Previous", True), ("chevron-down", "Next", False)):
             button = QToolButton(self)
             keep_icon(button, name)
-            button.setObjectName(f"log-{words.lower()}")
-            button.setAccessibleName(f"{words} place found")
-            button.setToolTip(f"{words} place found")
+            button.setObjectName(f"log-{label.lower()}")
+            button.setAccessibleName(f"{label} place found")
+            button.setToolTip(f"{label} place found")
             button.clicked.connect(lambda _=False, back=backward: self.find_next(backward=back))
             row.addWidget(button)
         row.addWidget(self.found)

@@ -40,12 +40,12 @@ class MapCard(QFrame):
         """Keep the titles of both apart: names of runs may begin alike."""
         self._beside, other._beside = other, self
 
-    def entitle(self, words: str) -> None:
+    def entitle(self, title: str) -> None:
         """Show a title; without room, what the other card begins with as well is left out first."""
-        self.title.setText(words)
+        self.title.setText(title)
         if (beside := self._beside) is not None:
             self.title.tell_apart(beside.title.text())
-            beside.title.tell_apart(words)
+            beside.title.tell_apart(title)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -60,12 +60,12 @@ class MapCard(QFrame):
         head = QHBoxLayout()
         head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
         head.setSpacing(theme.INSIDE)
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        words.addWidget(self.title)
-        words.addWidget(self.note)
+        text_column = QVBoxLayout()
+        text_column.setSpacing(0)
+        text_column.addWidget(self.title)
+        text_column.addWidget(self.note)
         head.addWidget(Badge("AB"[self.index], self.index))
-        head.addLayout(words, 1)
+        head.addLayout(text_column, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, theme.SPACE)
         column.setSpacing(0)

@@ -93,9 +93,9 @@ class MatrixMap(QWidget):
         self._image_area = Area(*map(float, area))
         self.update()
 
-    def set_selected(self, places: Sequence[int]) -> None:
+    def set_selected(self, indices: Sequence[int]) -> None:
         """Mark these rows and columns on the axes."""
-        self._selected = frozenset(int(p) for p in places)
+        self._selected = frozenset(int(p) for p in indices)
         self.update()
 
     def mark(self, row: int, column: int) -> None:
@@ -141,13 +141,13 @@ class MatrixMap(QWidget):
         """The height of a cell."""
         return self.room.height() / max(self.area.bottom - self.area.top, 1e-9)
 
-    def cell_at(self, place: QPointF) -> tuple[int, int]:
+    def cell_at(self, position: QPointF) -> tuple[int, int]:
         """Return row and column at a widget position, (-1, -1) outside."""
         room, area = self.room, self.area
-        if not room.contains(place) or not self.size_cells:
+        if not room.contains(position) or not self.size_cells:
             return -1, -1
-        row = area.top + (place.y() - room.top()) / room.height() * (area.bottom - area.top)
-        column = area.left + (place.x() - room.left()) / room.width() * (area.right - area.left)
+        row = area.top + (position.y() - room.top()) / room.height() * (area.bottom - area.top)
+        column = area.left + (position.x() - room.left()) / room.width() * (area.right - area.left)
         return min(int(row), self.size_cells - 1), min(int(column), self.size_cells - 1)
 
     def place_of(self, row: float, column: float) -> QPointF:
@@ -174,12 +174,12 @@ class MatrixMap(QWidget):
         if self._grip is None:
             self.pointed.emit(*self.cell_at(event.position()))
             return
-        way = event.position() - self._grip
-        if self._moved or way.manhattanLength() > 4:
+        offset = event.position() - self._grip
+        if self._moved or offset.manhattanLength() > 4:
             self._moved, self._grip = True, event.position()
             room, area = self.room, self.area
-            down = way.y() / room.height() * (area.bottom - area.top)
-            across = way.x() / room.width() * (area.right - area.left)
+            down = offset.y() / room.height() * (area.bottom - area.top)
+            across = offset.x() / room.width() * (area.right - area.left)
             self.look_at(Area(area.top - down, area.bottom - down, area.left - across, area.right - across))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -228,7 +228,7 @@ class MatrixMap(QWidget):
             return
         area = self.area
         before = self._at if self._at != NOWHERE else (int(area.top) - down, int(area.left) - right)
-        row, column = (min(max(place, 0), self.size_cells - 1) for place in (before[0] + down, before[1] + right))
+        row, column = (min(max(index, 0), self.size_cells - 1) for index in (before[0] + down, before[1] + right))
         self._at = (row, column)
         height, width = area.bottom - area.top, area.right - area.left
         top = min(max(area.top, row + 1 - height), row)
@@ -298,11 +298,11 @@ class MatrixMap(QWidget):
         room = self.room
         painter.setClipRect(QRectF(0, room.top(), room.right(), self.height()))
         thick = max(2.0, self.cell_px - 2)
-        for place in self._selected:
-            if top <= place < bottom:
-                painter.drawRect(QRectF(room.left() - 4, self.place_of(place, 0).y(), 3, thick))
-            if left <= place < right:
-                painter.drawRect(QRectF(self.place_of(0, place).x(), room.bottom() + 1, thick, 3))
+        for index in self._selected:
+            if top <= index < bottom:
+                painter.drawRect(QRectF(room.left() - 4, self.place_of(index, 0).y(), 3, thick))
+            if left <= index < right:
+                painter.drawRect(QRectF(self.place_of(0, index).x(), room.bottom() + 1, thick, 3))
 
     def _paint_pictures(self, painter: QPainter) -> None:
         room, edge = self.room, min(self.cell_px - 2, MARGIN - 10.0)
@@ -310,18 +310,18 @@ class MatrixMap(QWidget):
         painter.save()
         painter.setClipRect(QRectF(0, room.top(), self.width(), self.height()))
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        for place in range(max(top, 0), min(bottom, self.size_cells)):
-            middle = self.place_of(place + 0.5, 0).y()
+        for index in range(max(top, 0), min(bottom, self.size_cells)):
+            middle = self.place_of(index + 0.5, 0).y()
             if room.top() <= middle <= room.bottom():
-                self._paint_picture(painter, place, QRectF(room.left() - 6 - edge, middle - edge / 2, edge, edge))
-        for place in range(max(left, 0), min(right, self.size_cells)):
-            middle = self.place_of(0, place + 0.5).x()
+                self._paint_picture(painter, index, QRectF(room.left() - 6 - edge, middle - edge / 2, edge, edge))
+        for index in range(max(left, 0), min(right, self.size_cells)):
+            middle = self.place_of(0, index + 0.5).x()
             if room.left() <= middle <= room.right():
-                self._paint_picture(painter, place, QRectF(middle - edge / 2, room.bottom() + 6, edge, edge))
+                self._paint_picture(painter, index, QRectF(middle - edge / 2, room.bottom() + 6, edge, edge))
         painter.restore()
 
-    def _paint_picture(self, painter: QPainter, place: int, room: QRectF) -> None:
-        picture = self.picture_of(place)
+    def _paint_picture(self, painter: QPainter, index: int, room: QRectF) -> None:
+        picture = self.picture_of(index)
         if picture is None:
             painter.fillRect(room, theme.color("sunken"))
             return
@@ -335,12 +335,12 @@ class MatrixMap(QWidget):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         right, center = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignCenter
-        for place in ticks(area.top, area.bottom):
-            y = min(max(self.place_of(place, 0).y(), room.top() + 8), room.bottom() - 8)
-            painter.drawText(QRectF(12, y - 8, MARGIN - 18, 16), right, f"{place:,}")
-        for place in ticks(area.left, area.right):
-            x = min(max(self.place_of(0, place).x(), room.left() + 8), room.right() - 14)
-            painter.drawText(QRectF(x - 30, room.bottom() + 6, 60, 16), center, f"{place:,}")
+        for index in ticks(area.top, area.bottom):
+            y = min(max(self.place_of(index, 0).y(), room.top() + 8), room.bottom() - 8)
+            painter.drawText(QRectF(12, y - 8, MARGIN - 18, 16), right, f"{index:,}")
+        for index in ticks(area.left, area.right):
+            x = min(max(self.place_of(0, index).x(), room.left() + 8), room.right() - 14)
+            painter.drawText(QRectF(x - 30, room.bottom() + 6, 60, 16), center, f"{index:,}")
         painter.drawText(QRectF(room.left(), room.bottom() + 24, room.width(), 18), center, "texts, in order")
         painter.save()
         painter.translate(8, room.center().y())
@@ -358,10 +358,10 @@ class ColorScale(QWidget):
         self.setFixedHeight(18)
         theme.theme().changed.connect(self.update)
 
-    def show_range(self, low: float, high: float, words: str) -> None:
+    def show_range(self, low: float, high: float, label: str) -> None:
         """Set the values of the lowest and the highest color."""
-        self.low, self.high, self.words = low, high, words
-        self.setAccessibleName(f"{words} from {low:.2f} to {high:.2f}")
+        self.low, self.high, self.words = low, high, label
+        self.setAccessibleName(f"{label} from {low:.2f} to {high:.2f}")
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:

@@ -30,13 +30,13 @@ class NumberBox(Still, QAbstractSpinBox):
     def __init__(
         self,
         *,
-        whole: bool,
+        integer: bool,
         low: float | None = None,
         high: float | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._whole = whole
+        self._whole = integer
         self._low = -math.inf if low is None else low
         self._high = math.inf if high is None else high
         self._exact: tuple[str, int | float] | None = None
@@ -82,7 +82,7 @@ class NumberBox(Still, QAbstractSpinBox):
         value = self.value()
         if isinstance(value, str):
             return
-        moved = value + count * step_size(value, whole=self._whole)
+        moved = value + count * step_size(value, integer=self._whole)
         moved = min(self._high, max(self._low, moved))
         # 0.1 + 0.01 must read 0.11, not 0.11000000000000001.
         self.set_value(round(moved) if self._whole else float(f"{moved:.10g}"))
@@ -97,9 +97,9 @@ def written(value: int | float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-def step_size(value: int | float, *, whole: bool) -> float:
+def step_size(value: int | float, *, integer: bool) -> float:
     """Return the step of an arrow: a tenth of the number's decade, at least 1 for integers."""
     if value == 0:
-        return 1 if whole else 0.01
+        return 1 if integer else 0.01
     decade = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
-    return max(1, round(decade)) if whole else decade
+    return max(1, round(decade)) if integer else decade

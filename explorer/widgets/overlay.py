@@ -94,8 +94,8 @@ class Overlay(Shade):
         inside = [w for w in inside if w.isVisible() and w.isEnabled()]
         if inside:
             now = QApplication.focusWidget()
-            place = inside.index(now) if now in inside else (-1 if forward else 0)
-            inside[(place + (1 if forward else -1)) % len(inside)].setFocus(Qt.FocusReason.TabFocusReason)
+            index = inside.index(now) if now in inside else (-1 if forward else 0)
+            inside[(index + (1 if forward else -1)) % len(inside)].setFocus(Qt.FocusReason.TabFocusReason)
         return True
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -22,23 +22,23 @@ class PixelPicture(QWidget):
         self.image: QImage | None = None
         theme.theme().changed.connect(self.update)
 
-    def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, words: str) -> None:
-        """Show a picture; `words` describe it for screen readers and as a tip."""
+    def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, description: str) -> None:
+        """Show a picture; `description` describe it for screen readers and as a tip."""
         self.image = None
         if pixels is not None:
             data = np.ascontiguousarray(pixels)
             width, height = data.shape[1], data.shape[0]
             self.image = QImage(data.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
-        self._show_message(words)
+        self._show_message(description)
 
-    def show_pixmap(self, pixmap: QPixmap | None, words: str) -> None:
+    def show_pixmap(self, pixmap: QPixmap | None, description: str) -> None:
         """Show the center square of a thumbnail."""
         self.image = None
         if pixmap is not None and not pixmap.isNull():
             side = min(pixmap.width(), pixmap.height())
             left, top = (pixmap.width() - side) // 2, (pixmap.height() - side) // 2
             self.image = pixmap.copy(left, top, side, side).toImage()
-        self._show_message(words)
+        self._show_message(description)
 
     def sizeHint(self) -> QSize:
         return QSize(PREFERRED_PX, PREFERRED_PX)
@@ -55,7 +55,7 @@ class PixelPicture(QWidget):
             painter.setClipPath(clip)
             painter.drawImage(room, self.image)
 
-    def _show_message(self, words: str) -> None:
-        self.setAccessibleName(words)
-        self.setToolTip(words)
+    def _show_message(self, description: str) -> None:
+        self.setAccessibleName(description)
+        self.setToolTip(description)
         self.update()

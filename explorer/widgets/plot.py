@@ -187,11 +187,11 @@ class Plot(InTurn, pg.PlotWidget):
         if not self.accessibleName():
             self.setAccessibleName(" over ".join(filter(None, (self._labels["left"], self._labels["bottom"]))))
         style = {"color": theme.color("secondary").name(), "font-size": f"{theme.SMALL_PX}px"}
-        for side, words in self._labels.items():
+        for side, text in self._labels.items():
             axis = self.getPlotItem().getAxis(side)
-            if words:
+            if text:
                 # enableAutoSIPrefix(False) alone still scales: a second call shows 0.4 as 400 (pyqtgraph 0.14).
-                axis.setLabel(words, siPrefixEnableRanges=((0.0, 0.0),), **style)
+                axis.setLabel(text, siPrefixEnableRanges=((0.0, 0.0),), **style)
                 axis.enableAutoSIPrefix(False)
             else:
                 axis.showLabel(False)

@@ -94,16 +94,16 @@ class JobSlot(QWidget):
 
     def take(self, row: Working) -> None:
         """Show this row in front of earlier ones."""
-        self._rows = [one for one in self._rows if shiboken6.isValid(one) and one is not row and one.busy]
-        for one in self._rows:
-            one.hide()
+        self._rows = [other for other in self._rows if shiboken6.isValid(other) and other is not row and other.busy]
+        for other in self._rows:
+            other.hide()
         self._rows.append(row)
         self._row.addWidget(row, 1_000)
         self.began.emit(row)
 
     def is_front(self, row: Working) -> bool:
         """Return whether the row is the newest."""
-        busy = [one for one in self._rows if shiboken6.isValid(one) and one.busy]
+        busy = [other for other in self._rows if shiboken6.isValid(other) and other.busy]
         return not busy or busy[-1] is row
 
 
@@ -196,8 +196,8 @@ class Working(QWidget):
         show_share(self.bar, self._ticket.share)
         spent = time.monotonic() - self._since
         left = self._left.estimate(self._ticket.share) or 0.0
-        words = f"{self._ticket.note}…" if self._ticket.note else "working…"
-        self.note.setText(f"{words} {left:,.0f} s left" if left > 10 else words)
+        text = f"{self._ticket.note}…" if self._ticket.note else "working…"
+        self.note.setText(f"{text} {left:,.0f} s left" if left > 10 else text)
         in_front = self._slot is None or self._slot.is_front(self)
         self.setVisible(spent > SHOWN_AFTER_S and in_front)
 

@@ -35,8 +35,8 @@ class SortHeader(QHeaderView):
         return QRect(left, top, ARROW_PX, ARROW_PX // 2 + 1)
 
     def _words_left(self, rect: QRect, section: int) -> int:
-        words = str(self.model().headerData(section, self.orientation()) or "")
-        return rect.right() - CELL_PX - self.fontMetrics().horizontalAdvance(words)
+        text = str(self.model().headerData(section, self.orientation()) or "")
+        return rect.right() - CELL_PX - self.fontMetrics().horizontalAdvance(text)
 
     def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
         painter.save()
@@ -44,12 +44,12 @@ class SortHeader(QHeaderView):
         painter.restore()
         if not self.isSortIndicatorShown() or self.sortIndicatorSection() != section:
             return
-        place = self.arrow(rect, section)
-        ends = [QPointF(place.left(), place.top()), QPointF(place.right() + 1, place.top())]
-        tip = QPointF(place.left() + ARROW_PX / 2, place.bottom() + 1)
+        arrow = self.arrow(rect, section)
+        ends = [QPointF(arrow.left(), arrow.top()), QPointF(arrow.right() + 1, arrow.top())]
+        tip = QPointF(arrow.left() + ARROW_PX / 2, arrow.bottom() + 1)
         if self.sortIndicatorOrder() == Qt.SortOrder.AscendingOrder:
-            ends = [QPointF(end.x(), place.bottom() + 1) for end in ends]
-            tip.setY(place.top())
+            ends = [QPointF(end.x(), arrow.bottom() + 1) for end in ends]
+            tip.setY(arrow.top())
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(theme.color("secondary"), 1.5))

@@ -54,8 +54,8 @@ class StatePage(QWidget):
         theme.set_role(self.button, "primary")
         self.other, self.third = (QPushButton(objectName=f"state{name}") for name in ("Other", "Third"))
         self._actions: list[QAction | None] = [None, None, None]
-        for place, button in enumerate(self.buttons):
-            button.clicked.connect(partial(self._trigger, place))
+        for index, button in enumerate(self.buttons):
+            button.clicked.connect(partial(self._trigger, index))
         self._lay_out()
         theme.theme().follow(self._draw_icon)
 
@@ -99,8 +99,8 @@ class StatePage(QWidget):
         # layout of its own yet, it is -1.
         self.text.setMinimumHeight(max(0, self.text.heightForWidth(width)))
 
-    def _trigger(self, place: int, _checked: bool = False) -> None:
-        if (action := self._actions[place]) is not None:
+    def _trigger(self, index: int, _checked: bool = False) -> None:
+        if (action := self._actions[index]) is not None:
             action.trigger()
 
     def _draw_icon(self) -> None:
@@ -203,22 +203,22 @@ class StateArea(OpenPage):
         """Show that the content is complete and current."""
         self._show_result("ready", "", None)
 
-    def partial(self, words: str, act: Act | None = None) -> None:
-        """Show that the content lacks what `words` say."""
-        self._show_result("partial", words, act)
+    def partial(self, text: str, act: Act | None = None) -> None:
+        """Show that the content lacks what `text` say."""
+        self._show_result("partial", text, act)
 
-    def stale(self, words: str, act: Act | None = None) -> None:
+    def stale(self, text: str, act: Act | None = None) -> None:
         """Show that the content is older than the request; it stays dimmed."""
-        self._show_result("stale", words, act)
+        self._show_result("stale", text, act)
 
     @property
     def has_result(self) -> bool:
         """Whether the content shows a result, perhaps an older one."""
         return self._has_result
 
-    def _show_result(self, kind: Kind, words: str, act: Act | None) -> None:
-        if words or "note" in vars(self):
-            self.note.show_message(words, act)
+    def _show_result(self, kind: Kind, text: str, act: Act | None) -> None:
+        if text or "note" in vars(self):
+            self.note.show_message(text, act)
         self._become(kind, self._content, has_result=True)
 
     def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
@@ -325,10 +325,10 @@ class _Note(QFrame):
         row.addWidget(self.button)
         self.hide()
 
-    def show_message(self, words: str, act: Act | None) -> None:
+    def show_message(self, text: str, act: Act | None) -> None:
         """Show this; an empty note takes no space."""
-        self.words.setText(words)
-        self.setVisible(bool(words))
+        self.words.setText(text)
+        self.setVisible(bool(text))
         self.button.setVisible(act is not None)
         self._act = act[1] if act else None
         if act:

@@ -19,9 +19,9 @@ LEVELS = 257
 
 def shade(shares: Float[np.ndarray, "r c"], *, centered: bool = False) -> UInt8[np.ndarray, "r c 4"]:
     """Return RGBA of shares from 0 to 1, clipped beyond; clear for NaN. `centered`: 0.5 is a difference of 0."""
-    known = np.isfinite(shares)
-    colors = _table(centered)[np.rint(np.where(known, shares, 0.0).clip(0, 1) * (LEVELS - 1)).astype(np.int64)]
-    colors[~known] = 0
+    finite = np.isfinite(shares)
+    colors = _table(centered)[np.rint(np.where(finite, shares, 0.0).clip(0, 1) * (LEVELS - 1)).astype(np.int64)]
+    colors[~finite] = 0
     return colors
 
 

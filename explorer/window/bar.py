@@ -55,10 +55,10 @@ class Bar(QWidget):
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
-        self.run_a = Picker(name="runA", words="Run A", width=80)
-        self.run_b = Picker(name="runB", words="Run B", width=80)
-        self.step = Picker(name="step", words="Step of the snapshots", width=92)
-        self.dataset = Picker(name="dataset", words="Data of the snapshots", width=88)
+        self.run_a = Picker(name="runA", label="Run A", width=80)
+        self.run_b = Picker(name="runB", label="Run B", width=80)
+        self.step = Picker(name="step", label="Step of the snapshots", width=92)
+        self.dataset = Picker(name="dataset", label="Data of the snapshots", width=88)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")

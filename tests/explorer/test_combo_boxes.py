@@ -23,7 +23,7 @@ def many(count: int = 2_000) -> tuple[Choice, ...]:
 
 @pytest.fixture
 def picker(dressed: QApplication, qtbot) -> Picker:
-    made = Picker(name="one", words="Run A", width=88)
+    made = Picker(name="one", label="Run A", width=88)
     qtbot.addWidget(made)
     made.show()
     return made

@@ -69,7 +69,7 @@ def test_every_field_has_a_labeled_editor_of_its_type(qtbot: QtBot, kind: type):
 
 @pytest.mark.parametrize("value", [1 / 0.07, 1e-6, 1e-12, 0.1 + 0.2, 3.0])
 def test_a_float_nobody_touched_keeps_all_its_digits(qtbot: QtBot, value: float):
-    box = NumberBox(whole=False)
+    box = NumberBox(integer=False)
     qtbot.addWidget(box)
     box.set_value(value)
     assert box.value() == value
@@ -77,7 +77,7 @@ def test_a_float_nobody_touched_keeps_all_its_digits(qtbot: QtBot, value: float)
 
 
 def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBot):
-    box = NumberBox(whole=True, low=2, high=260)
+    box = NumberBox(integer=True, low=2, high=260)
     qtbot.addWidget(box)
     box.set_value(256)
     box.stepUp()
@@ -86,7 +86,7 @@ def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBo
     box.stepDown()
     box.stepDown()
     assert box.value() == 2
-    rate = NumberBox(whole=False, low=0.0)
+    rate = NumberBox(integer=False, low=0.0)
     qtbot.addWidget(rate)
     rate.set_value(0.001)
     rate.stepUp()
@@ -94,7 +94,7 @@ def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBo
 
 
 def test_letters_are_not_typed_and_a_comma_is_a_point(qtbot: QtBot):
-    box = NumberBox(whole=False)
+    box = NumberBox(integer=False)
     qtbot.addWidget(box)
     box.show()
     box.lineEdit().clear()

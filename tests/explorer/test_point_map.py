@@ -230,7 +230,7 @@ def test_nothing_compiles_in_the_window(kernels: None):
         layer = PointLayer()
         layer.set_points(xy, diamond=mask)
         layer.set_colors(np.arange(n) % 2, PALETTE)
-        layer.set_states(lit=mask, shown=mask)
+        layer.set_states(lit=mask, visible=mask)
         layer.grid.nearest(0.5, 0.5, reach=(1, 1), allowed=mask)
         layer.grid.in_polygon(np.array([[0, 0], [1, 0], [1, 1]]))
         for most in (0, n):

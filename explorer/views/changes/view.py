@@ -48,11 +48,11 @@ class ChangesView(View):
         self._shown: Changes | None = None
         self.pictures = Pictures(context.background, self)
         self.pickers = tuple(
-            Picker(name=f"changes-step-{x.lower()}", words=f"Snapshot shown as {x}", width=160) for x in "AB"
+            Picker(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160) for x in "AB"
         )
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
-        self.suite = Picker(name="changes-suite", words="Class prompts for the predictions", width=206)
+        self.suite = Picker(name="changes-suite", label="Class prompts for the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)

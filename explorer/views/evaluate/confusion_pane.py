@@ -32,7 +32,7 @@ class ConfusionPane(QWidget):
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]
-        self.tasks = Picker(name="evaluate-confused-task", words="Task of the confusion matrix", width=160)
+        self.tasks = Picker(name="evaluate-confused-task", label="Task of the confusion matrix", width=160)
         self.maps = [GridMap() for _ in range(2)]
         for letter, grid_map in zip("ab", self.maps, strict=True):
             grid_map.setObjectName(f"evaluate-confusion-{letter}")

@@ -70,7 +70,7 @@ class EvaluateControls(QWidget):
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
         self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
         self.split = StillComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
-        self.suite = Picker(name="evaluate-suite", words="Class names and templates", width=170)
+        self.suite = Picker(name="evaluate-suite", label="Class names and templates", width=170)
         self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
         self.second = QHBoxLayout()

@@ -29,8 +29,8 @@ class EfficiencyPane(QWidget):
         self._context = context
         self.drawn: tuple[str, ...] = ()
         self.groups = GroupBar("evaluate-efficiency", "Draw")
-        self.data = Picker(name="evaluate-efficiency-data", words="Data of the curves", width=220)
-        self.measure = Picker(name="evaluate-efficiency-measure", words="Measure of the curves", width=320)
+        self.data = Picker(name="evaluate-efficiency-data", label="Data of the curves", width=220)
+        self.measure = Picker(name="evaluate-efficiency-measure", label="Measure of the curves", width=320)
         self.note = QLabel(NOTHING)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setWordWrap(True)

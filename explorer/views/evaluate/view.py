@@ -87,7 +87,7 @@ class EvaluateView(View):
         self.controls = EvaluateControls(context.settings)
         self.working = Working("evaluate-working", self, asks=True)
         self.status = ElidedLabel(PROCESS)
-        self.shown = Picker(name="evaluate-shown", words="Data set shown", width=200)
+        self.shown = Picker(name="evaluate-shown", label="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
         self.stack = OpenPage()
         yield

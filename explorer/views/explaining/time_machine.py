@@ -34,7 +34,7 @@ class TimeMachine(QWidget):
         self._context = context
         self._asked: int | None = None
         self._ticket: Ticket | None = None
-        self.step = NumberBox(whole=True, low=1, parent=self)
+        self.step = NumberBox(integer=True, low=1, parent=self)
         self.step.setObjectName("time-machine-step")
         self.step.setAccessibleName("Step of run A")
         self.step.setToolTip("A step on the axis of run A's curves: the update that led to it is made again")

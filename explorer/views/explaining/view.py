@@ -50,7 +50,7 @@ class ExplainingView(ChartView):
 
     def build(self) -> Iterator[None]:
         jobs = self.context.jobs
-        self.levels = Picker(name="explaining-levels", words="Co-occurrence of the ablation", width=190)
+        self.levels = Picker(name="explaining-levels", label="Co-occurrence of the ablation", width=190)
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = ElidedLabel()

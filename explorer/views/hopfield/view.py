@@ -48,7 +48,7 @@ class HopfieldView(ChartView):
         self._trouble: tuple[str, Callable[[], object]] | None = None
         self._vectors: dict[int, tuple[float, ...]] = {}
         self._open: list[int] = []
-        self.which = Picker(name="hopfield-which", words="Which pairs are stored", width=150)
+        self.which = Picker(name="hopfield-which", label="Which pairs are stored", width=150)
         self.which.setMaximumWidth(PICKER_PX)
         self.which_label = QLabel("Stored pairs")
         self._show_which([])

@@ -34,7 +34,7 @@ class MapToolbar(WrappingRow):
         self.methods = MethodForm()
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
         self.neighbors, self.min_dist = self.methods.neighbors, self.methods.min_dist
-        self.color = Picker(name="map-color", words="Color by", width=92)
+        self.color = Picker(name="map-color", label="Color by", width=92)
         self.color.tell_apart("Color: ")
         self.tools = Tools()
         self._lay_out()

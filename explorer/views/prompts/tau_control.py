@@ -38,7 +38,7 @@ class TauControl(QWidget):
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
         self.slider.setRange(0, STEPS)
         self.slider.setPageStep(STEPS // 20)
-        self.box = NumberBox(whole=False, low=LOW, high=HIGH)
+        self.box = NumberBox(integer=False, low=LOW, high=HIGH)
         self.box.setObjectName(f"prompts-box-{letter.lower()}")
         self.box.setAccessibleName(f"Temperature tau of run {letter}, number")
         self.box.setFixedWidth(BOX_PX)

@@ -84,7 +84,7 @@ class QualityView(View):
         self._writes_own = False
         self.pictures = Pictures(context.background, self, edge=PICTURE_PX)
         self.working = Working("quality-working", asks=True)
-        self.shown = Picker(name="quality-shown", words="State of the pairs shown", width=150)
+        self.shown = Picker(name="quality-shown", label="State of the pairs shown", width=150)
         self.shown.show_choices(
             [
                 Choice(ALL, "All states"),

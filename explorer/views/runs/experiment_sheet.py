@@ -35,7 +35,7 @@ class ExperimentSheet(Sheet):
         self.values.setPlaceholderText("cloob, infoloob   or   64, 256")
         self.margin = QLineEdit("0.02", objectName="experiment-margin", accessibleName="Margin")
         self.margin.setToolTip("Smaller differences of the outcome count as equal; 0: never equal")
-        self.seeds = NumberBox(whole=True, low=2, high=100)
+        self.seeds = NumberBox(integer=True, low=2, high=100)
         self.seeds.set_value(5)
         self.seeds.setObjectName("experiment-seeds")
         self.form.addRow("Field", self.field)

@@ -328,7 +328,7 @@ def priority_box(value: int) -> NumberBox:
 
 def number_box(name: str, label: str, value: int, *, low: int, high: int) -> NumberBox:
     """Return an editor of an integer."""
-    box = NumberBox(whole=True, low=low, high=high)
+    box = NumberBox(integer=True, low=low, high=high)
     box.setObjectName(name)
     box.setAccessibleName(label)
     box.set_value(value)

@@ -31,8 +31,8 @@ class CosinesTab(ChartTab):
         # Another day's data may have other columns.
         self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
         self._zone: Zone | None = None
-        self.facet = Picker(name="similarity-facet", words="Group by", width=120)
-        self.only = Picker(name="similarity-only", words="Only the images of", width=120)
+        self.facet = Picker(name="similarity-facet", label="Group by", width=120)
+        self.only = Picker(name="similarity-only", label="Only the images of", width=120)
         self.zone_button = QPushButton("Select overlap", objectName="similarity-zone")
         self.zone_button.setToolTip(
             "Select the first run's matched pairs below the 95th percentile of the unmatched cosines"

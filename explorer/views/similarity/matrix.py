@@ -62,7 +62,7 @@ class MatrixPane(Pane):
         self._asked: tuple[object, ...] | None = None
         self._opening = False
         self._places: dict[int, int] = {}
-        self.by = Picker(name="matrix-by", words="Order by", width=130)
+        self.by = Picker(name="matrix-by", label="Order by", width=130)
         self.by.setMaximumWidth(200)
         self.by.show_choices([Choice("label", "class")], "label")
         self.whole = QPushButton("Show all", objectName="matrix-whole")

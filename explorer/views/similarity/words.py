@@ -26,7 +26,7 @@ class WordsTab(ChartTab):
         # The pair of another day means nothing: only the units are remembered.
         self.controls.show_settings(replace(self.controls.settings, pair=0, caption=""))
         self._pictures = pictures
-        self.number = NumberBox(whole=True, low=0)
+        self.number = NumberBox(integer=True, low=0)
         self.number.setObjectName("words-pair")
         self.number.setAccessibleName("Index of the pair")
         self.number.setFixedWidth(96)

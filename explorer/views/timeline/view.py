@@ -83,7 +83,7 @@ class TimelineView(View):
             for word in ("PCA", "UMAP")
         )
         self.note, self.legend = ElidedLabel(), Legend()
-        self.color = Picker(name="timeline-color", words="Color the points by", width=COLOR_PX)
+        self.color = Picker(name="timeline-color", label="Color the points by", width=COLOR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None

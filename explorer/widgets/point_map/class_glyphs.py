@@ -32,16 +32,16 @@ MOST: Final = 3_000
 REACH: Final = 0.75
 
 
-def glyph_lines(place: int, x: float, y: float, size: float) -> list[QLineF]:
+def glyph_lines(class_index: int, x: float, y: float, size: float) -> list[QLineF]:
     """Return the strokes of the class at this place, inside a mark of this radius around (x, y)."""
-    reach, strokes = REACH * size, STROKES[place % len(STROKES)]
+    reach, strokes = REACH * size, STROKES[class_index % len(STROKES)]
     return [QLineF(x + reach * a, y + reach * b, x + reach * c, y + reach * d) for a, b, c, d in strokes]
 
 
-def paint_glyph(painter: QPainter, place: int, center: QPointF, size: float) -> None:
+def paint_glyph(painter: QPainter, class_index: int, center: QPointF, size: float) -> None:
     """Draw the glyph of a class over a mark of this radius, in the color of the ground."""
     painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
-    painter.drawLines(glyph_lines(place, center.x(), center.y(), size))
+    painter.drawLines(glyph_lines(class_index, center.x(), center.y(), size))
 
 
 class ClassGlyphs(QObject):
@@ -69,10 +69,10 @@ class ClassGlyphs(QObject):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
-        places = scene.to_pixels(self._layer.grid.xy[near]).tolist()
+        centers = scene.to_pixels(self._layer.grid.xy[near]).tolist()
         lines = [
             line
-            for number, (x, y) in zip(classes[near].tolist(), places, strict=True)
+            for number, (x, y) in zip(classes[near].tolist(), centers, strict=True)
             for line in glyph_lines(number, x, y, size)
         ]
         painter.drawLines(lines)

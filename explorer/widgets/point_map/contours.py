@@ -59,10 +59,10 @@ class Contours(QObject):
         """Whether lines are drawn when points are many."""
         return self._shown
 
-    def set_shown(self, shown: bool) -> None:
+    def set_shown(self, visible: bool) -> None:
         """Show or hide the lines."""
-        self._shown = shown
-        self._layer.keep_density(shown)
+        self._shown = visible
+        self._layer.keep_density(visible)
         self._forget()
 
     def _forget(self) -> None:
@@ -101,9 +101,9 @@ class Contours(QObject):
             return
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for place, lines in enumerate(self.lines.of):
+        for level, lines in enumerate(self.lines.of):
             pen = QColor(color("text"))
-            pen.setAlphaF((0.42 if theme().dark else 0.34) + 0.1 * place)
+            pen.setAlphaF((0.42 if theme().dark else 0.34) + 0.1 * level)
             painter.setPen(QPen(pen, 1.0))
             for line in lines:
                 painter.drawPolyline(QPolygonF([QPointF(x, y) for x, y in scene.to_pixels(line).tolist()]))
@@ -160,9 +160,9 @@ def spread_of(cells: Float[np.ndarray, "h w"]) -> float:
         return SPREAD[0]
     deviations = []
     for axis in (0, 1):
-        share, place = cells.sum(axis=1 - axis) / n, np.arange(cells.shape[axis])
-        middle = float(share @ place)
-        deviations.append(float(np.sqrt(share @ (place - middle) ** 2)))
+        share, positions = cells.sum(axis=1 - axis) / n, np.arange(cells.shape[axis])
+        middle = float(share @ positions)
+        deviations.append(float(np.sqrt(share @ (positions - middle) ** 2)))
     share = np.interp(np.log(n), *zip(*((np.log(points), part) for points, part in SCOTT), strict=True))
     return float(np.clip(share * np.mean(deviations) * n ** (-1 / 6), *SPREAD))
 
@@ -191,5 +191,5 @@ def levels_of(cells: Float[np.ndarray, "h w"], shares: Sequence[float]) -> list[
     held = dense.cumsum()
     if not held[-1] > 0:
         return [0.0] * len(shares)
-    places = np.searchsorted(held, np.asarray(shares) * held[-1])
-    return [float(dense[min(place, len(dense) - 1)]) for place in places]
+    indices = np.searchsorted(held, np.asarray(shares) * held[-1])
+    return [float(dense[min(index, len(dense) - 1)]) for index in indices]

@@ -108,9 +108,9 @@ class PointGrid:
             slack = float((self.cell * self.side / reach).sum()) * 2.0**-22
             mask = np.empty(0, bool) if allowed is None else writable(allowed, bool)
             points = (self.x, self.y, *map(float, self.low), *map(float, self.cell))
-            place, radii = (float(x), float(y)), (float(reach[0]), float(reach[1]))
+            center, radii = (float(x), float(y)), (float(reach[0]), float(reach[1]))
             cells = (self.start, self.side, self.levels)
-            return int(kernels.nearest(self.xy, points, cells, window, self.order, mask, place, radii, slack))
+            return int(kernels.nearest(self.xy, points, cells, window, self.order, mask, center, radii, slack))
         near = self._points_in(window)
         if allowed is not None:
             near = near[allowed[near]]
@@ -129,16 +129,16 @@ class PointGrid:
         self, left: float, bottom: float, right: float, top: float, *, most: int, allowed: np.ndarray | None = None
     ) -> Int[np.ndarray, " k"]:
         """Return at most `most` points of the rectangle, spread evenly over its cells."""
-        found: list[np.ndarray] = []
+        parts: list[np.ndarray] = []
         window = self.window(left, bottom, right, top)
         begin, end = self._stretches(window)
         for level in range(self.levels):
             near = np.concatenate([self.order[a:b] for a, b in zip(begin[level], end[level], strict=True)])
             near = near[self._within(near, left, bottom, right, top)]
-            found.append(near if allowed is None else near[allowed[near]])
-            if sum(map(len, found)) >= most:
+            parts.append(near if allowed is None else near[allowed[near]])
+            if sum(map(len, parts)) >= most:
                 break
-        points = np.concatenate(found).astype(np.int64)
+        points = np.concatenate(parts).astype(np.int64)
         if len(points) > most:
             points = points[np.linspace(0, len(points) - 1, most).astype(np.int64)]
         return points

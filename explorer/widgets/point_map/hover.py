@@ -37,9 +37,9 @@ class Hover(QObject):
         self._grace = QTimer(self, singleShot=True, interval=GRACE_MS)
         self._grace.timeout.connect(self.ended)
 
-    def move(self, place: QPointF) -> None:
-        """Handle a move of the pointer to `place`."""
-        waiting, self._place = self._next_test.isActive(), place
+    def move(self, position: QPointF) -> None:
+        """Handle a move of the pointer to `position`."""
+        waiting, self._place = self._next_test.isActive(), position
         if not waiting:
             self._test()
 
@@ -57,9 +57,9 @@ class Hover(QObject):
     def _test(self) -> None:
         if self._place is None:
             return
-        place, self._place = self._place, None
+        position, self._place = self._place, None
         self._next_test.start()
-        self._point_at(self._hit_test(place))
+        self._point_at(self._hit_test(position))
 
     def _point_at(self, point: int) -> None:
         if point == self.point:

@@ -25,12 +25,12 @@ SIDE_WEIGHT = np.float32(0.55)
 
 
 @compiled
-def pack(color, diamond, lit, shown, order, states):
+def pack(color, diamond, lit, visible, order, states):
     """Pack color, shape and state of every point, in cell order, into 16 bits and count states in `states`."""
     unsorted = np.empty(len(color), np.uint16)
     for i in range(len(color)):
         state = PLAIN
-        if len(shown) and not shown[i]:
+        if len(visible) and not visible[i]:
             state = 0
         elif len(lit) and not lit[i]:
             state = 1
@@ -90,17 +90,17 @@ def order_cells(number, counts, shares, order, start):
             bits ^= bits >> np.uint64(7)
             bits ^= bits << np.uint64(17)
             other = first[c] + np.int64((bits >> np.uint64(11)) % np.uint64(k + 1))
-            here = first[c] + k
-            mixed[here], mixed[other] = mixed[other], mixed[here]
-    place = 0
+            current = first[c] + k
+            mixed[current], mixed[other] = mixed[other], mixed[current]
+    position = 0
     for level in range(levels):
         for c in range(cells):
-            start[level * cells + c] = place
+            start[level * cells + c] = position
             low = _taken(counts[c], shares, level - 1)
             for k in range(low, _taken(counts[c], shares, level)):
-                order[place] = mixed[first[c] + k]
-                place += 1
-    start[levels * cells] = place
+                order[position] = mixed[first[c] + k]
+                position += 1
+    start[levels * cells] = position
 
 
 @compiled
@@ -120,16 +120,16 @@ def offsets(xy, order, low_x, low_y, x, y):
 
 
 @compiled
-def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
-    """Return the allowed point nearest to `place` in units of `reach`; -1 if none is within one.
+def nearest(xy, points, cells, window, order, allowed, center, reach, slack):
+    """Return the allowed point nearest to `center` in units of `reach`; -1 if none is within one.
 
     Sorted places are rounded; whatever comes within `slack` of the best is measured again exactly. The first levels
     find some near point, so of the further ones only the cells around it are read.
     """
     x, y, low_x, low_y, cell_x, cell_y = points
     start, side, levels = cells
-    best, found, bound = 1.0, -1, 1.0 + slack
-    near_x, near_y = place[0] - low_x, place[1] - low_y
+    best, nearest_point, bound = 1.0, -1, 1.0 + slack
+    near_x, near_y = center[0] - low_x, center[1] - low_y
     for level in range(levels):
         first_row, last_row = _span(near_y, bound * reach[1], cell_y, window[2], window[3])
         for row in range(first_row, last_row + 1):
@@ -142,12 +142,12 @@ def nearest(xy, points, cells, window, order, allowed, place, reach, slack):
                 point = order[i]
                 if len(allowed) and not allowed[point]:
                     continue
-                dx, dy = (xy[point, 0] - place[0]) / reach[0], (xy[point, 1] - place[1]) / reach[1]
+                dx, dy = (xy[point, 0] - center[0]) / reach[0], (xy[point, 1] - center[1]) / reach[1]
                 distance = dx * dx + dy * dy
-                if distance < best or (distance == best and (found < 0 or point < found)):
-                    best, found = distance, point
+                if distance < best or (distance == best and (nearest_point < 0 or point < nearest_point)):
+                    best, nearest_point = distance, point
                     bound = math.sqrt(best) + slack
-    return found
+    return nearest_point
 
 
 @compiled
@@ -382,13 +382,13 @@ def gather(bright, faint, points, cells, window, view, linear, depth, states, re
     states: Bit 1: dimmed points are drawn, bit 2: points in their color are. report: sum and pixels of both layers.
     """
     start, side, levels, counts = cells
-    one = np.float32(1)
+    unit = np.float32(1)
     if depth == levels:
         for level in range(levels):
             for row in range(window[2], window[3] + 1):
                 base = (level * side + row) * side
                 begin, end = start[base + window[0]], start[base + window[1] + 1]
-                _report_progress(report, _splat(bright, faint, points, begin, end, view, linear, one, states))
+                _report_progress(report, _splat(bright, faint, points, begin, end, view, linear, unit, states))
         return
     for row in range(window[2], window[3] + 1):
         for column in range(window[0], window[1] + 1):
@@ -417,9 +417,9 @@ def _report_progress(report, part):
 @compiled
 def gather_some(bright, faint, points, some, view, linear, report):
     """Sum the points at these places of the order: a small selection, drawn completely."""
-    one = np.float32(1)
+    unit = np.float32(1)
     for i in some:
-        _report_progress(report, _splat(bright, faint, points, i, i + 1, view, linear, one, 1 << PLAIN))
+        _report_progress(report, _splat(bright, faint, points, i, i + 1, view, linear, unit, 1 << PLAIN))
 
 
 @compiled
@@ -431,7 +431,7 @@ def tone(picture, sums, rows, low, peak, curve, encoded):
     """
     height, width = sums.shape[0], sums.shape[1] - 2
     last, steps, scale = np.float32(encoded.shape[0] - 1), np.float32(len(curve) - 1), np.float32(1 / peak)
-    low, one = np.float32(low), np.float32(1)
+    low, unit = np.float32(low), np.float32(1)
     rows[:] = 0
     for r in range(height + 1):
         into = rows[r % 3]
@@ -444,18 +444,18 @@ def tone(picture, sums, rows, low, peak, curve, encoded):
             into[:] = 0
         if r == 0:
             continue
-        above, here, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
+        above, middle, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
         for column in range(width):
             k = 4 * column + 4
-            count = here[k + 3] + SIDE_WEIGHT * (above[k + 3] + into[k + 3])
+            count = middle[k + 3] + SIDE_WEIGHT * (above[k + 3] + into[k + 3])
             if count <= 0:
                 continue
-            share = curve[int(math.sqrt(min(count * scale, one)) * steps)]
-            alpha = min(count, one) * (low + (one - low) * share)
+            share = curve[int(math.sqrt(min(count * scale, unit)) * steps)]
+            alpha = min(count, unit) * (low + (unit - low) * share)
             part, pixel = last / count, out[column]
-            blue = here[k] + SIDE_WEIGHT * (above[k] + into[k])
-            green = here[k + 1] + SIDE_WEIGHT * (above[k + 1] + into[k + 1])
-            red = here[k + 2] + SIDE_WEIGHT * (above[k + 2] + into[k + 2])
+            blue = middle[k] + SIDE_WEIGHT * (above[k] + into[k])
+            green = middle[k + 1] + SIDE_WEIGHT * (above[k + 1] + into[k + 1])
+            red = middle[k + 2] + SIDE_WEIGHT * (above[k + 2] + into[k + 2])
             _over(
                 pixel,
                 encoded[min(int(blue * part), len(encoded) - 1)],
@@ -470,7 +470,7 @@ def tone_gray(picture, sums, low, peak, curve, gray):
     """Draw dimmed points in one color (blue, green, red), each spread to 3 x 3 pixels, and clear the sums."""
     height, width = sums.shape[0], sums.shape[1] - 2
     steps, scale = np.float32(len(curve) - 1), np.float32(1 / peak)
-    low, one = np.float32(low), np.float32(1)
+    low, unit = np.float32(low), np.float32(1)
     rows = np.zeros((3, width + 2), np.float32)
     for r in range(height + 1):
         into = rows[r % 3]
@@ -483,10 +483,10 @@ def tone_gray(picture, sums, low, peak, curve, gray):
             into[:] = 0
         if r == 0:
             continue
-        above, here, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
+        above, middle, out = rows[(r + 1) % 3], rows[(r + 2) % 3], picture[r - 1]
         for column in range(width):
-            count = here[column + 1] + SIDE_WEIGHT * (above[column + 1] + into[column + 1])
+            count = middle[column + 1] + SIDE_WEIGHT * (above[column + 1] + into[column + 1])
             if count > 0:
-                share = curve[int(math.sqrt(min(count * scale, one)) * steps)]
-                alpha = min(count, one) * (low + (one - low) * share)
+                share = curve[int(math.sqrt(min(count * scale, unit)) * steps)]
+                alpha = min(count, unit) * (low + (unit - low) * share)
                 _over(out[column], gray[0], gray[1], gray[2], alpha)

@@ -65,11 +65,11 @@ class Labels(QObject):
         middles = scene.to_pixels([(label.x, label.y) for label in self.labels])
         room = QRectF(0, 0, scene.width, scene.height)
         taken = place_without_overlap([(float(x), float(y)) for x, y in middles], sizes, room)
-        return [(label.text, place) for label, place in zip(self.labels, taken, strict=True) if place is not None]
+        return [(label.text, rect) for label, rect in zip(self.labels, taken, strict=True) if rect is not None]
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
-        for text, place in self.placed(scene):
-            painter.drawPixmap(place.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
+        for text, rect in self.placed(scene):
+            painter.drawPixmap(rect.topLeft() - QPointF(HALO_PX, HALO_PX), self._picture(text, scene.ratio))
 
     def _picture(self, text: str, ratio: float) -> QPixmap:
         """Return the text on a halo, cached because stroking its outline takes a millisecond.
@@ -84,15 +84,15 @@ class Labels(QObject):
             picture = QPixmap(ceil(width * ratio), ceil(height * ratio))
             picture.setDevicePixelRatio(ratio)
             picture.fill(Qt.GlobalColor.transparent)
-            words = QPainterPath()
-            words.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
+            outline = QPainterPath()
+            outline.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
             halo = QColor(color("surface"))
             halo.setAlphaF(0.86)
             painter = QPainter(picture)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
-            painter.strokePath(words, pen)
-            painter.fillPath(words, color("secondary" if self._dimmed else "text"))
+            painter.strokePath(outline, pen)
+            painter.fillPath(outline, color("secondary" if self._dimmed else "text"))
             painter.end()
             self._pictures[key] = picture
         return self._pictures[key]
@@ -109,15 +109,15 @@ def place_without_overlap(
         room: What is seen.
     """
     taken: list[QRectF] = []
-    found: list[QRectF | None] = []
+    rects: list[QRectF | None] = []
     for (x, y), (width, height) in zip(middles, sizes, strict=True):
-        place = None
+        rect = None
         if room.contains(x, y):
             for across, down in NUDGES:
                 tried = QRectF(x - width / 2 + across * width, y - height / 2 + down * height, width, height)
                 if room.contains(tried) and not any(tried.intersects(other) for other in taken):
-                    place = tried
+                    rect = tried
                     taken.append(tried)
                     break
-        found.append(place)
-    return found
+        rects.append(rect)
+    return rects

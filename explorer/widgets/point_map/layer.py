@@ -116,8 +116,8 @@ class PointLayer(pg.GraphicsObject):
         if not instead:
             self._epoch += 1
             self._is_preview = False
-            for asked in (self._places, self._arrangements, self._requests, self._previews):
-                asked.take()
+            for slot in (self._places, self._arrangements, self._requests, self._previews):
+                slot.take()
             self.arranged = self._frame = None
         self._count = len(xy)
         color = np.zeros(len(xy), np.uint16)
@@ -171,10 +171,10 @@ class PointLayer(pg.GraphicsObject):
         return self._is_preview
 
     def set_states(
-        self, *, lit: Bool[np.ndarray, " n"] | None = None, shown: Bool[np.ndarray, " n"] | None = None
+        self, *, lit: Bool[np.ndarray, " n"] | None = None, visible: Bool[np.ndarray, " n"] | None = None
     ) -> None:
-        """Gray out all but the `lit` points (None: all are lit) and hide all but the `shown` ones."""
-        self.states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, shown)))
+        """Gray out all but the `lit` points (None: all are lit) and hide all but the `visible` ones."""
+        self.states = States(*(None if mask is None else writable(mask, bool) for mask in (lit, visible)))
         self._arrange()
 
     def set_ground(self, *, halo: QColor, gray: QColor) -> None:
@@ -220,8 +220,8 @@ class PointLayer(pg.GraphicsObject):
         """Return the shown points of a rectangle: all, ascending, or at most `most`, spread over the cells."""
         if most is not None:
             return self.grid.sample(left, bottom, right, top, most=most, allowed=self.allowed)
-        found = self.grid.in_rectangle(left, bottom, right, top)
-        return found if self.allowed is None else found[self.allowed[found]]
+        points = self.grid.in_rectangle(left, bottom, right, top)
+        return points if self.allowed is None else points[self.allowed[points]]
 
     def visible_count(self) -> int:
         """Estimate how many points are visible, never too low; includes hidden ones."""
@@ -307,10 +307,10 @@ class PointLayer(pg.GraphicsObject):
         """Put styles and states in the order of the grid's cells: immediately, or on the thread if there are many."""
         if len(self.grid) != self._count or len(self._look.color) != self._count:
             return
-        asked = (self.grid, self._look, self.states)
+        task = (self.grid, self._look, self.states)
         if self._count <= INDEXED_AT_ONCE:
-            self._take_points(_arranged(asked))
-        elif self._arrangements.put(asked):
+            self._take_points(_arranged(task))
+        elif self._arrangements.put(task):
             self._ask(self._arrangements.work_with(_arranged), self._take_points)
 
     def _take_points(self, made: tuple[PointGrid, GridPoints] | None) -> None:
@@ -430,27 +430,27 @@ class PointLayer(pg.GraphicsObject):
         self.framed.emit()
 
 
-def _previewed(asked: tuple[int, RasterRequest, np.ndarray, PointStyle, States, int]) -> _Drawn:
-    epoch, request, xy, look, states, of = asked
+def _previewed(task: tuple[int, RasterRequest, np.ndarray, PointStyle, States, int]) -> _Drawn:
+    epoch, request, xy, look, states, of = task
     grid = PointGrid(xy, kernels=loaded_kernels())
     points = raster.arrange(grid, look, states, loaded_kernels())
     picture = raster.draw(replace(request, grid=grid, points=points, budget=None, wants_density=False))
     return _Drawn(epoch, replace(picture, visible=of, drawn=len(xy)), request.sight, request.pixel_ratio, False)
 
 
-def _sorted(asked: tuple[int, np.ndarray], show_message: Callable[[float], object]) -> tuple[int, PointGrid]:
+def _sorted(task: tuple[int, np.ndarray], show_message: Callable[[float], object]) -> tuple[int, PointGrid]:
     """Return the index of many points, with compiled kernels if they load in less than a second."""
-    epoch, xy = asked
+    epoch, xy = task
     kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
     return epoch, PointGrid(xy, kernels=kernels, progress=show_message)
 
 
-def _arranged(asked: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:
-    return asked[0], raster.arrange(*asked, loaded_kernels())
+def _arranged(task: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:
+    return task[0], raster.arrange(*task, loaded_kernels())
 
 
-def _drawn(asked: tuple[int, RasterRequest, bool]) -> _Drawn:
-    epoch, request, full = asked
+def _drawn(task: tuple[int, RasterRequest, bool]) -> _Drawn:
+    epoch, request, full = task
     picture = raster.draw(request)
     exact = full and picture.drawn == picture.visible
     return _Drawn(epoch, picture, request.sight, request.pixel_ratio, exact)

@@ -24,9 +24,9 @@ class PlaceMarks(pg.GraphicsObject):
         self.brush: Float[np.ndarray, "m 2"] = np.empty((0, 2))
         self.brush_px = 0.0
 
-    def set_rings(self, places: list[QPointF]) -> None:
+    def set_rings(self, positions: list[QPointF]) -> None:
         """Ring these positions and join them with a line: the image and the text of one pair."""
-        self.rings = places
+        self.rings = positions
         self.update()
 
     def set_outline(self, corners: Float[np.ndarray, "m 2"]) -> None:
@@ -34,9 +34,9 @@ class PlaceMarks(pg.GraphicsObject):
         self.outline = corners
         self.update()
 
-    def set_brush(self, way: Float[np.ndarray, "m 2"], radius_px: float) -> None:
+    def set_brush(self, stroke: Float[np.ndarray, "m 2"], radius_px: float) -> None:
         """Draw the brush at its position, or its stroke so far; none for an empty array."""
-        self.brush, self.brush_px = way, radius_px
+        self.brush, self.brush_px = stroke, radius_px
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -52,8 +52,8 @@ class PlaceMarks(pg.GraphicsObject):
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_outline(painter, QPolygonF([transform.map(QPointF(*corner)) for corner in self.outline]))
-        self._paint_brush(painter, [transform.map(QPointF(*place)) for place in self.brush])
-        self._paint_rings(painter, [transform.map(place) for place in self.rings])
+        self._paint_brush(painter, [transform.map(QPointF(*position)) for position in self.brush])
+        self._paint_rings(painter, [transform.map(position) for position in self.rings])
         painter.restore()
 
     def _paint_outline(self, painter: QPainter, corners: QPolygonF) -> None:
@@ -65,33 +65,33 @@ class PlaceMarks(pg.GraphicsObject):
         painter.setPen(QPen(color("accent"), 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         painter.drawPolygon(corners, Qt.FillRule.WindingFill)
 
-    def _paint_brush(self, painter: QPainter, way: list[QPointF]) -> None:
-        if not way:
+    def _paint_brush(self, painter: QPainter, stroke: list[QPointF]) -> None:
+        if not stroke:
             return
         fill = QColor(color("accent"))
         fill.setAlphaF(0.16)
         round_pen = (Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
-        if len(way) > 1:
+        if len(stroke) > 1:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(fill, 2 * self.brush_px, *round_pen))
-            painter.drawPolyline(QPolygonF(way))
-        painter.setBrush(Qt.BrushStyle.NoBrush if len(way) > 1 else fill)
+            painter.drawPolyline(QPolygonF(stroke))
+        painter.setBrush(Qt.BrushStyle.NoBrush if len(stroke) > 1 else fill)
         painter.setPen(QPen(color("accent"), 1.5))
-        painter.drawEllipse(way[-1], self.brush_px, self.brush_px)
+        painter.drawEllipse(stroke[-1], self.brush_px, self.brush_px)
 
-    def _paint_rings(self, painter: QPainter, places: list[QPointF]) -> None:
+    def _paint_rings(self, painter: QPainter, positions: list[QPointF]) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         # A wide stroke of the ground below a thin one of the text color stays visible on every color.
         for pen in (QPen(color("surface"), 4.5), QPen(color("text"), 1.75)):
             painter.setPen(pen)
-            if len(places) == 2:
-                self._paint_line(painter, *places)
-            for place in places:
-                painter.drawEllipse(place, RING_PX, RING_PX)
+            if len(positions) == 2:
+                self._paint_line(painter, *positions)
+            for position in positions:
+                painter.drawEllipse(position, RING_PX, RING_PX)
 
     def _paint_line(self, painter: QPainter, start: QPointF, end: QPointF) -> None:
-        way = end - start
-        length = float(np.hypot(way.x(), way.y()))
+        vector = end - start
+        length = float(np.hypot(vector.x(), vector.y()))
         if length > 2 * RING_PX:
-            inset = way * (RING_PX / length)
+            inset = vector * (RING_PX / length)
             painter.drawLine(start + inset, end - inset)

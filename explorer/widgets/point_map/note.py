@@ -77,7 +77,7 @@ class Note(QObject):
     def _say_sorting(self) -> None:
         self._say(f"Sorting {self._points:,} points: {self._share:.0%}")
 
-    def _say(self, words: str) -> None:
-        if words != self.words:
-            self.words = words
+    def _say(self, text: str) -> None:
+        if text != self.words:
+            self.words = text
             self._layer.update()

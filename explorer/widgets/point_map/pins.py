@@ -63,9 +63,9 @@ class Pins(QObject):
         """Return each visible pin, its position in pixels, and its image's rectangle if it fits."""
         if not self.pins:
             return []
-        places = scene.to_pixels(np.array([(pin.x, pin.y) for pin in self.pins]))
+        positions = scene.to_pixels(np.array([(pin.x, pin.y) for pin in self.pins]))
         height = PICTURE_PX + SMALL_PX + 3 * SPACE
-        middles = [(float(x), float(y) - OFF_PX - height / 2) for x, y in places]
+        middles = [(float(x), float(y) - OFF_PX - height / 2) for x, y in positions]
         room = QRectF(scene.corner[0], scene.corner[1], scene.width, scene.height)
         # A place at the upper edge has its picture pushed into sight, where labels would be left away.
         inside = [
@@ -73,8 +73,8 @@ class Pins(QObject):
             for x, y in middles
         ]
         cards = place_without_overlap(inside, [(WIDTH_PX, height)] * len(inside), room)
-        found = zip(self.pins, (QPointF(*map(float, place)) for place in places), cards, strict=True)
-        return [(pin, place, card) for pin, place, card in found if room.contains(place)]
+        rows = zip(self.pins, (QPointF(*map(float, position)) for position in positions), cards, strict=True)
+        return [(pin, position, card) for pin, position, card in rows if room.contains(position)]
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
         if not self.pins:
@@ -84,14 +84,14 @@ class Pins(QObject):
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         painter.setFont(pixel_font(SMALL_PX))
         ink = self._ink()
-        for pin, place, card in self.placed(scene):
+        for pin, position, card in self.placed(scene):
             if card is not None:
                 painter.setPen(QPen(ink, 1.5))
-                painter.drawLine(QPointF(place.x(), card.bottom()), place)
+                painter.drawLine(QPointF(position.x(), card.bottom()), position)
                 self._paint_card(painter, pin, card, ink)
             painter.setPen(QPen(color("surface"), 2))
             painter.setBrush(ink)
-            painter.drawEllipse(place, DOT_PX, DOT_PX)
+            painter.drawEllipse(position, DOT_PX, DOT_PX)
         painter.restore()
 
     def _paint_card(self, painter: QPainter, pin: Pin, card: QRectF, ink: QColor) -> None:
@@ -104,10 +104,10 @@ class Pins(QObject):
             painter.fillRect(room, color("sunken"))
         else:
             size = picture.deviceIndependentSize().scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            shown = QRectF(QPointF(0, 0), size)
-            shown.moveCenter(room.center())
-            painter.drawPixmap(shown, picture, QRectF(picture.rect()))
+            target = QRectF(QPointF(0, 0), size)
+            target.moveCenter(room.center())
+            painter.drawPixmap(target, picture, QRectF(picture.rect()))
         painter.setPen(color("text"))
-        words = QRectF(card.left() + SPACE, room.bottom() + SPACE, card.width() - 2 * SPACE, SMALL_PX + SPACE)
-        said = QFontMetricsF(painter.font()).elidedText(pin.name, Qt.TextElideMode.ElideMiddle, words.width())
-        painter.drawText(words, Qt.AlignmentFlag.AlignCenter, said)
+        text_rect = QRectF(card.left() + SPACE, room.bottom() + SPACE, card.width() - 2 * SPACE, SMALL_PX + SPACE)
+        said = QFontMetricsF(painter.font()).elidedText(pin.name, Qt.TextElideMode.ElideMiddle, text_rect.width())
+        painter.drawText(text_rect, Qt.AlignmentFlag.AlignCenter, said)

@@ -73,7 +73,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self._follows_fit = True
         self._motion = QVariantAnimation(self, duration=TRANSITION_MS, startValue=0.0, endValue=1.0)
         self._motion.setEasingCurve(QEasingCurve.Type.InOutCubic)
-        self.hover = Hover(lambda place: self.pick(place.x(), place.y()), self)
+        self.hover = Hover(lambda position: self.pick(position.x(), position.y()), self)
         self._connect()
         self._dress()
 
@@ -152,10 +152,10 @@ class PointMap(InTurn, pg.GraphicsView):
         """Return the visible point nearest to (x, y), in widget pixels, within 14 px; -1 if there is none."""
         if not self.layer.is_sorted:
             return -1
-        place = self.box.mapSceneToView(self.mapToScene(QPointF(x, y).toPoint()))
+        position = self.box.mapSceneToView(self.mapToScene(QPointF(x, y).toPoint()))
         across, down = self.box.viewPixelSize()
         return self.layer.grid.nearest(
-            place.x(), place.y(), reach=(PICK_PX * across, PICK_PX * down), allowed=self.layer.allowed
+            position.x(), position.y(), reach=(PICK_PX * across, PICK_PX * down), allowed=self.layer.allowed
         )
 
     def lasso(self, polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
@@ -169,11 +169,11 @@ class PointMap(InTurn, pg.GraphicsView):
         """Return the position of a point in widget pixels."""
         return QPointF(self.mapFromScene(self.box.mapViewToScene(self.layer.place(point))))
 
-    def brushed(self, way: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
+    def brushed(self, stroke: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
         """Return the visible points within `radius` (in map units) of a line, ascending."""
         if not self.layer.is_sorted:
             return np.empty(0, np.int64)
-        under = swept(self.layer.grid, way, radius)
+        under = swept(self.layer.grid, stroke, radius)
         return under[self.layer.shown[under]]
 
     @property
@@ -206,14 +206,14 @@ class PointMap(InTurn, pg.GraphicsView):
         if not self.layer.is_sorted or not len(self.layer.grid):
             return -1
         wide, high = self.box.viewPixelSize()
-        here = self.hover.point
+        hovered = self.hover.point
         middle = self.box.viewRect().center()
-        start = self.layer.place(here) if here >= 0 else middle
-        way = (self.layer.grid.xy - (start.x(), start.y())) / (wide, -high)
-        along, aside = way @ (across, down), np.abs(way @ (down, across))
+        start = self.layer.place(hovered) if hovered >= 0 else middle
+        offsets = (self.layer.grid.xy - (start.x(), start.y())) / (wide, -high)
+        along, aside = offsets @ (across, down), np.abs(offsets @ (down, across))
         reach = np.hypot(along, aside)
         allowed = np.isfinite(reach) & self.layer.shown
-        if here >= 0:
+        if hovered >= 0:
             # An eighth of the way round, to both sides.
             allowed &= (along > LEAST_WALK_PX) & (aside <= along)
         return int(np.argmin(np.where(allowed, reach, np.inf))) if allowed.any() else -1
@@ -238,11 +238,11 @@ class PointMap(InTurn, pg.GraphicsView):
         else:
             super().keyPressEvent(ev)
 
-    def _show_place(self, place: QPointF) -> None:
+    def _show_place(self, position: QPointF) -> None:
         """Pan the view to contain a position of the map."""
         view = self.box.viewRect()
-        if not view.contains(place):
-            self.box.translateBy(x=place.x() - view.center().x(), y=place.y() - view.center().y())
+        if not view.contains(position):
+            self.box.translateBy(x=position.x() - view.center().x(), y=position.y() - view.center().y())
             self._leave_fit()
 
     def leaveEvent(self, ev: QEvent) -> None:
@@ -264,8 +264,8 @@ class PointMap(InTurn, pg.GraphicsView):
         self._motion.finished.connect(self._arrive)
         self.box.outlining.connect(self.marks.set_outline)
         self.box.outlined.connect(lambda corners, mode: self.outlined.emit(self.lasso(corners), mode))
-        self.box.brushed.connect(lambda way, radius, mode: self.outlined.emit(self.brushed(way, radius), mode))
-        self.box.brush_at.connect(lambda way: self.marks.set_brush(way, self.box.brush_px))
+        self.box.brushed.connect(lambda stroke, radius, mode: self.outlined.emit(self.brushed(stroke, radius), mode))
+        self.box.brush_at.connect(lambda stroke: self.marks.set_brush(stroke, self.box.brush_px))
         self.box.turned.connect(self.turned)
         self.box.clicked.connect(self._announce_click)
         self.box.fit_asked.connect(self.fit)
@@ -280,11 +280,11 @@ class PointMap(InTurn, pg.GraphicsView):
         if self.isVisible():
             self.settled.emit(point, self.mapToGlobal(self.position(point).toPoint()))
 
-    def _announce_click(self, place: tuple[float, float], mode: str) -> None:
+    def _announce_click(self, position: tuple[float, float], mode: str) -> None:
         across, down = self.box.viewPixelSize()
         reach = (PICK_PX * across, PICK_PX * down)
         if self.layer.is_sorted:
-            self.clicked.emit(self.layer.grid.nearest(*place, reach=reach, allowed=self.layer.allowed), mode)
+            self.clicked.emit(self.layer.grid.nearest(*position, reach=reach, allowed=self.layer.allowed), mode)
 
     def _on_indexed(self) -> None:
         self._place_rings()
@@ -298,12 +298,14 @@ class PointMap(InTurn, pg.GraphicsView):
         lit = self._isolated
         if self.selected is not None:
             lit = self.selected if lit is None else lit & self.selected
-        self.layer.set_states(lit=lit, shown=self._shown)
+        self.layer.set_states(lit=lit, visible=self._shown)
         self._place_rings()
 
     def _place_rings(self) -> None:
-        count, shown = len(self.layer.grid), self.layer.allowed
-        visible = [i for i in self._hovered if 0 <= i < count and (shown is None or (i < len(shown) and shown[i]))]
+        count, allowed = len(self.layer.grid), self.layer.allowed
+        visible = [
+            i for i in self._hovered if 0 <= i < count and (allowed is None or (i < len(allowed) and allowed[i]))
+        ]
         self.marks.set_rings([self.layer.place(i) for i in visible])
 
     def _step(self, share: float) -> None:

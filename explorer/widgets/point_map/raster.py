@@ -164,8 +164,8 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     pack = kernels.pack if kernels else _pack
     count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
     lit = nothing if states.lit is None else states.lit
-    shown = nothing if states.shown is None else states.shown
-    ink = pack(look.color, look.diamond, lit, shown, grid.order, count)
+    visible = nothing if states.shown is None else states.shown
+    ink = pack(look.color, look.diamond, lit, visible, grid.order, count)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
@@ -220,7 +220,7 @@ class _Task:
     def layers(self) -> list[int]:
         """The existing states, back to front."""
         points = self.request.points
-        return [state for state, there in ((DIMMED, points.dimmed), (PLAIN, points.plain)) if there]
+        return [state for state, present in ((DIMMED, points.dimmed), (PLAIN, points.plain)) if present]
 
     @property
     def marked(self) -> bool:
@@ -267,9 +267,9 @@ _OWN: Final = threading.local()
 
 def _sums(height: int, width: int, *, faint: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return this thread's empty sums: of colors, of dimmed points, and three rows. `tone` clears them."""
-    kept = getattr(_OWN, "sums", {})
+    buffers = getattr(_OWN, "sums", {})
     _OWN.sums = {}
-    bright, gray = kept.get((height, width)), kept.get((height, width, "faint"))
+    bright, gray = buffers.get((height, width)), buffers.get((height, width, "faint"))
     if bright is None:
         bright = np.zeros((height, width + 2, 4), np.float32)
     if gray is None:
@@ -338,13 +338,13 @@ def _peak(total: float, pixels: float) -> float:
 
 
 def _pack(
-    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, shown: np.ndarray, order: np.ndarray, states: np.ndarray
+    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, visible: np.ndarray, order: np.ndarray, states: np.ndarray
 ) -> UInt16[np.ndarray, " n"]:
     state = np.full(len(color), PLAIN, np.uint16)
     if len(lit):
         state[~lit] = DIMMED
-    if len(shown):
-        state[~shown] = HIDDEN
+    if len(visible):
+        state[~visible] = HIDDEN
     ink = ((state << _STATE_SHIFT) | np.where(diamond, _DIAMOND_BIT, 0).astype(np.uint16) | color)[order]
     states += np.bincount(ink >> _STATE_SHIFT, minlength=4)
     return ink

@@ -54,9 +54,9 @@ class Sprites(QObject):
         layer.indexed.connect(self._soon.start)
         layer.add_overlay(self._paint)
 
-    def set_points(self, wanted: Bool[np.ndarray, " n"]) -> None:
-        """Handle new points; `wanted` ones may have images."""
-        self._wanted, self._first = wanted, None
+    def set_points(self, eligible: Bool[np.ndarray, " n"]) -> None:
+        """Handle new points; `eligible` ones may have images."""
+        self._wanted, self._first = eligible, None
         self.points = np.empty(0, np.int64)
         self._soon.start()
 
@@ -70,9 +70,9 @@ class Sprites(QObject):
         """Whether images are drawn when points are few."""
         return self._shown
 
-    def set_shown(self, shown: bool) -> None:
+    def set_shown(self, visible: bool) -> None:
         """Show or hide the images."""
-        self._shown = shown
+        self._shown = visible
         self._choose()
 
     def refresh(self) -> None:
@@ -90,9 +90,9 @@ class Sprites(QObject):
             near = near[self._wanted[near]]
             if 0 < len(near) <= MOST_NEAR:
                 across, down = box.viewPixelSize()
-                places = self._layer.grid.xy[near] / (across, down)
+                positions = self._layer.grid.xy[near] / (across, down)
                 first = self._first[near] if self._first is not None else np.zeros(len(near), bool)
-                chosen = near[without_overlap(places, first, SIDE_PX, most=MOST)]
+                chosen = near[without_overlap(positions, first, SIDE_PX, most=MOST)]
                 self.points = chosen if len(chosen) >= FEWEST_SHARE * len(near) else self.points
         if not np.array_equal(before, self.points):
             self._layer.update()
@@ -108,18 +108,18 @@ class Sprites(QObject):
             if picture is None:
                 continue
             size = picture.size().scaled(SIDE_PX - SPACE, SIDE_PX - SPACE, Qt.AspectRatioMode.KeepAspectRatio)
-            place = QRectF(0, 0, size.width(), size.height())
-            place.moveCenter(QPointF(float(x), float(y)))
+            rect = QRectF(0, 0, size.width(), size.height())
+            rect.moveCenter(QPointF(float(x), float(y)))
             painter.setPen(QPen(color("surface"), 4))
-            painter.drawRect(place)
-            painter.drawPixmap(place, picture, QRectF(picture.rect()))
+            painter.drawRect(rect)
+            painter.drawPixmap(rect, picture, QRectF(picture.rect()))
             painter.setPen(QPen(self._ink(point), 2))
-            painter.drawRect(place)
+            painter.drawRect(rect)
         painter.restore()
 
 
 def without_overlap(
-    places: Float[np.ndarray, "n 2"], first: Bool[np.ndarray, " n"], side: float, *, most: int
+    positions: Float[np.ndarray, "n 2"], first: Bool[np.ndarray, " n"], side: float, *, most: int
 ) -> Int[np.ndarray, " k"]:
     """Return at most `most` rows, ascending, whose squares of this side do not overlap; `first` ones have priority.
 
@@ -131,7 +131,7 @@ def without_overlap(
     for row in order.tolist():
         if len(chosen) == most:
             break
-        x, y = float(places[row, 0]), float(places[row, 1])
+        x, y = float(positions[row, 0]), float(positions[row, 1])
         if not (np.isfinite(x) and np.isfinite(y)):
             continue
         column, line = int(x // side), int(y // side)

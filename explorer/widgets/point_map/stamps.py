@@ -110,8 +110,8 @@ def _pixels(size: tuple[int, int], marks: StampList, brush: Brush) -> tuple[np.n
 @lru_cache(maxsize=4 * PLACES * PLACES)
 def stamp_of(number: int, radius: float, halo: float, opacity: float) -> Stamp:
     """Return the stamp of a shape at a subpixel position; see `_pixels` for the number."""
-    diamond, place = divmod(number, PLACES * PLACES)
-    down, across = ((part + 0.5) / PLACES for part in divmod(place, PLACES))
+    diamond, subpixel = divmod(number, PLACES * PLACES)
+    down, across = ((part + 0.5) / PLACES for part in divmod(subpixel, PLACES))
     reach = int(np.ceil((radius + halo) * 1.2533 + 1))
     row, column = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
     dx, dy = column + 0.5 - across, row + 0.5 - down
@@ -119,8 +119,8 @@ def stamp_of(number: int, radius: float, halo: float, opacity: float) -> Stamp:
     wide = opacity * covered(dx, dy, radius + halo, bool(diamond)) if halo > 0 else np.zeros_like(inside)
     around = wide * (1 - inside)
     hit = inside + around > 0
-    kept = (row[hit].astype(np.int32), column[hit].astype(np.int32))
-    return Stamp(*kept, inside[hit].astype(np.float32), around[hit].astype(np.float32))
+    pixels = (row[hit].astype(np.int32), column[hit].astype(np.int32))
+    return Stamp(*pixels, inside[hit].astype(np.float32), around[hit].astype(np.float32))
 
 
 def covered(dx: np.ndarray, dy: np.ndarray, radius: float, diamond: bool | np.ndarray) -> np.ndarray:

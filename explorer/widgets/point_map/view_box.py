@@ -61,8 +61,8 @@ class MapBox(pg.ViewBox):
             self._outline(ev, tool)
         elif left and self.in_space:
             ev.accept()
-            way = ev.screenPos() - ev.lastScreenPos()
-            self.turned.emit(-DEGREES_PER_PX * way.x(), DEGREES_PER_PX * way.y())
+            offset = ev.screenPos() - ev.lastScreenPos()
+            self.turned.emit(-DEGREES_PER_PX * offset.x(), DEGREES_PER_PX * offset.y())
         elif ev.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             super().mouseDragEvent(ev, axis)
         else:
@@ -72,21 +72,21 @@ class MapBox(pg.ViewBox):
         if ev.button() != Qt.MouseButton.LeftButton:
             return
         ev.accept()
-        place = self.mapSceneToView(ev.scenePos())
+        position = self.mapSceneToView(ev.scenePos())
         if ev.double() and self.tool == "pan":
             self.fit_asked.emit()
         elif self.tool == "brush":
-            dot = np.array([[place.x(), place.y()]])
+            dot = np.array([[position.x(), position.y()]])
             self.brushed.emit(dot, self._brush_radius(), _mode(ev))
         else:
-            self.clicked.emit((place.x(), place.y()), _mode(ev))
+            self.clicked.emit((position.x(), position.y()), _mode(ev))
 
-    def point_brush(self, place: QPointF | None) -> None:
+    def point_brush(self, position: QPointF | None) -> None:
         """Handle the pointer's position in the scene, or None, while no button is pressed."""
-        if place is None or self.tool != "brush":
+        if position is None or self.tool != "brush":
             self.brush_at.emit(np.empty((0, 2)))
             return
-        at = self.mapSceneToView(place)
+        at = self.mapSceneToView(position)
         self.brush_at.emit(np.array([[at.x(), at.y()]]))
 
     def _tool_of(self, ev: object) -> Tool:
@@ -101,19 +101,19 @@ class MapBox(pg.ViewBox):
         if ev.isStart():
             self._corners, self._under_way = [(start.x(), start.y())], tool
         self._corners.append((now.x(), now.y()))
-        way = np.array(self._corners)
+        corners = np.array(self._corners)
         if tool == "rectangle":
-            way = np.array([[start.x(), start.y()], [now.x(), start.y()], [now.x(), now.y()], [start.x(), now.y()]])
+            corners = np.array([[start.x(), start.y()], [now.x(), start.y()], [now.x(), now.y()], [start.x(), now.y()]])
         announce = self.brush_at if tool == "brush" else self.outlining
         if not ev.isFinish():
-            announce.emit(way)
+            announce.emit(corners)
             return
         self._corners, self._under_way = [], None
-        announce.emit(way[-1:] if tool == "brush" else np.empty((0, 2)))
+        announce.emit(corners[-1:] if tool == "brush" else np.empty((0, 2)))
         if tool == "brush":
-            self.brushed.emit(way, self._brush_radius(), _mode(ev))
+            self.brushed.emit(corners, self._brush_radius(), _mode(ev))
         else:
-            self.outlined.emit(way, _mode(ev))
+            self.outlined.emit(corners, _mode(ev))
 
 
 def _mode(ev: object) -> Mode:

@@ -30,17 +30,17 @@ class Newest:
         self._lock = threading.Lock()
         self._newest: object | None = None
 
-    def put(self, asked: object) -> bool:
+    def put(self, request: object) -> bool:
         """Replace the request; return whether the slot was empty, so that the worker must be notified."""
         with self._lock:
-            empty, self._newest = self._newest is None, asked
+            empty, self._newest = self._newest is None, request
         return empty
 
     def take(self) -> object | None:
         """Return the newest request and clear the slot."""
         with self._lock:
-            asked, self._newest = self._newest, None
-        return asked
+            request, self._newest = self._newest, None
+        return request
 
     @property
     def full(self) -> bool:
@@ -51,8 +51,8 @@ class Newest:
         """Wrap `function` to run on the newest request when it starts; None if there is none."""
 
         def work(*show_message: Callable[[float], object]) -> object:
-            asked = self.take()
-            return None if asked is None else function(asked, *show_message)
+            request = self.take()
+            return None if request is None else function(request, *show_message)
 
         return work
 
