@@ -16,7 +16,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, 
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
-from explorer.theme.dressing import Dressing
+from explorer.theme.lazy_style_sheet import LazyStyleSheet
 from explorer.theme.marks import MarkFiles
 from explorer.theme.tokens import (
     AROUND,
@@ -92,8 +92,8 @@ class Theme(QObject):
         self._mode: Mode = "system"
         self._application: QApplication | None = None
         self._marks = MarkFiles()
-        self._dressing = Dressing(self)
-        self._worn: Tokens = LIGHT
+        self._style_sheet = LazyStyleSheet(self)
+        self._application_tokens: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
         self.reduced_motion = False
 
@@ -127,7 +127,7 @@ class Theme(QObject):
 
         At once if the widget is seen, else in a later turn of the event loop, at the latest when it is shown.
         """
-        self._dressing.follow(slot)
+        self._style_sheet.add_listener(slot)
 
     def divide(self, *containers: QWidget) -> None:
         """Restyle the children of these widgets one by one on a theme change, hidden ones later.
@@ -135,7 +135,7 @@ class Theme(QObject):
         They themselves get no sheet: they paint their ground, or are covered.
         """
         for container in containers:
-            self._dressing.divide(container)
+            self._style_sheet.add_container(container)
 
     def apply(self, application: QApplication, mode: Mode | None = None) -> None:
         """Apply the theme to the application: Fusion, fonts, palette, stylesheet; then follow the desktop."""
@@ -151,43 +151,42 @@ class Theme(QObject):
     def _refresh(self, _scheme: object = None, *, force: bool = False) -> None:
         if self._application is None:
             return
-        tokens = DARK if self._wants_dark(self._application) else LIGHT
-        if tokens is self.tokens and not force:
+        new_tokens = DARK if self._wants_dark(self._application) else LIGHT
+        if new_tokens is self.tokens and not force:
             return
-        self.tokens = tokens
-        application = self._application
-        self._dressing.freeze(application)
+        self.tokens = new_tokens
+        self._style_sheet.freeze_windows(self._application)
         try:
-            self._dress(application, tokens, force=force)
+            self._apply_tokens(self._application, new_tokens, force=force)
         finally:
-            self._dressing.thaw()
+            self._style_sheet.unfreeze_windows_later()
 
-    def _dress(self, application: QApplication, tokens: Tokens, *, force: bool) -> None:
-        application.setPalette(_palette(tokens))
-        self._write_marks(tokens)
-        sheet = stylesheet.stylesheet(tokens, dark=self.dark)
+    def _apply_tokens(self, application: QApplication, new_tokens: Tokens, *, force: bool) -> None:
+        application.setPalette(_palette(new_tokens))
+        self._write_marks(new_tokens)
+        sheet = stylesheet.stylesheet(new_tokens, dark=self.dark)
         if force or not application.topLevelWidgets():
-            # A new sheet of the application dresses each widget again for every widget above it: ten times the work.
+            # A new sheet of the application restyles each widget again for every widget above it: ten times the work.
             application.setStyleSheet(sheet)
-            self._worn = tokens
+            self._application_tokens = new_tokens
         self.changed.emit()
-        if tokens is self._worn:
-            self._dressing.change(application, "", "")
+        if new_tokens is self._application_tokens:
+            self._style_sheet.apply(application, "", "")
         else:
-            self._dressing.change(application, "dark" if self.dark else "light", sheet)
+            self._style_sheet.apply(application, "dark" if self.dark else "light", sheet)
 
     def _wants_dark(self, application: QApplication) -> bool:
         if self._mode == "system":
             return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
         return self._mode == "dark"
 
-    def _write_marks(self, tokens: Tokens) -> None:
+    def _write_marks(self, new_tokens: Tokens) -> None:
         """Write the arrow and check-mark files that the stylesheet refers to; without them it shows none."""
         drawn = [
             {file: icons.svg(*mark, 2.25) for file, mark in stylesheet.marks(now, dark=now is DARK).items()}
             for now in (LIGHT, DARK)
         ]
-        self._marks.write(drawn[0] | drawn[1], drawn[tokens is DARK])
+        self._marks.write(drawn[0] | drawn[1], drawn[new_tokens is DARK])
 
 
 _theme: Theme | None = None
@@ -284,18 +283,18 @@ def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QF
 def set_role(widget: QWidget, role: str) -> None:
     """Set a widget's stylesheet role, even if it is already visible."""
     widget.setProperty("role", role)
-    _dress_again(widget)
+    _restyle(widget)
 
 
 def set_invalid(widget: QWidget, invalid: bool) -> None:
     """Mark a field as one whose value cannot be used, or as sound again."""
     if bool(widget.property("invalid")) != invalid:
         widget.setProperty("invalid", invalid)
-        _dress_again(widget)
+        _restyle(widget)
 
 
-def _dress_again(widget: QWidget) -> None:
-    # Before it is first shown, what it wears would only be taken off again.
+def _restyle(widget: QWidget) -> None:
+    # Before it is first shown, Qt has given it no style yet.
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
         widget.style().unpolish(widget)
         widget.style().polish(widget)

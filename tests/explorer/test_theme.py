@@ -279,7 +279,7 @@ def test_what_was_a_window_and_became_a_part_follows_its_window(dressed: QApplic
         assert words.palette().windowText().color().name() == tokens.text
 
 
-def test_a_window_paints_again_where_dressing_failed(
+def test_a_window_paints_again_where_its_style_sheet_failed(
     dressed: QApplication, qtbot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_sheet: object, **_more: object) -> str:

@@ -55,7 +55,7 @@ def test_classes_carry_the_name_of_their_file() -> None:
         ("window/stall_detector.py", "Watchdog", False),
         ("views/map/view.py", "MapView", True),
         ("views/map/view.py", "Canvas", False),
-        ("theme/dressing.py", "Dressing", True),
+        ("theme/lazy_style_sheet.py", "LazyStyleSheet", True),
         ("widgets/combo_boxes.py", "ComboBox", True),
         ("widgets/combo_boxes.py", "Picker", False),
         ("store/__init__.py", "Store", True),

@@ -75,7 +75,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self._motion.setEasingCurve(QEasingCurve.Type.InOutCubic)
         self.hover = Hover(lambda position: self.pick(position.x(), position.y()), self)
         self._connect()
-        self._dress()
+        self._recolor()
 
     # Points -----------------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.box.sigRangeChanged.connect(lambda *_: self.view_changed.emit())
         self.layer.drawn.connect(self.drawn)
         self.layer.indexed.connect(self._on_indexed)
-        theme().follow(self._dress)
+        theme().follow(self._recolor)
 
     def _announce_settled(self, point: int) -> None:
         # The timer may fire while the window is taken apart and the scene is gone.
@@ -316,7 +316,7 @@ class PointMap(InTurn, pg.GraphicsView):
         self.layer.move_points(self._way[2])
         self.fit()
 
-    def _dress(self) -> None:
+    def _recolor(self) -> None:
         if self.closed:
             return
         self.forget_painted()
