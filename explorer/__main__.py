@@ -152,7 +152,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
 
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
-    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.event_loop.garbage_collector import GarbageCollector
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window
@@ -188,7 +188,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
         window.open_link(options.open)
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
-    garbage = Garbage(begin=False)
+    garbage = GarbageCollector(begin=False)
     window.ready.connect(garbage.keep_what_is_there)
     # Ctrl-C in the terminal closes the window without a question; the status bar's timer lets Python see it. By a
     # timer: a window that is closed before the event loop runs would leave that loop without an end.

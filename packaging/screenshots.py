@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
 from explorer.window import Window
 
@@ -34,7 +34,7 @@ def main(workspace: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("Contrastive Explorer")
-    garbage = Garbage(application)  # as the application: a worker that collects widgets crashes
+    garbage = GarbageCollector(application)  # as the application: a worker that collects widgets crashes
     for mode in ("light", "dark"):
         theme.theme().apply(application, mode)
         photograph(workspace, out, mode, empty=False)

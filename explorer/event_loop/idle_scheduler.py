@@ -107,6 +107,6 @@ class IdleScheduler(QObject):
 
 
 @functools.cache
-def turns() -> IdleScheduler:
+def idle_scheduler() -> IdleScheduler:
     """Return this process's scheduler; the GUI thread creates it with the first call."""
     return IdleScheduler()

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import shiboken6
 from PySide6.QtCore import QObject, Signal, Slot
 
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 
 _NUMBERS: Final = itertools.count()
 
@@ -57,8 +57,8 @@ class Mailbox(QObject):
     def _deliver(self) -> None:
         if not self._queue:
             return
-        if turns().is_full:
-            turns().later(self, self._deliver)
+        if idle_scheduler().is_full:
+            idle_scheduler().later(self, self._deliver)
             return
         number, news = self._queue.popleft()
         addressee = self._waiting.get(number)

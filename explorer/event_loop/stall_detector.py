@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
 
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from trainer.untrusted import confined
 
 LONGEST_MS: Final = 100.0
@@ -66,7 +66,7 @@ class Gap:
         )
 
 
-class Watchdog(QObject):
+class StallDetector(QObject):
     """Measures blocked periods of this thread's event loop from timer ticks that arrive late.
 
     It beats once in each round of the loop, for in each the person is heard once. A timer keeps the loop going round;
@@ -90,7 +90,7 @@ class Watchdog(QObject):
         looker.start()
         self._timer = QTimer(self, interval=EVERY_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.start()
-        turns().ended.connect(self._beat)
+        idle_scheduler().ended.connect(self._beat)
 
     def forget(self) -> None:
         """Reset all measurements, so that a test can measure a single action."""
@@ -103,7 +103,7 @@ class Watchdog(QObject):
     def close(self) -> None:
         """Stop measuring."""
         self._timer.stop()
-        turns().ended.disconnect(self._beat)
+        idle_scheduler().ended.disconnect(self._beat)
         self._busy.over.set()
 
     @Slot()

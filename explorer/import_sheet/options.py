@@ -27,7 +27,7 @@ from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.number_box import NumberBox
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.still import StillComboBox
 from trainer import config
 
@@ -193,7 +193,7 @@ class Cost(QWidget):
         self.open_all = QPushButton("Decode every image", self, objectName="import-open", autoDefault=False)
         self.open_all.setToolTip("Decode every image now, as a run would, and report unreadable or unusual ones")
         self.open_all.clicked.connect(self.opened)
-        self.working = Working("import-working", self)
+        self.working = ProgressRow("import-working", self)
         # The sheet has a Cancel of its own, which closes it.
         self.working.button.setText("Stop")
         self.working.button.setAccessibleName("Stop reading")

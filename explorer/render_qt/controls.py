@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillSlider
 from trainer.charts.settings import Setting, problem, settings_of
@@ -283,7 +283,7 @@ class Controls(QWidget):
         }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        row = WrappingRow()
+        row = FlowRow()
         for control in self.controls.values():
             control.changed.connect(self.changed)
             if below:

@@ -21,16 +21,16 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
 from explorer.widgets.cell_map import number_in
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.grid_map import GridMap, Heat
-from explorer.widgets.image_row import PictureRow, RowPicture
+from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.min_size_scroll import SidewaysScroll
+from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
 
@@ -116,8 +116,8 @@ class PanelWidget(QScrollArea):
         if panel is not self._filling:
             return
         while marks:
-            if self.isVisible() and turns().is_full:
-                turns().later(self, lambda: self._fill(panel, marks))
+            if self.isVisible() and idle_scheduler().is_full:
+                idle_scheduler().later(self, lambda: self._fill(panel, marks))
                 return
             mark = marks.pop(0)
             card = self.cards[mark.key]
@@ -128,7 +128,7 @@ class PanelWidget(QScrollArea):
         self.notes.setText("\n".join(panel.notes))
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
-        turns().later(self, self._thaw)
+        idle_scheduler().later(self, self._thaw)
 
     def _show_legends_once(self, panel: Panel) -> None:
         """Hide legends of which all was told above; plots side by side keep theirs, or their axes would differ."""
@@ -257,7 +257,7 @@ class PanelWidget(QScrollArea):
         """Create plots in advance, one per event-loop iteration; creating them together would block the window."""
         if len(self._spare) + len(self.cards) < PREPARED:
             self._keep(self._new_plot())
-            turns().later(self, self._prepare, unseen=True)
+            idle_scheduler().later(self, self._prepare, unseen=True)
 
     def _new_plot(self) -> _PlotCard:
         card = _PlotCard(self._name, "")
@@ -432,10 +432,10 @@ class ImageRowCard(QWidget):
         self.strip: ImageRow | None = None
         self.title, self.note = heading(), ElidedLabel()
         theme.set_role(self.note, "small")
-        self.row = PictureRow(pictures.get)
+        self.row = ImageRowWidget(pictures.get)
         self.row.setAccessibleName("Images")
         self.row.setObjectName(f"{name}-row")
-        self.badges = [Badge(chr(ord("A") + index), index) for index in range(len(RUN_TONES))]
+        self.badges = [RunBadge(chr(ord("A") + index), index) for index in range(len(RUN_TONES))]
         card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
@@ -456,7 +456,7 @@ class ImageRowCard(QWidget):
         """Show the images with bars in the color that the tone has in the current theme."""
         if self.strip is not None:
             cells = self.strip.cells
-            pictures = [RowPicture(c.path, c.words, c.caption, c.share, c.strong) for c in cells]
+            pictures = [ImageRowItem(c.path, c.words, c.caption, c.share, c.strong) for c in cells]
             self.row.show_pictures(pictures, tone_color(self.strip.tone).name())
 
     def shown(self) -> Iterator[tuple[Any, ...]]:

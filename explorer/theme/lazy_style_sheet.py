@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import shiboken6
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QChildEvent, QEvent, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 
 _IS_CONTAINER: Final = "_styledBySections"
 _THEME_NAME: Final = "_themeName"
@@ -60,7 +61,7 @@ class LazyStyleSheet(QObject):
 
     def unfreeze_windows_later(self) -> None:
         """Let frozen windows paint once everything that has been put off so far is done."""
-        turns().later(self, self._unfreeze_windows)
+        idle_scheduler().later(self, self._unfreeze_windows)
 
     def _unfreeze_windows(self) -> None:
         for window in self._frozen_windows:
@@ -80,12 +81,12 @@ class LazyStyleSheet(QObject):
         self._call_listeners()
         for section in self._outdated:
             section.installEventFilter(self)
-            turns().later(section, lambda section=section: self._update_step(section), unseen=True)
+            idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Show and watched in self._outdated:
             self._update(watched)
-        elif event.type() == QEvent.Type.ChildPolished and watched.property(_IS_CONTAINER):
+        elif isinstance(event, QChildEvent) and event.polished() and watched.property(_IS_CONTAINER):
             # A section made after the change has the application's style sheet only.
             child = event.child()
             if isinstance(child, QWidget) and not child.property(_IS_CONTAINER):
@@ -102,7 +103,7 @@ class LazyStyleSheet(QObject):
         elif not widget.isVisible():
             self._outdated[widget] = []
         elif in_container:
-            turns().later(widget, lambda: self._restyle(widget))
+            idle_scheduler().later(widget, partial(self._restyle, widget))
         else:
             self._restyle(widget)
 
@@ -132,7 +133,7 @@ class LazyStyleSheet(QObject):
             if section is not None and not section.isWindow():
                 self._outdated[section].append(method)
             elif widget is not None and widget.window() in self._frozen_windows:
-                turns().later(widget, lambda method=method: _call(method))
+                idle_scheduler().later(widget, partial(_call, method))
             else:
                 method()
 
@@ -149,7 +150,7 @@ class LazyStyleSheet(QObject):
         if not self._restyle(section) and methods:
             _call(methods.pop())
         if methods:
-            turns().later(section, lambda: self._update_step(section), unseen=True)
+            idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
         else:
             self._update(section)
 
@@ -177,7 +178,7 @@ def _call(method: Any) -> None:
 
 
 def _live_method(reference: weakref.WeakMethod[Callable[[], object]]) -> Any:
-    method = reference()
+    method: Any = reference()
     return method if method is not None and shiboken6.isValid(method.__self__) else None
 
 

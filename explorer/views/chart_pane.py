@@ -15,7 +15,7 @@ from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
 from explorer.views.sentences import EmbeddedSentences, Sentences
 from explorer.views.view import Context
-from explorer.widgets.progress_row import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
 from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
 from trainer.charts.settings import options
@@ -98,7 +98,7 @@ class ChartPane(QWidget):
         self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
         self.panel = PanelWidget(pictures or Pictures(context.background, self, edge=128), name)
-        self.computing = Working(f"{name}-computing", self)
+        self.computing = ProgressRow(f"{name}-computing", self)
         self.warnings = QLabel(wordWrap=True, objectName=f"{name}-warnings", visible=False)
         self.warnings.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.warnings, "warn")

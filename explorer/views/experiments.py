@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
 from trainer.store import RunRow, Workspace
@@ -123,7 +124,7 @@ class ExperimentsView(ChartView):
             "Trains both on the data and with the settings of run A, or on Scenes: until it is decided, up to 5 seeds"
         )
         theme.set_role(self.first, "primary")
-        self.picker = Picker(name="experiments-picker", label="Experiment", width=260)
+        self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
         self.stop = QPushButton("Stop", objectName="experiments-stop")
         self.progress = QLabel(objectName="experiments-progress", wordWrap=True)
@@ -146,8 +147,8 @@ class ExperimentsView(ChartView):
         self.stop.clicked.connect(lambda: self._change_state(self.context.jobs.stop_experiment))
         self.context.jobs.runs_changed.connect(self._runs_changed)
 
-    def _choices(self) -> WrappingRow:
-        row = WrappingRow()
+    def _choices(self) -> FlowRow:
+        row = FlowRow()
         row.add(self.picker, stretch=True)
         load = QPushButton("Import…", objectName="experiments-import-button")
         load.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.chart_view import ChartView
 
 CONCEPTS: Final = "concepts"
@@ -41,7 +41,7 @@ class GeometryView(ChartView):
         self.pane.panel.pair_chosen.connect(self._choose_pair)
         self.pane.answered.connect(self._forget_numbers)
         self.pane.answered.connect(self._show_chosen)
-        self.pane.answered.connect(lambda: turns().later(self, self._show_effect))
+        self.pane.answered.connect(lambda: idle_scheduler().later(self, self._show_effect))
         self.context.selection.pairs_changed.connect(self._on_pairs)
 
     @property

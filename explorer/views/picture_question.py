@@ -14,7 +14,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.view import View, reason_of
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE, ImageStrip
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.state_area import Act, StateArea
 from trainer.messages import Failure
 
@@ -44,7 +44,7 @@ class PictureQuestionView(View):
         self.strip.setObjectName(f"{self.prefix}-images")
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
         theme.set_role(self.show_button, "primary")
-        self.working = Working(f"{self.prefix}-working", self, asks=True)
+        self.working = ProgressRow(f"{self.prefix}-working", self, asks=True)
         self.status: QLabel = ElidedLabel()
         theme.set_role(self.status, "small")
 

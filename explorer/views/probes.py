@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from trainer.charts.probes import MOST, MOST_LETTERS, PinnedProbe, keep, pinned
 
 CHIP_LETTERS = 28
@@ -48,7 +48,7 @@ class ProbesView(ChartView):
         row.setSpacing(theme.INSIDE)
         row.addWidget(self.line, 1)
         row.addWidget(self.add)
-        self.row = WrappingRow()
+        self.row = FlowRow()
         for index, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)

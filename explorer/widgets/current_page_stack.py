@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 
-class OpenPage(QStackedWidget):
+class CurrentPageStack(QStackedWidget):
     """A stack sized for its current page, where QStackedWidget sizes for its largest page."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -14,7 +14,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, theme
 from explorer.theme import faint as faint_of
 from explorer.widgets.accessible import announce
@@ -385,8 +385,8 @@ class CurveGrid(QWidget):
                 self._work, self._next = self._next, None
             try:
                 for _ in self._work or ():
-                    if turns().is_full:
-                        turns().later(self, self._go_on)
+                    if idle_scheduler().is_full:
+                        idle_scheduler().later(self, self._go_on)
                         return
             except Exception:
                 # What failed is not gone on with: the next panels are drawn.

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QFocusEvent, QHideEvent, QPainter, QPaintEvent, QPen
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 
 MOST_SKIPPED: Final = 3
 """Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
@@ -30,7 +30,7 @@ def frame() -> Iterator[None]:
         _frames -= 1
 
 
-class Exposures(QObject):
+class ExposeFilter(QObject):
     """An event filter of a `QWindow` for expose events, whose areas Qt paints immediately to the screen.
 
     From there to the end of the turn everything is taken for such a picture.
@@ -39,11 +39,11 @@ class Exposures(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.Expose, QEvent.Type.Paint):
             global _exposed_in
-            _exposed_in = turns().number
+            _exposed_in = idle_scheduler().number
         return super().eventFilter(watched, event)
 
 
-class InTurn:
+class DeferredPaint:
     """A mixin for graphics views that defers painting to the next iteration when this one is full.
 
     Until then it keeps what it showed; where it has just been moved or shown, there is its ground.
@@ -52,7 +52,7 @@ class InTurn:
     _times_passed_over = 0
     _painted_at: QRect | None = None
 
-    def wait_for_turns(self) -> None:
+    def defer_painting(self) -> None:
         """Keep the pixels of a deferred widget instead of erasing them; to be called in the constructor."""
         self.viewport().setAutoFillBackground(False)  # type: ignore[attr-defined]
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # type: ignore[attr-defined]
@@ -62,12 +62,12 @@ class InTurn:
         self._painted_at = None
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        on_screen = _frames or _exposed_in == turns().number
-        if on_screen and turns().is_full and not self._is_overdue():
+        on_screen = _frames or _exposed_in == idle_scheduler().number
+        if on_screen and idle_scheduler().is_full and not self._is_overdue():
             self._times_passed_over += 1
             if self._painted_at != self._place_on_screen():
                 QPainter(self.viewport()).fillRect(event.rect(), theme.color("surface"))  # type: ignore[attr-defined]
-            turns().later(self, self._paint_now)  # type: ignore[arg-type]
+            idle_scheduler().later(self, self._paint_now)  # type: ignore[arg-type]
             return
         self._times_passed_over = 0
         super().paintEvent(event)  # type: ignore[misc]
@@ -87,9 +87,9 @@ class InTurn:
 
     def _is_overdue(self) -> bool:
         global _overdue_in
-        if self._times_passed_over < MOST_SKIPPED or _overdue_in == turns().number:
+        if self._times_passed_over < MOST_SKIPPED or _overdue_in == idle_scheduler().number:
             return False
-        _overdue_in = turns().number
+        _overdue_in = idle_scheduler().number
         return True
 
     def hideEvent(self, event: QHideEvent) -> None:

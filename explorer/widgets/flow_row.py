@@ -37,7 +37,7 @@ class _Part:
         return self.widget.maximumWidth()
 
 
-class WrappingRow(QWidget):
+class FlowRow(QWidget):
     """A wrapping row of widgets at their preferred widths; no button shrinks below its text."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

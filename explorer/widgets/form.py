@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_invalid, set_role
-from explorer.widgets.collapsible import Fold
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from explorer.widgets.switch import Switch
@@ -143,8 +143,8 @@ class Form(QWidget):
         """Replace the help next to a field; an empty note restores the default help."""
         self._rows[name].set_note(note)
 
-    def _make_fold(self, advanced: QWidget) -> Fold:
-        fold = Fold("Advanced", parent=self)
+    def _make_fold(self, advanced: QWidget) -> DisclosureButton:
+        fold = DisclosureButton("Advanced", parent=self)
         fold.setObjectName(f"{self.kind.__name__.lower()}-advanced")
         fold.setAccessibleName(f"Advanced fields of {self.kind.__name__}")
         fold.toggled.connect(advanced.setVisible)

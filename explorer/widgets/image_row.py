@@ -39,7 +39,7 @@ BETWEEN: Final = " · "
 
 
 @dataclass(frozen=True)
-class RowPicture:
+class ImageRowItem:
     """One image: its file, the text above it, its caption, its bar's share (NaN: none), and whether it is framed."""
 
     path: str
@@ -49,7 +49,7 @@ class RowPicture:
     strong: bool = False
 
 
-class PictureRow(QWidget):
+class ImageRowWidget(QWidget):
     """As many images as fit; `fitting` is their number.
 
     Signals:
@@ -61,7 +61,7 @@ class PictureRow(QWidget):
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._picture = picture
-        self._shown: tuple[RowPicture, ...] = ()
+        self._shown: tuple[ImageRowItem, ...] = ()
         self._color = "secondary"
         self._current = 0
         self._head_px = WORDS_PX
@@ -73,11 +73,11 @@ class PictureRow(QWidget):
         theme.theme().changed.connect(self.update)
 
     @property
-    def shown(self) -> tuple[RowPicture, ...]:
+    def shown(self) -> tuple[ImageRowItem, ...]:
         """All images, including those that do not fit."""
         return self._shown
 
-    def show_pictures(self, pictures: Sequence[RowPicture], color: str) -> None:
+    def show_pictures(self, pictures: Sequence[ImageRowItem], color: str) -> None:
         """Show these images; `color` (a token or `#rrggbb`) paints the bars."""
         self._shown, self._color = tuple(pictures), color
         self._current = min(self._current, max(len(self._shown) - 1, 0))
@@ -145,7 +145,7 @@ class PictureRow(QWidget):
         for number, picture in enumerate(self._shown[: self.fitting]):
             self._paint(painter, self.place(number), picture, focused=self.hasFocus() and number == self._current)
 
-    def _paint(self, painter: QPainter, room: QRect, picture: RowPicture, *, focused: bool) -> None:
+    def _paint(self, painter: QPainter, room: QRect, picture: ImageRowItem, *, focused: bool) -> None:
         side = self._side()
         square = QRect(room.left() + 1, self._head_px, side, side)
         weight = QFont.Weight.DemiBold if picture.strong else QFont.Weight.Normal
@@ -166,7 +166,7 @@ class PictureRow(QWidget):
         below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
         painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), picture.caption)
 
-    def _paint_picture(self, painter: QPainter, square: QRect, picture: RowPicture, focused: bool) -> None:
+    def _paint_picture(self, painter: QPainter, square: QRect, picture: ImageRowItem, focused: bool) -> None:
         paint_square(painter, square, self._picture(picture.path))
         if picture.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -7,8 +7,8 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.state_area import StateArea
 
 EMPTY_PX = 280
@@ -64,7 +64,7 @@ class MapCard(QFrame):
         text_column.setSpacing(0)
         text_column.addWidget(self.title)
         text_column.addWidget(self.note)
-        head.addWidget(Badge("AB"[self.index], self.index))
+        head.addWidget(RunBadge("AB"[self.index], self.index))
         head.addLayout(text_column, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 1, 1, theme.SPACE)

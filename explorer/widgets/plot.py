@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGraphicsItem, QWidget
 
 from explorer import theme
 from explorer.widgets.accessible import present
-from explorer.widgets.deferred_paint import InTurn
+from explorer.widgets.deferred_paint import DeferredPaint
 from explorer.widgets.plot_controls import do_without_menus
 from trainer.charts.marks import Axis
 
@@ -119,7 +119,7 @@ def _shows(item: QGraphicsItem) -> bool:
     return not item.boundingRect().isEmpty() or any(_shows(child) for child in item.childItems())
 
 
-class Plot(InTurn, pg.PlotWidget):
+class Plot(DeferredPaint, pg.PlotWidget):
     """A plot whose axes follow the theme: Inter with tabular figures, a faint grid, no pyqtgraph menu.
 
     The wheel scrolls the page that the plot stands on; with Ctrl it zooms where the plot can be zoomed. Subclasses
@@ -135,7 +135,7 @@ class Plot(InTurn, pg.PlotWidget):
         axes = {side: _Axis(side) for side in ("bottom", "left")}
         # Its menu would be 43 widgets that nobody ever sees, and most of the time that a plot takes to be made.
         super().__init__(parent, background=theme.color("surface"), axisItems=axes, enableMenu=False)
-        self.wait_for_turns()
+        self.defer_painting()
         # Dropped images belong to the window, whatever they are dropped on.
         self.setAcceptDrops(False)
         # Tab stops only where keys do something: a subclass that takes some says so.

@@ -79,7 +79,7 @@ class JobSlot(QWidget):
     """The place in a view's header that shows the progress of its computations.
 
     Signals:
-        began: A `Working` of the view has started.
+        began: A `ProgressRow` of the view has started.
     """
 
     began = Signal(object)
@@ -90,9 +90,9 @@ class JobSlot(QWidget):
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.addStretch(1)
-        self._rows: list[Working] = []
+        self._rows: list[ProgressRow] = []
 
-    def take(self, row: Working) -> None:
+    def take(self, row: ProgressRow) -> None:
         """Show this row in front of earlier ones."""
         self._rows = [other for other in self._rows if shiboken6.isValid(other) and other is not row and other.busy]
         for other in self._rows:
@@ -101,13 +101,13 @@ class JobSlot(QWidget):
         self._row.addWidget(row, 1_000)
         self.began.emit(row)
 
-    def is_front(self, row: Working) -> bool:
+    def is_front(self, row: ProgressRow) -> bool:
         """Return whether the row is the newest."""
         busy = [other for other in self._rows if shiboken6.isValid(other) and other.busy]
         return not busy or busy[-1] is row
 
 
-class Working(QWidget):
+class ProgressRow(QWidget):
     """A thin bar with a note and Cancel, visible only during slow work.
 
     When it starts inside a view it moves into the view's `job_slot`: progress and Cancel have one place.

@@ -18,7 +18,7 @@ from PySide6.QtGui import QAction, QGuiApplication, QPainter, QPaintEvent, QResi
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.current_page_stack import CurrentPageStack
 from trainer.errors import UserError
 
 Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
@@ -124,7 +124,7 @@ class StatePage(QWidget):
         column.addStretch(3)
 
 
-class StateArea(OpenPage):
+class StateArea(CurrentPageStack):
     """Stacks a part of the window with the page for its state."""
 
     def __init__(self, content: QWidget, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:

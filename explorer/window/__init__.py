@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWid
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.idle_scheduler import turns
-from explorer.event_loop.stall_detector import Watchdog
+from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.event_loop.stall_detector import StallDetector
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.state.view_history import ViewHistory
@@ -24,7 +24,7 @@ from explorer.widgets import banner
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry
-from explorer.widgets.deferred_paint import Exposures, frame
+from explorer.widgets.deferred_paint import ExposeFilter, frame
 from explorer.widgets.overlay import Shade
 from explorer.window import close_dialog
 from explorer.window.actions import Actions, Command
@@ -125,14 +125,14 @@ class Window(QMainWindow):
         self._connect()
         self._save_soon = QTimer(self, singleShot=True, interval=1_000, timeout=self._save)
         self._failure = ErrorDialog(hooks, self)
-        self.watchdog = Watchdog(self)
+        self.watchdog = StallDetector(self)
 
     # -- building ----------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
         self.setWindowTitle("Contrastive Explorer")
         self.setMinimumSize(880, 560)
-        self._exposures, self._shade = Exposures(self), Shade(self, "shade")
+        self._exposures, self._shade = ExposeFilter(self), Shade(self, "shade")
         self.rail = Rail(self.places)
         self.bar = Bar(self.selection)
         self._zoom_at_start = zoom_of(self.settings.value(ZOOM_KEY))
@@ -299,8 +299,8 @@ class Window(QMainWindow):
 
     def _load_after(self, steps: Iterator[None]) -> None:
         for _ in steps:
-            if turns().is_full:
-                turns().later(self, lambda: self._load_after(steps))
+            if idle_scheduler().is_full:
+                idle_scheduler().later(self, lambda: self._load_after(steps))
                 return
         self.background.run(self, load, self._open_first(self._entries)[:1], done=self._move_in)
 
@@ -321,7 +321,7 @@ class Window(QMainWindow):
         answer_the_bell(self.folder, self._on_bell_link, self)
         self.saved_views.begin(rooms.context.workspace, self.background)
         places = [place for place in self._entries if place.name in loaded.names]
-        turns().later(self, lambda: self._build_views(loaded, places))
+        idle_scheduler().later(self, lambda: self._build_views(loaded, places))
 
     def _offer_torch(self) -> None:
         """Show the page that installs torch, which is missing; views can still be opened."""
@@ -349,7 +349,7 @@ class Window(QMainWindow):
 
     def _build_others(self, loaded: Loaded, places: list[ViewEntry]) -> None:
         self._add_inspector()
-        turns().later(self, lambda: self._build_views(loaded, places))
+        idle_scheduler().later(self, lambda: self._build_views(loaded, places))
 
     def _build_views(self, loaded: Loaded, places: list[ViewEntry]) -> None:
         """Build one view per event-loop iteration, the open one first, so that the window stays responsive."""
@@ -406,13 +406,13 @@ class Window(QMainWindow):
         """Continue building a view for the rest of this iteration."""
         try:
             for _ in view.building if view is not None else ():
-                if turns().is_full:
-                    turns().later(self, lambda: self._go_on_building(loaded, place, view, rest))
+                if idle_scheduler().is_full:
+                    idle_scheduler().later(self, lambda: self._go_on_building(loaded, place, view, rest))
                     return
         except Exception as error:  # the other views must still open
             self.hooks.report(error)
             view = None
-        turns().later(self, lambda: self._place_view(loaded, place, view, rest))
+        idle_scheduler().later(self, lambda: self._place_view(loaded, place, view, rest))
 
     def _place_view(self, loaded: Loaded, place: ViewEntry, view: View | None, rest: list[ViewEntry]) -> None:
         """Add a view in its own iteration, because its stylesheet takes half as long as the view itself."""
@@ -423,7 +423,7 @@ class Window(QMainWindow):
             self.pages.add(place.name, view)
         if place.name == self._view_name():
             self._show_view()
-        turns().later(self, lambda: self._build_views(loaded, rest))
+        idle_scheduler().later(self, lambda: self._build_views(loaded, rest))
 
     def _new_view(self, loaded: Loaded, place: ViewEntry) -> View | None:
         assert self.rooms is not None

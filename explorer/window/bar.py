@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWi
 
 from explorer import theme
 from explorer.state.selection import Selection
-from explorer.widgets.combo_boxes import Badge, Choice, Picker
+from explorer.widgets.finder import Choice
+from explorer.widgets.run_badge import RunBadge
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices
 from trainer.config.split_key import SplitKey
 
@@ -55,10 +57,10 @@ class Bar(QWidget):
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
-        self.run_a = Picker(name="runA", label="Run A", width=80)
-        self.run_b = Picker(name="runB", label="Run B", width=80)
-        self.step = Picker(name="step", label="Step of the snapshots", width=92)
-        self.dataset = Picker(name="dataset", label="Data of the snapshots", width=88)
+        self.run_a = SearchableComboBox(name="runA", label="Run A", width=80)
+        self.run_b = SearchableComboBox(name="runB", label="Run B", width=80)
+        self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=92)
+        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=88)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
@@ -127,10 +129,10 @@ class Bar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, 0)
         row.setSpacing(theme.INSIDE)
-        row.addWidget(Badge("A", 0))
+        row.addWidget(RunBadge("A", 0))
         row.addWidget(self.run_a, 3)
         row.addWidget(self.swap)
-        row.addWidget(Badge("B", 1))
+        row.addWidget(RunBadge("B", 1))
         row.addWidget(self.run_b, 3)
         row.addSpacing(theme.BETWEEN)
         for words, picker, stretch in (("Step", self.step, 3), ("Data", self.dataset, 4)):

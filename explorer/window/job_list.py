@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import View
-    from explorer.widgets.progress_row import Ticket, Working
+    from explorer.widgets.progress_row import ProgressRow, Ticket
     from trainer.store import RunRow
 
 State = Literal["waiting", "running", "finished", "failed", "cancelled"]
@@ -279,7 +279,7 @@ class JobList(QObject):
 
     # -- what views compute, and exports -----------------------------------------------------------------------
 
-    def _take_working(self, name: str, title: str, working: Working) -> None:
+    def _take_working(self, name: str, title: str, working: ProgressRow) -> None:
         ticket = working.ticket
         if ticket is None or working.asks:
             return
@@ -322,7 +322,7 @@ def is_listed(job: Job) -> bool:
     return time.monotonic() - job.began >= LISTED_AFTER_MS / 1000
 
 
-def _cancel(working: Working, ticket: Ticket) -> None:
+def _cancel(working: ProgressRow, ticket: Ticket) -> None:
     if shiboken6.isValid(working) and working.ticket is ticket:
         working.cancel()
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.widgets.drop_overlay import refuse_drops
@@ -96,7 +96,7 @@ class Pages(HairlineSplitter):
 
     def show_view(self, name: str) -> None:
         """Show a view, or nothing until it exists."""
-        turns().begin()
+        idle_scheduler().begin()
         page = self.places.get(name, self.blank)
         refuse_drops(page)
         focused = QApplication.focusWidget()

@@ -67,7 +67,7 @@ def opened(folder: Path) -> Iterator[Opened]:
 
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
-    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.event_loop.garbage_collector import GarbageCollector
     from explorer.event_loop.process_age import process_age_s
     from explorer.window import Window
 
@@ -78,7 +78,7 @@ def opened(folder: Path) -> Iterator[Opened]:
     theme.theme().apply(application, "light")
     window = Window(folder, hooks)
     it = Opened(application, window)
-    garbage = Garbage()
+    garbage = GarbageCollector()
     window.ready.connect(garbage.keep_what_is_there)
     for signal, name in ((window.painted, "first_paint"), (window.ready, "all_views")):
         signal.connect(lambda name=name: it.passed.setdefault(name, round(process_age_s(), 3)))

@@ -91,7 +91,7 @@ def _modules_are_no_garbage() -> None:
 
 @pytest.fixture(autouse=True)
 def _garbage_is_collected_here() -> Iterator[None]:
-    """Collect garbage as in the application (`gc_on_gui_thread`): destroying widgets on a worker thread crashes.
+    """Collect garbage as in the application (`garbage_collector`): destroying widgets on a worker thread crashes.
 
     Every test looks through what it made; the whole heap is looked through now and then.
     """

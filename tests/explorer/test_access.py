@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
 from explorer.widgets.grid_map import GridMap, Heat
-from explorer.widgets.image_row import PictureRow, RowPicture
+from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
@@ -47,7 +47,7 @@ def every_tab(qtbot, window: Window, name: str) -> Iterator[str]:
         if bars:
             bars[0].setCurrentIndex(tab)
         qtbot.wait(50)
-        qtbot.waitUntil(lambda: not window.background.busy and turns().idle, timeout=60_000)
+        qtbot.waitUntil(lambda: not window.background.busy and idle_scheduler().idle, timeout=60_000)
         qtbot.wait(30)
         yield f"{name} {tab}"
 
@@ -192,9 +192,9 @@ def test_arrow_keys_read_a_matrix_and_keep_the_cell_in_sight(dressed, qtbot) -> 
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: PointMap, mode: theme.Mode) -> None:
     theme.theme().mode = mode
-    row = PictureRow(lambda _path: None)
+    row = ImageRowWidget(lambda _path: None)
     qtbot.addWidget(row)
-    row.show_pictures([RowPicture("", "a", "b"), RowPicture("", "c", "d")], "run_a")
+    row.show_pictures([ImageRowItem("", "a", "b"), ImageRowItem("", "c", "d")], "run_a")
     heat = GridMap()
     qtbot.addWidget(heat)
     heat.show_heat(Heat(np.eye(3), 0, 1, False))

@@ -32,10 +32,10 @@ from explorer.theme.tokens import class_colors
 from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.cells import ProgressCell
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.point_map.labels import Label, Labels
 from explorer.widgets.point_map.point_map import PointMap
+from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.switch import Switch
 from tests.nightly import nightly_except
 from trainer.analysis import palette
@@ -248,7 +248,7 @@ def controls() -> Iterator[tuple[str, QWidget, float]]:
     progress.setValue(0)
     yield "empty progress", progress, MARK
     for place, letter in enumerate("AB"):
-        yield f"badge {letter}", Badge(letter, place), TEXT
+        yield f"badge {letter}", RunBadge(letter, place), TEXT
 
 
 @pytest.mark.slow

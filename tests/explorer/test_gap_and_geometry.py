@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from explorer.views import chart_pane
 from explorer.views.gap import GapView
 from explorer.views.geometry import GeometryView
-from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, ProgressRow
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
@@ -119,7 +119,7 @@ def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
 
 
 def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):
-    working = Working("working")
+    working = ProgressRow("working")
     qtbot.addWidget(working)
     ticket = working.start()
     ticket(0.4, "counting")

@@ -22,7 +22,7 @@ from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
 from explorer.widgets import progress_row
 from explorer.widgets.banner import Banner
-from explorer.widgets.progress_row import JobSlot, Working
+from explorer.widgets.progress_row import JobSlot, ProgressRow
 from explorer.window import job_hooks, job_list
 from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
@@ -205,7 +205,7 @@ def test_what_a_view_computes_is_listed_and_cancelled(qtbot, make_list) -> None:
     view = QWidget()
     view.job_slot, view.title = slot, "Changes"
     qtbot.addWidget(view)
-    working = Working("changes-working", view)
+    working = ProgressRow("changes-working", view)
     jobs.watch("changes", view)
     ticket = working.start()
     ticket(0.5, "comparing")

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from explorer.widgets import progress_row
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.progress_row import JobSlot, Working
+from explorer.widgets.progress_row import JobSlot, ProgressRow
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ class Header(QWidget):
     def __init__(self, question: str) -> None:
         super().__init__()
         row, self.job_slot = QHBoxLayout(self), JobSlot()
-        self.question, self.working = ElidedLabel(question), Working("test-working", self)
+        self.question, self.working = ElidedLabel(question), ProgressRow("test-working", self)
         self.question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         row.addWidget(self.question)
         row.addWidget(self.job_slot, 1)

@@ -23,7 +23,7 @@ from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
 from explorer.views.view import Context, step_words
 from explorer.widgets.bars import BarChart, BarColumn
-from explorer.widgets.combo_boxes import Badge
+from explorer.widgets.run_badge import RunBadge
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency
@@ -294,7 +294,7 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
     qtbot.waitUntil(lambda: inspect.chart is not None)
     chart = inspect.chart
     assert [run.name for run in chart.runs] == ["good", "bad"]
-    assert all(badge.isVisible() for badge in inspect.findChildren(Badge))
+    assert all(badge.isVisible() for badge in inspect.findChildren(RunBadge))
     assert inspect.maps[1].overlay.cells[1, 2] == pytest.approx(0.5)
     assert inspect.maps[3].overlay.cells[1, 2] == pytest.approx(-12)  # one cell of 144 by its root mean square
     assert inspect.maps[3].overlay.cells[3, 0] == pytest.approx(12)

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.matrix import read_matrices, read_tiles
-from explorer.widgets.combo_boxes import Picker
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import MatrixWindow
 from trainer.store import read_snapshot
@@ -104,7 +104,7 @@ def test_facets_restrict_the_histograms(qtbot, view: SimilarityView):
     assert len(tab.pane.panel.cards["facets"].table.rows) == 3, "all values stay in the table"
 
 
-def pick(picker: Picker, words: str) -> None:
+def pick(picker: SearchableComboBox, words: str) -> None:
     """Choose an entry as a user does."""
     picker.setCurrentIndex(picker.findText(words))
     picker.activated.emit(picker.currentIndex())

@@ -11,12 +11,12 @@ import weakref
 import pytest
 from PySide6.QtCore import QTimer
 
-from explorer.event_loop.stall_detector import LONGEST_MS, Gap, Watchdog
+from explorer.event_loop.stall_detector import LONGEST_MS, Gap, StallDetector
 
 
 @pytest.fixture
 def watchdog(qtbot):
-    made = Watchdog()
+    made = StallDetector()
     qtbot.wait(100)
     made.forget()
     qtbot.wait(100)

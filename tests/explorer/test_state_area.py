@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.views.geometry import GeometryView
 from explorer.views.runs import RunsView
-from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
@@ -113,7 +113,7 @@ def test_progress_and_cancel_have_one_place(qtbot: QtBot, make_context):
     view = GeometryView(make_context())
     qtbot.addWidget(view)
     view.show()
-    first, second = Working("first", view.pane), Working("second", view)
+    first, second = ProgressRow("first", view.pane), ProgressRow("second", view)
     tickets = [first.start(), second.start()]
     qtbot.waitUntil(second.isVisible)
     assert view.job_slot.isAncestorOf(first)

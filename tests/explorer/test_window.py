@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import THREADS
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.idle_scheduler import PORTION_MS, turns
+from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
 from explorer.state.settings import FILE
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.chart_view import ChartView
@@ -436,17 +436,17 @@ def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(open_window, 
     plot = Plot(window)
     plot.setGeometry(300, 300, 200, 200)
     plot.show()
-    qtbot.waitUntil(lambda: turns().idle and plot._painted_at is not None)
+    qtbot.waitUntil(lambda: idle_scheduler().idle and plot._painted_at is not None)
     ends = []
-    turns().ended.connect(lambda: ends.append(True))
+    idle_scheduler().ended.connect(lambda: ends.append(True))
     qtbot.waitUntil(lambda: bool(ends))
     until = time.thread_time() + 2 * PORTION_MS / 1e3
     while time.thread_time() < until:
         pass
     plot.viewport().update()
     QApplication.sendEvent(window.windowHandle(), QExposeEvent(QRegion(window.rect())))
-    assert not turns().idle, "painted in a turn that was full"
-    qtbot.waitUntil(lambda: turns().idle)
+    assert not idle_scheduler().idle, "painted in a turn that was full"
+    qtbot.waitUntil(lambda: idle_scheduler().idle)
 
 
 @pytest.mark.nightly

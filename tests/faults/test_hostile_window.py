@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
 from explorer.window import Window
@@ -42,7 +42,7 @@ def window(qtbot, tmp_path: Path, faults, monkeypatch: pytest.MonkeyPatch) -> It
     fill(workspace, tmp_path / "pictures")
     workspace.close()
     theme.theme().apply(QApplication.instance(), "light")
-    hooks, garbage = Hooks(folder), Garbage()
+    hooks, garbage = Hooks(folder), GarbageCollector()
     made = Window(folder, hooks, entries=tuple(place for place in VIEWS if faults.whole or place.name in FEW))
     with qtbot.waitSignal(made.ready, timeout=60_000):
         made.show()

@@ -136,7 +136,7 @@ def _job(folder: Path, number: int, seconds: float, answer: Path) -> None:
 
 @pytest.fixture
 def no_old_garbage() -> Iterator[None]:
-    """Exclude existing objects from garbage collection, as in the window (`gc_on_gui_thread`).
+    """Exclude existing objects from garbage collection, as in the window (`garbage_collector`).
 
     With what pytest and torch keep alive, that would take 50 to 110 ms of a reading.
     """

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
@@ -350,7 +350,7 @@ def test_a_monkey_finds_no_error(qtbot, faults, two_small_runs: Path, complaints
         theme.theme().apply(QApplication.instance(), "light")
         hooks = Hooks(two_small_runs)
         hooks.install()
-        garbage = Garbage()  # as the program does: widgets must not be collected on a thread
+        garbage = GarbageCollector()  # as the program does: widgets must not be collected on a thread
         window = Window(two_small_runs, hooks)
         with qtbot.waitSignal(window.ready, timeout=120_000):
             window.show()

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.state.settings import FILE
 from explorer.window import Window
 
@@ -46,7 +46,7 @@ def test_a_window_opens_whatever_was_remembered(qtbot, faults, tmp_path: Path) -
         selection = {name: rng.choice(JUNK) for name in SELECTED} if seed % 2 == 0 else rng.choice(JUNK)
         remembered = {name: rng.choice(JUNK) for name in names} | {"selection": selection}
         (folder / FILE).write_text(json.dumps(remembered))
-        hooks, garbage = Hooks(folder), Garbage()
+        hooks, garbage = Hooks(folder), GarbageCollector()
         hooks.install()
         window = Window(folder, hooks)
         with qtbot.waitSignal(window.ready, timeout=120_000):

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.event_loop.stall_detector import Clock
 from explorer.window import Window
 from trainer import config
@@ -37,7 +37,7 @@ JOBS, ROWS_A_SECOND = 8, 1_000
 @pytest.fixture
 def open_window(qtbot, qapp) -> Iterator[Callable[[Path], tuple[Window, Hooks]]]:
     opened: list[tuple[Window, Hooks]] = []
-    garbage = Garbage()  # as the program does: widgets must not be collected on a thread
+    garbage = GarbageCollector()  # as the program does: widgets must not be collected on a thread
 
     def make(folder: Path) -> tuple[Window, Hooks]:
         theme.theme().apply(QApplication.instance(), "light")

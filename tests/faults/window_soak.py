@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
 from explorer.window import Window
 
@@ -104,7 +104,7 @@ def main(folder: Path, live: int, acts: int, longest_s: float) -> None:
     hooks = Hooks(folder)
     hooks.install()
     theme.theme().apply(application, "light")
-    window, garbage = Window(folder, hooks), Garbage()
+    window, garbage = Window(folder, hooks), GarbageCollector()
     window.ready.connect(garbage.keep_what_is_there)
     ready: list[bool] = []
     window.ready.connect(lambda: ready.append(True))

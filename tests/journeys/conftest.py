@@ -128,13 +128,13 @@ def opened_window(
 
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
-    from explorer.event_loop.gc_on_gui_thread import Garbage
+    from explorer.event_loop.garbage_collector import GarbageCollector
     from explorer.window import Window
 
     theme.theme().apply(qapp, "light")
     hooks = Hooks(workspace)
     hooks.install()
-    garbage = Garbage()
+    garbage = GarbageCollector()
     window, ready = Window(workspace, hooks, safe=safe), []
     window.ready.connect(lambda: ready.append(True))
     window.show()

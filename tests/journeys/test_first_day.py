@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QLi
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.window import Window
 from trainer.catalog import preset
 from trainer.scheduling import launch
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
     """Open a window of the workspace, wait until all views are built, and close it at the end."""
     opened: list[tuple[Window, Hooks]] = []
-    garbage = Garbage()
+    garbage = GarbageCollector()
 
     def make() -> Window:
         folder.mkdir(exist_ok=True)

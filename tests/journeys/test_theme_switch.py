@@ -16,11 +16,11 @@ from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.garbage_collector import GarbageCollector
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
 from explorer.widgets.bars import BarColumn
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from explorer.window import Window
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
@@ -48,7 +48,7 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             hooks, ready = Hooks(two_runs.workspace), []
             hooks.install()
             stack.callback(hooks.remove)
-            stack.callback(Garbage().close)
+            stack.callback(GarbageCollector().close)
             window = Window(two_runs.workspace, hooks)
             stack.callback(remove, window)
             window.ready.connect(lambda: ready.append(True))
@@ -78,7 +78,7 @@ def remove(window: Window) -> None:
 
 def at_work(window: Window) -> bool:
     """Return whether a computation or a request to a process is pending, also one too young to show a bar."""
-    return window.background.busy or any(row.busy for row in window.findChildren(Working))
+    return window.background.busy or any(row.busy for row in window.findChildren(ProgressRow))
 
 
 def look(qtbot, window: Window, name: str) -> QImage:
@@ -101,7 +101,7 @@ def look(qtbot, window: Window, name: str) -> QImage:
         qtbot.waitUntil(lambda: all(view.asking.prediction(p, *s) for p in pictures for s in sides), timeout=300_000)
 
     def is_still() -> bool:
-        if at_work(window) or not turns().idle:
+        if at_work(window) or not idle_scheduler().idle:
             return False
         seen.append(window.pages.grab().toImage().convertToFormat(QImage.Format.Format_RGB32))
         return seen[-1] in seen[:-1][-1:]

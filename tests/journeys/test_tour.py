@@ -29,8 +29,8 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.gc_on_gui_thread import Garbage
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.garbage_collector import GarbageCollector
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.event_loop.stall_detector import LONGEST_MS, Gap
 from explorer.views import VIEWS
 from explorer.views.view import View
@@ -108,7 +108,7 @@ class Journeys:
         """Wait for results since the last `end`, and record the longest blocked period under a name."""
         self._qtbot.wait(100)
         # Beside other work the model process may take minutes to start.
-        self._qtbot.waitUntil(lambda: not at_work(self._window) and turns().idle, timeout=300_000)
+        self._qtbot.waitUntil(lambda: not at_work(self._window) and idle_scheduler().idle, timeout=300_000)
         self._qtbot.wait(40)
         found = self._window.watchdog.longest
         if found is not None:
@@ -247,7 +247,7 @@ def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window,
 def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
     """Open a window and perform user actions in every view; unless `whole`, only open each once."""
     theme.theme().apply(QGuiApplication.instance(), "light")
-    hooks, garbage = Hooks(trained), Garbage()
+    hooks, garbage = Hooks(trained), GarbageCollector()
     window = Window(trained, hooks)
     qtbot.addWidget(window)
     window.resize(1280, 800)

@@ -14,7 +14,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
 from explorer.window import Window
 from tests.journeys.conftest import opened_window
@@ -47,7 +47,7 @@ def open_view(qtbot, window: Window) -> Callable[[str], Any]:
         window.go_to(name)
         qtbot.wait(300)
         # Beside other work the model process may take minutes to start.
-        qtbot.waitUntil(lambda: not _at_work(window) and turns().idle, timeout=300_000)
+        qtbot.waitUntil(lambda: not _at_work(window) and idle_scheduler().idle, timeout=300_000)
         return window.pages.open_view
 
     return go

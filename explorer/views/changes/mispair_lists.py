@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
-from explorer.widgets.combo_boxes import Badge
+from explorer.widgets.run_badge import RunBadge
 from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import Changes
 
@@ -52,7 +52,7 @@ class MispairLists(QWidget):
             head.setSpacing(theme.SPACE)
             for letter, index in (("A", 0), ("B", 1)):
                 if key in ("both", f"only_{letter.lower()}"):
-                    head.addWidget(Badge(letter, index))
+                    head.addWidget(RunBadge(letter, index))
             head.addSpacing(theme.SPACE)
             head.addWidget(title, 1)
             column = QVBoxLayout()

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.run_badge import RunBadge
 from trainer.charts.pair_changes import MEASURES, Changes
 
 
@@ -35,7 +35,7 @@ class Neighborhoods(QWidget):
         head.addWidget(self.title, 1)
         head.addWidget(self.note)
         column.addLayout(head)
-        self._badges = tuple(Badge("AB"[index], index) for index in range(2))
+        self._badges = tuple(RunBadge("AB"[index], index) for index in range(2))
         for badge, row in zip(self._badges, self.rows, strict=True):
             line = QHBoxLayout()
             line.setSpacing(theme.INSIDE)

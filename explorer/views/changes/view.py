@@ -21,10 +21,12 @@ from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.whole_runs import WholeRuns
 from explorer.views.selected import PairTable
 from explorer.views.view import View
-from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.run_badge import RunBadge
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request, Target
@@ -48,11 +50,12 @@ class ChangesView(View):
         self._shown: Changes | None = None
         self.pictures = Pictures(context.background, self)
         self.pickers = tuple(
-            Picker(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160) for x in "AB"
+            SearchableComboBox(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160)
+            for x in "AB"
         )
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
-        self.suite = Picker(name="changes-suite", label="Class prompts for the predictions", width=206)
+        self.suite = SearchableComboBox(name="changes-suite", label="Class prompts for the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)
@@ -279,9 +282,9 @@ class ChangesView(View):
         self.again.triggered.connect(lambda: self.refresh())
 
     def _lay_out(self) -> None:
-        bar = WrappingRow()
+        bar = FlowRow()
         for index, picker in enumerate(self.pickers):
-            bar.add(Badge("AB"[index], index), gap=theme.BETWEEN)
+            bar.add(RunBadge("AB"[index], index), gap=theme.BETWEEN)
             bar.add(picker, stretch=True)
         bar.add(self.suite, stretch=True)
         for picker in (*self.pickers, self.suite):

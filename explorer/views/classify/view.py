@@ -20,7 +20,7 @@ from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Predic
 from explorer.views.classify.verdict import ranking, verdict
 from explorer.views.view import View, hairline, steps_in_words
 from explorer.widgets.bars import BarChart, BarColumn
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
 from trainer import catalog
 from trainer.catalog import PromptSuite
@@ -424,7 +424,7 @@ class ClassifyView(View):
         self.body.addWidget(self._strip_head())
         self.body.addWidget(self.strip)
 
-    def _strip_head(self) -> WrappingRow:
+    def _strip_head(self) -> FlowRow:
         add = QPushButton("Add images…", objectName="classifyAdd")
         theme.keep_icon(add, "image-plus")
         add.clicked.connect(self.browse)
@@ -437,7 +437,7 @@ class ClassifyView(View):
         theme.set_role(self._map_button, "quiet")
         theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
         self._map_button.clicked.connect(self._go_to_map)
-        row = WrappingRow()
+        row = FlowRow()
         row.add(self._count)
         for button in (self._map_button, self._remove_button, add):
             row.add(button, gap=theme.INSIDE, right=True)

@@ -10,10 +10,12 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.finder import Choice
 from explorer.widgets.grid_map import GridMap, Heat
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.run_badge import RunBadge
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 from trainer.charts.marks import run_tone
@@ -32,7 +34,7 @@ class ConfusionPane(QWidget):
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]
-        self.tasks = Picker(name="evaluate-confused-task", label="Task of the confusion matrix", width=160)
+        self.tasks = SearchableComboBox(name="evaluate-confused-task", label="Task of the confusion matrix", width=160)
         self.maps = [GridMap() for _ in range(2)]
         for letter, grid_map in zip("ab", self.maps, strict=True):
             grid_map.setObjectName(f"evaluate-confusion-{letter}")
@@ -124,7 +126,7 @@ class ConfusionPane(QWidget):
         self.note.setText(f"{text} ({share:.0f} %){more}" if of else text)
 
     def _lay_out(self) -> None:
-        self._badges = [Badge("AB"[index], index) for index in range(2)]
+        self._badges = [RunBadge("AB"[index], index) for index in range(2)]
         bar = QHBoxLayout()
         bar.setSpacing(theme.SPACE)
         self.tasks.setMaximumWidth(220)

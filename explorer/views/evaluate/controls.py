@@ -23,8 +23,9 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.state.selection import Side
 from explorer.state.settings import Settings
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
@@ -70,7 +71,7 @@ class EvaluateControls(QWidget):
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
         self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
         self.split = StillComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
-        self.suite = Picker(name="evaluate-suite", label="Class names and templates", width=170)
+        self.suite = SearchableComboBox(name="evaluate-suite", label="Class names and templates", width=170)
         self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
         self.second = QHBoxLayout()
@@ -218,7 +219,7 @@ class EvaluateControls(QWidget):
         most = QLabel("At most")
         most.setBuddy(self.most)
         theme.set_role(most, "secondary")
-        first = WrappingRow()
+        first = FlowRow()
         self.data.setMaximumWidth(DATA_PX)
         first.add(self.data, stretch=True)
         for widget in (self.browse, self.tasks, most, self.most, self.go):

@@ -11,7 +11,8 @@ from explorer import theme
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
-from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.finder import Choice
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.data_efficiency import CHART, EfficiencySettings
 from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, measured_data
 from trainer.charts.spec import Request
@@ -29,8 +30,8 @@ class EfficiencyPane(QWidget):
         self._context = context
         self.drawn: tuple[str, ...] = ()
         self.groups = GroupBar("evaluate-efficiency", "Draw")
-        self.data = Picker(name="evaluate-efficiency-data", label="Data of the curves", width=220)
-        self.measure = Picker(name="evaluate-efficiency-measure", label="Measure of the curves", width=320)
+        self.data = SearchableComboBox(name="evaluate-efficiency-data", label="Data of the curves", width=220)
+        self.measure = SearchableComboBox(name="evaluate-efficiency-measure", label="Measure of the curves", width=320)
         self.note = QLabel(NOTHING)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         self.note.setWordWrap(True)

@@ -28,11 +28,12 @@ from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import EXPORTS, View, reason_of
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.finder import Choice
 from explorer.widgets.image_strip import PICTURE
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StatePage, reason_words
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
@@ -85,11 +86,11 @@ class EvaluateView(View):
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self.controls = EvaluateControls(context.settings)
-        self.working = Working("evaluate-working", self, asks=True)
+        self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = ElidedLabel(PROCESS)
-        self.shown = Picker(name="evaluate-shown", label="Data set shown", width=200)
+        self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
-        self.stack = OpenPage()
+        self.stack = CurrentPageStack()
         yield
         self.table = ChartPane(context, SCORES.name)
         self.published = ResultTable("evaluate-published", "Published numbers of this data set")

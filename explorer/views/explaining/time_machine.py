@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 from explorer import theme
 from explorer.views.view import Context
 from explorer.widgets.number_box import NumberBox
-from explorer.widgets.progress_row import Ticket, Working
+from explorer.widgets.progress_row import ProgressRow, Ticket
 from trainer.messages import Failure, ReplayStep
 
 REPLAY: Final = "replayed-step"
@@ -42,7 +42,7 @@ class TimeMachine(QWidget):
         self.again.setToolTip(
             "Makes the update again and trains on to the next checkpoint. Shown only if both are equal bit for bit"
         )
-        self.working = Working("time-machine-working", self, asks=True)
+        self.working = ProgressRow("time-machine-working", self, asks=True)
         self._lay_out()
         self.again.clicked.connect(lambda: self.replay_chosen(context.selection.run_a))
         self.working.cancelled.connect(self._cancel)

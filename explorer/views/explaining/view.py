@@ -15,9 +15,10 @@ from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
-from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.progress_row import Working
+from explorer.widgets.finder import Choice
+from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.decode import MOST_DIRECTIONS
 from trainer.charts.probed_runs import lacking_independent
 from trainer.charts.spec import Request, Target
@@ -50,13 +51,13 @@ class ExplainingView(ChartView):
 
     def build(self) -> Iterator[None]:
         jobs = self.context.jobs
-        self.levels = Picker(name="explaining-levels", label="Co-occurrence of the ablation", width=190)
+        self.levels = SearchableComboBox(name="explaining-levels", label="Co-occurrence of the ablation", width=190)
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = ElidedLabel()
         self.state.setObjectName("explaining-state")
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
-        self.working = Working("explaining-working", self, asks=True)
+        self.working = ProgressRow("explaining-working", self, asks=True)
         self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None

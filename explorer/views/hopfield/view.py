@@ -15,7 +15,8 @@ from explorer.state.selection import Side
 from explorer.views.chart_view import ChartView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
-from explorer.widgets.combo_boxes import Choice, Picker
+from explorer.widgets.finder import Choice
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.hopfield_patterns import Patterns, StoredSettings
 from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.spec import Request
@@ -48,7 +49,7 @@ class HopfieldView(ChartView):
         self._trouble: tuple[str, Callable[[], object]] | None = None
         self._vectors: dict[int, tuple[float, ...]] = {}
         self._open: list[int] = []
-        self.which = Picker(name="hopfield-which", label="Which pairs are stored", width=150)
+        self.which = SearchableComboBox(name="hopfield-which", label="Which pairs are stored", width=150)
         self.which.setMaximumWidth(PICKER_PX)
         self.which_label = QLabel("Stored pairs")
         self._show_which([])

@@ -24,10 +24,10 @@ from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import StripItem
+from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart
@@ -103,7 +103,7 @@ class InspectView(PictureQuestionView):
         yield
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
-        self._badges = tuple(Badge(letter, index) for index, letter in enumerate("AB"))
+        self._badges = tuple(RunBadge(letter, index) for index, letter in enumerate("AB"))
         yield
         self._lay_out()
         yield
@@ -331,7 +331,7 @@ class InspectView(PictureQuestionView):
         self.show_now()
 
     def _lay_out(self) -> None:
-        bar = WrappingRow()
+        bar = FlowRow()
         self.captions.setMinimumWidth(CAPTION_PX)
         bar.add(self.captions, stretch=True)
         remembered = self.context.settings.value("inspect/method", "occlusion")

@@ -22,7 +22,7 @@ from explorer.views.map.shared_colors import ColorRequest, SharedColors, columns
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
@@ -71,7 +71,7 @@ class Looks(QObject):
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self._working = Working("map-coloring", parent)
+        self._working = ProgressRow("map-coloring", parent)
         self._working.cancelled.connect(self._cancel)
         self._panels, self._toolbar, self._details = panels, toolbar, details
         self._selecting, self._context = selecting, context

@@ -11,14 +11,15 @@ from PySide6.QtWidgets import QWidget
 from explorer.views.map.coloring import MODALITY, words
 from explorer.views.map.method_form import MethodForm
 from explorer.views.map.tools import Tools
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.layout_method import PointPlacement
 
 COLOR_PX: Final = 192
 
 
-class MapToolbar(WrappingRow):
+class MapToolbar(FlowRow):
     """The controls above the maps.
 
     Signals:
@@ -34,7 +35,7 @@ class MapToolbar(WrappingRow):
         self.methods = MethodForm()
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
         self.neighbors, self.min_dist = self.methods.neighbors, self.methods.min_dist
-        self.color = Picker(name="map-color", label="Color by", width=92)
+        self.color = SearchableComboBox(name="map-color", label="Color by", width=92)
         self.color.tell_apart("Color: ")
         self.tools = Tools()
         self._lay_out()

@@ -28,7 +28,7 @@ from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from trainer.charts.layout_method import LABELS, METHODS, PointPlacement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.errors import UserError
@@ -61,7 +61,7 @@ class MapView(View):
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
         self.looks = Looks(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
         self.turning = Turning(self.panels, context.background, self)
-        self.placing = Working("map-placing", self, asks=True)
+        self.placing = ProgressRow("map-placing", self, asks=True)
         self._locking = Locking(self.panels, self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
         self._projecting = Projecting(context.client, context.background, self)

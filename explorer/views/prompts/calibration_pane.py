@@ -16,7 +16,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets.bars import BarChart, BarColumn
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.still import StillComboBox
 from trainer.analysis.calibration import probabilities
@@ -153,7 +153,7 @@ class CalibrationPane(QWidget):
             self._show_picture()
 
     def _lay_out(self) -> None:
-        controls = WrappingRow()
+        controls = FlowRow()
         for control in self.taus:
             controls.add(control, gap=theme.AROUND, stretch=True)
         self.picture.setFixedHeight(PICTURE_PX)

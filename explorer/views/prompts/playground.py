@@ -21,7 +21,7 @@ from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Pictures
 from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
@@ -289,7 +289,7 @@ class Playground(QWidget):
         return group
 
     def _lay_out(self) -> None:
-        bar = WrappingRow()
+        bar = FlowRow()
         for group in (self.run_buttons, self.value_buttons):
             for index, button in enumerate(group.buttons()):
                 bar.add(button, gap=theme.SPACE if index else theme.SPACE + theme.BETWEEN)

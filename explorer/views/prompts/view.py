@@ -19,10 +19,10 @@ from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
 from explorer.views.prompts.query import PromptQuery, PromptRequest, PromptResult
 from explorer.views.view import View
-from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
-from explorer.widgets.progress_row import Working
+from explorer.widgets.progress_row import ProgressRow
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.calibration import CHART as CALIBRATION
@@ -72,13 +72,13 @@ class PromptsView(View):
         self.tabs = QTabBar(objectName="prompts-tabs", accessibleName="Calibration or templates")
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
-        self.stack = OpenPage()
+        self.stack = CurrentPageStack()
         for chart, pane in zip(CHARTS, (self.calibration, self.playground), strict=True):
             self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
             self.stack.addWidget(pane)
         self.status = ElidedLabel()  # a long reason must not widen the view
         theme.set_role(self.status, "small")
-        self.working = Working("prompts-working", self, asks=True)
+        self.working = ProgressRow("prompts-working", self, asks=True)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
         self._again = QAction("Recompute the predictions", self, objectName="prompts-again", triggered=self._ask_again)
         yield

@@ -25,9 +25,10 @@ from explorer.views.quality.findings_model import FINDING_ROLE, STATES, Findings
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
 from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
 from explorer.views.view import View, reason_of
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
-from explorer.widgets.progress_row import Working
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, Failure, WriteCleanedList
@@ -83,8 +84,8 @@ class QualityView(View):
         self._asked: int | None = None
         self._writes_own = False
         self.pictures = Pictures(context.background, self, edge=PICTURE_PX)
-        self.working = Working("quality-working", asks=True)
-        self.shown = Picker(name="quality-shown", label="State of the pairs shown", width=150)
+        self.working = ProgressRow("quality-working", asks=True)
+        self.shown = SearchableComboBox(name="quality-shown", label="State of the pairs shown", width=150)
         self.shown.show_choices(
             [
                 Choice(ALL, "All states"),
@@ -372,7 +373,7 @@ class QualityView(View):
         return action
 
     def _lay_out(self) -> None:
-        bar = WrappingRow()
+        bar = FlowRow()
         bar.add(self.shown)
         for action in self._review_actions:
             button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())

@@ -32,7 +32,7 @@ from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
 from explorer.widgets.cheat_sheet import MethodPanel
-from explorer.widgets.collapsible import Fold
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
@@ -559,7 +559,7 @@ class SectionForm(QWidget):
         self._head_row.addWidget(button)
 
     def _head(self) -> QHBoxLayout:
-        self.fold = Fold(TITLES[self.name], strong=True, parent=self)
+        self.fold = DisclosureButton(TITLES[self.name], strong=True, parent=self)
         self.fold.setObjectName(f"{self.name}-fold")
         self.fold.setAccessibleName(f"Fields of {TITLES[self.name]}")
         self.fold.setFixedWidth(LABEL_WIDTH)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 
 WORDED: Final = {"show-a": "A", "show-b": "B"}
 """Buttons whose icons are alike, and the shortest text that tells them apart."""
@@ -57,7 +57,7 @@ class RunsToolbar:
         self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
 
 
-class _OneLine(WrappingRow):
+class _OneLine(FlowRow):
     """Buttons that lose their words, not their line, where there is no room for all; the tool tips have them."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QHBoxLayout, QTabWidget, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.quantities import duration
 from explorer.models.runs import headline_names, matching
 from explorer.run_control.actions import DECODER
@@ -201,7 +201,7 @@ class RunsView(View):
         sheet.queued.connect(lambda run, preset: self.context.jobs.enqueue([run], preset, **how))
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.
-        turns().later(sheet, sheet.open)
+        idle_scheduler().later(sheet, sheet.open)
         return sheet
 
     def _import(self) -> None:

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.state_area import StateArea
 from trainer.charts.search import Hits
 
@@ -29,7 +29,7 @@ class HitsPanel(QFrame):
         self.area = StateArea(self.tiles, width=320)
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
-        head.addWidget(Badge("AB"[index], index))
+        head.addWidget(RunBadge("AB"[index], index))
         head.addWidget(self.title, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -23,8 +23,8 @@ from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
 from explorer.views.view import View, reason_of
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.flow_row import WrappingRow
-from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.progress_row import Cancelled, ProgressRow
 from trainer.charts.search import Hits, SearchSettings
 from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
@@ -83,7 +83,7 @@ class SearchView(View):
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
         yield
         self.hubs = Hubs(context, self.pictures)
-        self.working = Working("search-working")
+        self.working = ProgressRow("search-working")
         self._waiting: set[int] = set()
         self.note = ElidedLabel()
         theme.set_role(self.note, "small")
@@ -370,7 +370,7 @@ class SearchView(View):
             panel.tiles.hovered.connect(self._hover)
 
     def _lay_out(self) -> None:
-        bar = WrappingRow()
+        bar = FlowRow()
         self.field.setMinimumWidth(FIELD_PX)
         bar.add(self.field, stretch=True)
         bar.add(self.picture, gap=theme.INSIDE)

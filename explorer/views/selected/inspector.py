@@ -19,7 +19,7 @@ from explorer.views.selected.pair_cards import CourseCard, FactsTable, NeighborR
 from explorer.views.selected.pair_load import LoadedPair, load_pair
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.state_area import StateArea
@@ -265,7 +265,7 @@ class PairInspector(QWidget):
         head.addWidget(self.place, 1)
         head.addWidget(self.back)
         head.addWidget(self.forth)
-        others = WrappingRow()
+        others = FlowRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
         for part in (self.ranks, self.near, self.pair_actions, self.facts):

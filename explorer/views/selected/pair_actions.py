@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QPushButton, QVBoxL
 from explorer import theme
 from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.state_area import reason_words
 from trainer.charts.one_pair import OnePair
 from trainer.charts.probes import PinnedProbe
@@ -198,13 +198,13 @@ class PairActions(QWidget):
     def _lay_out(self) -> None:
         title = QLabel("State and tags")
         theme.set_role(title, "heading")
-        states = WrappingRow()
+        states = FlowRow()
         for button in self._buttons.values():
             states.add(button)
-        pins = WrappingRow()
+        pins = FlowRow()
         for button in self._pins:
             pins.add(button)
-        self.row = WrappingRow()
+        self.row = FlowRow()
         for index, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)

@@ -12,8 +12,8 @@ from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.selected.tiles import PairTile, Tiles
-from explorer.widgets.combo_boxes import Badge
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import Axis, Series, XYPlot, run_tone
 from trainer.charts.one_pair import OnePair, PairInRun, rank_lines
 
@@ -71,7 +71,7 @@ class RanksTable(QWidget):
         self.cells = {}
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for column, run in enumerate(runs):
-            badge = Badge("AB"[run.place], run.place)
+            badge = RunBadge("AB"[run.place], run.place)
             badge.setToolTip(f"{run.name}, step {run.step:,}")
             self._grid.addWidget(badge, 0, column + 1, right)
             badge.show()
@@ -155,7 +155,7 @@ class NeighborRows(QWidget):
             )
             for x in "AB"
         )
-        self._badges = tuple(Badge(x, index) for index, x in enumerate("AB"))
+        self._badges = tuple(RunBadge(x, index) for index, x in enumerate("AB"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.SPACE)

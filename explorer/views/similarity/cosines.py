@@ -14,8 +14,9 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.view import Context
-from explorer.widgets.combo_boxes import Choice, Picker
-from explorer.widgets.flow_row import WrappingRow
+from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.facets import facet_columns
 from trainer.charts.pair_cosines import EMPTY, SimilarityRun
 from trainer.charts.snapshot_label import labels
@@ -31,8 +32,8 @@ class CosinesTab(ChartTab):
         # Another day's data may have other columns.
         self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
         self._zone: Zone | None = None
-        self.facet = Picker(name="similarity-facet", label="Group by", width=120)
-        self.only = Picker(name="similarity-only", label="Only the images of", width=120)
+        self.facet = SearchableComboBox(name="similarity-facet", label="Group by", width=120)
+        self.only = SearchableComboBox(name="similarity-only", label="Only the images of", width=120)
         self.zone_button = QPushButton("Select overlap", objectName="similarity-zone")
         self.zone_button.setToolTip(
             "Select the first run's matched pairs below the 95th percentile of the unmatched cosines"
@@ -121,7 +122,7 @@ class CosinesTab(ChartTab):
         self.context.selection.dataset_changed.connect(self._on_data)
 
     def _lay_out(self) -> None:
-        row = WrappingRow()
+        row = FlowRow()
         for name, picker in (("Group by", self.facet), ("Only", self.only)):
             label = QLabel(name)
             theme.set_role(label, "secondary")

@@ -16,10 +16,12 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
 from explorer.widgets.accessible import announce
-from explorer.widgets.combo_boxes import Badge, Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.finder import Choice
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
-from explorer.widgets.progress_row import Cancelled, Ticket, Working
+from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
+from explorer.widgets.run_badge import RunBadge
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.analysis.progress import part_of
 from trainer.charts.common_pairs import same_pairs
@@ -62,12 +64,12 @@ class MatrixPane(Pane):
         self._asked: tuple[object, ...] | None = None
         self._opening = False
         self._places: dict[int, int] = {}
-        self.by = Picker(name="matrix-by", label="Order by", width=130)
+        self.by = SearchableComboBox(name="matrix-by", label="Order by", width=130)
         self.by.setMaximumWidth(200)
         self.by.show_choices([Choice("label", "class")], "label")
         self.whole = QPushButton("Show all", objectName="matrix-whole")
         theme.keep_icon(self.whole, "maximize", 16, "secondary")
-        self.working = Working("matrix-working")
+        self.working = ProgressRow("matrix-working")
         self.sides = (MatrixSide(0), MatrixSide(1))
         self.cell = ElidedLabel()
         self.cell.setObjectName("matrix-cell")
@@ -281,7 +283,7 @@ class MatrixSide(QWidget):
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
         head = QHBoxLayout()
         head.setSpacing(theme.INSIDE)
-        head.addWidget(Badge("AB"[index], index))
+        head.addWidget(RunBadge("AB"[index], index))
         head.addWidget(self.title, 2)
         head.addWidget(self.note, 1)
         content = QWidget()

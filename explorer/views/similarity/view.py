@@ -16,7 +16,7 @@ from explorer.views.similarity.method import METHOD
 from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.words import WordsTab
 from explorer.views.view import Context, View
-from explorer.widgets.current_page_stack import OpenPage
+from explorer.widgets.current_page_stack import CurrentPageStack
 
 TABS = (
     ("Cosines", "How far matched pairs are from unmatched ones"),
@@ -43,7 +43,7 @@ class SimilarityView(View):
         self.tabs.setExpanding(False)
         for label, hint in TABS:
             self.tabs.setTabToolTip(self.tabs.addTab(label), hint)
-        self.stack = OpenPage()
+        self.stack = CurrentPageStack()
         self.body.addWidget(self.tabs)
         self.body.addWidget(self.stack, 1)
         self.panes: dict[int, Pane | ChartTab] = {}

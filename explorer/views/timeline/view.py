@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.event_loop.idle_scheduler import turns
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import Pointing
 from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
@@ -20,10 +20,11 @@ from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import EXPORTS, View
-from explorer.widgets.combo_boxes import Choice, Picker
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.finder import Choice
 from explorer.widgets.legend import Legend
-from explorer.widgets.progress_row import Cancelled, Working
+from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words
 from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn
@@ -83,18 +84,18 @@ class TimelineView(View):
             for word in ("PCA", "UMAP")
         )
         self.note, self.legend = ElidedLabel(), Legend()
-        self.color = Picker(name="timeline-color", label="Color the points by", width=COLOR_PX)
+        self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
         self.pointing = Pointing(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
-        self.working = Working("timeline-working", self)
-        self.placing = Working("timeline-placing", self, asks=True)
+        self.working = ProgressRow("timeline-working", self)
+        self.placing = ProgressRow("timeline-placing", self, asks=True)
         theme.set_role(self.note, "small")
         self._asking = TimelineQuery(context.client, self)
         yield
         self._lay_out()
         for curve in self.curves:
-            turns().later(curve, curve.prepare, unseen=True)
+            idle_scheduler().later(curve, curve.prepare, unseen=True)
         yield
         self._actions = self._make_actions()
         self._choose(PointPlacement())
@@ -266,8 +267,8 @@ class TimelineView(View):
         """Draw the curves from this index on, continuing in a later iteration when this one is full."""
         runs = list(self._reading.chart.runs) if self._reading.chart else []
         for index, curve in enumerate(self.curves[begin:], begin):
-            if index > begin and turns().is_full:
-                turns().later(self, lambda index=index: self._draw_curves(index))
+            if index > begin and idle_scheduler().is_full:
+                idle_scheduler().later(self, lambda index=index: self._draw_curves(index))
                 return
             curve.show_runs(runs, bottom=index == len(self.curves) - 1)
             curve.point_at(self._step)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.theme import TRANSITION_MS, color, theme
 from explorer.widgets.accessible import present
-from explorer.widgets.deferred_paint import InTurn
+from explorer.widgets.deferred_paint import DeferredPaint
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
@@ -31,7 +31,7 @@ WAYS: Final = {
 """Arrow key -> pixels to the right and down."""
 
 
-class PointMap(InTurn, pg.GraphicsView):
+class PointMap(DeferredPaint, pg.GraphicsView):
     """Points in the plane, discs and diamonds, drawn quickly at any number.
 
     Signals:
@@ -56,7 +56,7 @@ class PointMap(InTurn, pg.GraphicsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.wait_for_turns()
+        self.defer_painting()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         present(self, "Chart")

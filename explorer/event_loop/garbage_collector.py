@@ -19,7 +19,7 @@ OLDEST_EVERY: Final = 60
 """Turns after which the oldest generation is looked at, too: half a minute."""
 
 
-class Garbage(QObject):
+class GarbageCollector(QObject):
     """Replaces Python's automatic garbage collection until `close`."""
 
     def __init__(self, parent: QObject | None = None, *, begin: bool = True) -> None:

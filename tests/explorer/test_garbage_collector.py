@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from explorer.event_loop import gc_on_gui_thread
-from explorer.event_loop.gc_on_gui_thread import Garbage
+from explorer.event_loop import garbage_collector
+from explorer.event_loop.garbage_collector import GarbageCollector
 
 
 class Cyclic:
@@ -26,15 +26,15 @@ class Cyclic:
 
 
 @pytest.fixture
-def collecting(qapp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Garbage]:
-    monkeypatch.setattr(gc_on_gui_thread, "EVERY_MS", 20)
-    made = Garbage()
+def collecting(qapp, monkeypatch: pytest.MonkeyPatch) -> Iterator[GarbageCollector]:
+    monkeypatch.setattr(garbage_collector, "EVERY_MS", 20)
+    made = GarbageCollector()
     yield made
     made.close()
     assert gc.isenabled()
 
 
-def test_cycles_are_collected_on_the_gui_thread_only(qtbot: QtBot, collecting: Garbage):
+def test_cycles_are_collected_on_the_gui_thread_only(qtbot: QtBot, collecting: GarbageCollector):
     ended: list[int] = []
 
     def litter() -> None:
@@ -50,8 +50,8 @@ def test_cycles_are_collected_on_the_gui_thread_only(qtbot: QtBot, collecting: G
 
 
 def test_nothing_is_collected_before_the_start_is_over(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gc_on_gui_thread, "EVERY_MS", 20)
-    made, ended = Garbage(begin=False), []
+    monkeypatch.setattr(garbage_collector, "EVERY_MS", 20)
+    made, ended = GarbageCollector(begin=False), []
     for _ in range(5_000):
         Cyclic(ended)
     qtbot.wait(100)

@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.widgets.combo_boxes import MANY, Choice, Picker
 from explorer.widgets.elided_label import elided_apart
-from explorer.widgets.finder import holding
+from explorer.widgets.finder import Choice, holding
 from explorer.widgets.legend import Legend, LegendEntry
+from explorer.widgets.searchable_combo_box import MANY, SearchableComboBox
 
 
 def many(count: int = 2_000) -> tuple[Choice, ...]:
@@ -22,8 +22,8 @@ def many(count: int = 2_000) -> tuple[Choice, ...]:
 
 
 @pytest.fixture
-def picker(dressed: QApplication, qtbot) -> Picker:
-    made = Picker(name="one", label="Run A", width=88)
+def picker(dressed: QApplication, qtbot) -> SearchableComboBox:
+    made = SearchableComboBox(name="one", label="Run A", width=88)
     qtbot.addWidget(made)
     made.show()
     return made
@@ -40,7 +40,7 @@ class Watched(Choice):
         return object.__getattribute__(self, name)
 
 
-def test_a_long_list_is_read_where_it_is_seen(picker: Picker):
+def test_a_long_list_is_read_where_it_is_seen(picker: SearchableComboBox):
     Watched.read.clear()
     picker.show_choices(tuple(Watched(n, f"run {n:04d}") for n in range(2_000)), 1_234)
     picker.grab()
@@ -52,7 +52,7 @@ def test_a_long_list_is_read_where_it_is_seen(picker: Picker):
     assert 10 < len(Watched.read) < 100
 
 
-def test_the_same_list_again_changes_nothing(picker: Picker, qtbot):
+def test_the_same_list_again_changes_nothing(picker: SearchableComboBox, qtbot):
     choices = many()
     picker.show_choices(choices, 3)
     resets: list[int] = []
@@ -66,7 +66,7 @@ def test_the_same_list_again_changes_nothing(picker: Picker, qtbot):
     assert (picker.key, picker.currentText()) == (5, "run 0005")
 
 
-def test_typing_finds_an_entry_and_enter_picks_it(picker: Picker):
+def test_typing_finds_an_entry_and_enter_picks_it(picker: SearchableComboBox):
     picked: list[int] = []
     picker.picked.connect(picked.append)
     picker.show_choices(many(), None)
@@ -82,7 +82,7 @@ def test_typing_finds_an_entry_and_enter_picks_it(picker: Picker):
     assert picker.key == 1_123
 
 
-def test_escape_leaves_the_choice_as_it_is(picker: Picker):
+def test_escape_leaves_the_choice_as_it_is(picker: SearchableComboBox):
     picker.show_choices(many(), 7)
     picked: list[int] = []
     picker.picked.connect(picked.append)
@@ -97,7 +97,7 @@ def test_escape_leaves_the_choice_as_it_is(picker: Picker):
     assert picker.key == 7
 
 
-def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: Picker):
+def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: SearchableComboBox):
     picked: list[int] = []
     picker.picked.connect(picked.append)
     picker.show_choices(many(), 7)
@@ -109,7 +109,7 @@ def test_an_entry_that_has_gone_meanwhile_is_not_picked(picker: Picker):
     assert picker.key == 7
 
 
-def test_a_short_list_opens_as_ever(picker: Picker):
+def test_a_short_list_opens_as_ever(picker: SearchableComboBox):
     picker.show_choices(many(MANY), 2)
     picker.showPopup()
     assert picker.finder is None

@@ -1,26 +1,23 @@
-"""Combo boxes whose entries may change while they are shown."""
+"""A combo box whose entries may change while it is shown, with a search field where they are many."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
-from explorer import theme
 from explorer.widgets.elided_label import elided_apart
 from explorer.widgets.finder import Choice, Choices, Finder
 from explorer.widgets.still import StillComboBox
-
-__all__ = ["Badge", "Choice", "Picker"]
 
 MANY: Final = 24
 """Entries; a longer list is not scrolled through but searched."""
 
 
-class Picker(StillComboBox):
+class SearchableComboBox(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
 
     Attributes:
@@ -124,29 +121,3 @@ class Picker(StillComboBox):
 
     def _announce(self, index: int) -> None:
         self.picked.emit(self._choices[index].key)
-
-
-class Badge(QWidget):
-    """A letter on a small square in a run's color: A is blue, B is orange, and readable without color."""
-
-    def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._letter, self._index = letter, index
-        self.setFixedSize(self.sizeHint())
-        theme.theme().changed.connect(self.update)
-
-    def sizeHint(self) -> QSize:
-        return QSize(20, 20)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        ground = theme.run_color(self._index)
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(ground))
-        painter.drawRoundedRect(self.rect(), 5, 5)
-        font = theme.pixel_font(theme.SMALL_PX)
-        font.setWeight(font.Weight.DemiBold)
-        painter.setFont(font)
-        painter.setPen(theme.ink_on(QColor(ground)))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._letter)

@@ -11,7 +11,7 @@ from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, color, icon, pixe
 _ARROW = 16
 
 
-class Fold(QAbstractButton):
+class DisclosureButton(QAbstractButton):
     """A label with an arrow; while checked, the content below is shown. Space, Enter or a click toggles it."""
 
     def __init__(self, text: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
