@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
-from trainer.charts.gap_measures import MOST_PAIRS
+from trainer.charts.measures.gap import MOST_PAIRS
 from trainer.charts.spec import Request
 
 

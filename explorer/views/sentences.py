@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject
 from explorer.state.selection import Side
 from explorer.views.view import Context
 from explorer.widgets.state_area import reason_words
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
 from trainer.errors import UserError

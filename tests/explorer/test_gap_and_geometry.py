@@ -14,7 +14,7 @@ from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.uniformity import gine
-from trainer.charts import gap_measures, spread_on_sphere
+from trainer.charts.measures import gap, geometry
 from trainer.store import read_snapshot
 
 
@@ -39,7 +39,7 @@ def shown_gap(qtbot, show) -> GapView:
 
 
 def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr(gap_measures, "LIVE", 20)
+    monkeypatch.setattr(gap, "LIVE", 20)
     # Long enough to look at the sample before all pairs are measured, also next to other work.
     monkeypatch.setattr(chart_pane, "REST_MS", 3_000)
     view = shown_gap(qtbot, show)
@@ -99,7 +99,7 @@ def test_one_run_and_none(qtbot, show):
 
 
 def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
-    monkeypatch.setattr(spread_on_sphere, "DRAWS", 39)
+    monkeypatch.setattr(geometry, "DRAWS", 39)
     view = show(GeometryView)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=20_000)
     cards = view.pane.panel.cards

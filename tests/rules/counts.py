@@ -56,26 +56,28 @@ def charts() -> dict[str, str]:
     return {name: (folder / f"{name.replace('-', '_')}.py").read_text() for name in registry.names()}
 
 
-def own_modules() -> dict[str, list[str]]:
-    """Return chart -> modules of `trainer.charts` that only it imports among the charts: its measures."""
-    files = {name: name.replace("-", "_") for name in charts()}
+def measures() -> dict[str, str]:
+    """Return name -> source of each module of `trainer.charts.measures`; the name is that of its chart."""
+    files = (ROOT / "trainer" / "charts" / "measures").glob("[!_]*.py")
+    return {file.stem.replace("_", "-"): file.read_text() for file in files}
+
+
+def modules_of_one_chart() -> dict[str, str]:
+    """Return module next to the charts, none itself -> the chart that alone imports it, of all source files."""
     users: dict[str, set[str]] = defaultdict(set)
-    for name, source in charts().items():
-        for node in ast.walk(ast.parse(source)):
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-            if module.startswith("trainer.charts."):
-                users[module.rpartition(".")[2]].add(name)
-    alone = {one: by for one, by in users.items() if len(by) == 1 and one not in files.values()}
-    return {name: sorted(one for one, by in alone.items() if by == {name}) for name in files}
+    for file in (file for folder in ("explorer", "trainer") for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and re.fullmatch(r"trainer\.charts\.\w+", node.module):
+                users[node.module.rpartition(".")[2]].add(file.stem)
+    files = {name.replace("-", "_") for name in charts()}
+    return {module: min(by) for module, by in users.items() if module not in files and len(by) == 1 and by <= files}
 
 
 def chart_table() -> dict[str, list[int]]:
-    """Return chart -> lines of code of its file, and of the file with the modules that only it uses."""
-    folder = ROOT / "trainer" / "charts"
-    table, own = {}, own_modules()
-    for name, source in charts().items():
-        more = sum(code_lines((folder / f"{one}.py").read_text()) for one in own[name])
-        table[name] = [code_lines(source), code_lines(source) + more]
+    """Return chart -> lines of code of its file, and of the file with its measures."""
+    of_measures = {name: code_lines(source) for name, source in measures().items()}
+    table = {name: [code_lines(source)] for name, source in charts().items()}
+    table = {name: [lines, lines + of_measures.get(name, 0)] for name, [lines] in table.items()}
     return dict(sorted(table.items(), key=lambda row: -row[1][0]))
 
 

@@ -41,6 +41,22 @@ def test_a_chart_is_one_short_file() -> None:
     assert len(TOO_LONG) == 0
 
 
+def test_what_a_chart_computes_has_its_name() -> None:
+    assert counts.measures().keys() <= counts.charts().keys()
+    for name, source in counts.measures().items():
+        assert f"trainer.charts.measures.{name.replace('-', '_')}" in counts.charts()[name], f"{name} does not use it"
+        assert "CHART" not in source
+    assert counts.modules_of_one_chart() == PARTS, "call it trainer/charts/measures/NAME.py, as the chart"
+
+
+PARTS = {
+    "concept_effects": "concepts",
+    "experiment_tables": "experiment_verdict",
+    "outcome_by_field": "experiment_verdict",
+}
+"""Module that draws a part of one chart -> the chart."""
+
+
 def test_a_long_chart_is_counted() -> None:
     source = "".join(f"x{place} = {place}\n" for place in range(counts.MOST_CODE + 1))
     assert counts.code_lines(source) > counts.MOST_CODE

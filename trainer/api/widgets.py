@@ -48,7 +48,7 @@ def live_map(
         raise MissingWidget(
             "The map needs anywidget, which is not installed. Install it: pip install 'contrastive-explorer[notebook]'"
         ) from None
-    from trainer.charts.layout_method import PointPlacement
+    from trainer.charts.point_placement import PointPlacement
     from trainer.projection.live_maps import live_maps
     from trainer.render_html.live_map import packed, style, widget_module
 

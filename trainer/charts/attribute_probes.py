@@ -23,7 +23,7 @@ from trainer.charts.marks import (
     categories,
     run_tone,
 )
-from trainer.charts.probed_runs import Probed, Probes, ProbeSettings, attribute_probes
+from trainer.charts.measures.attribute_probes import Probed, Probes, ProbeSettings, attribute_probes
 from trainer.charts.snapshot_label import labels
 from trainer.charts.snapshot_measures import head_of
 from trainer.charts.spec import Chart

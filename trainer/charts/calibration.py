@@ -10,10 +10,10 @@ from jaxtyping import Float
 
 from trainer.analysis import calibration as analysis
 from trainer.analysis.progress import Progress
-from trainer.charts.calibrated_runs import CURVE, CalibrationAt, CalibrationRun, at, calibration
 from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, joined, run_tone
-from trainer.charts.measures import facts_of
+from trainer.charts.measure import facts_of
+from trainer.charts.measures.calibration import CURVE, CalibrationAt, CalibrationRun, at, calibration
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.sampling import at_most
 from trainer.charts import objective_label
-from trainer.charts.compared_snapshots import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.measures.changes import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
 from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import MEASURES, Changes, better_note
 from trainer.charts.snapshot_label import SnapshotLabel, labels

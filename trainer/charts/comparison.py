@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from trainer.analysis.progress import Progress
 from trainer.charts import objective_label
-from trainer.charts.compared_runs import INTERVAL_NOTE, Comparison, comparison, sections, value_text
 from trainer.charts.marks import NumberRow, NumberTable, Panel, heading_row
+from trainer.charts.measures.comparison import INTERVAL_NOTE, Comparison, comparison, sections, value_text
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace
 from trainer.store.question import question_text

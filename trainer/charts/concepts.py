@@ -9,7 +9,6 @@ import numpy as np
 
 from trainer.analysis.concepts import Concept
 from trainer.charts import ChartError
-from trainer.charts.concept_dictionary import STABLE, Concepts, ConceptsSettings, compute, sentences
 from trainer.charts.concept_effects import effects, effects_table, names_by_tower, search_rows
 from trainer.charts.marks import (
     Axis,
@@ -26,7 +25,8 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.measures import facts_of
+from trainer.charts.measure import facts_of
+from trainer.charts.measures.concepts import STABLE, Concepts, ConceptsSettings, compute, sentences
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart
 from trainer.metrics import recall_name

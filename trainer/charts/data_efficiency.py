@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace

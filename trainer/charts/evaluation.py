@@ -15,7 +15,7 @@ from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired
 from trainer.analysis.zero_shot import confusion
 from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
-from trainer.charts.reference import PublishedNumber, references
+from trainer.charts.published_numbers import PublishedNumber, references
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import targets_of
 from trainer.experiments.over_seeds import over_seeds

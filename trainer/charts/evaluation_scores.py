@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trainer.analysis.progress import Progress
-from trainer.charts.compared_runs import CERTAIN_NOTE
 from trainer.charts.evaluation import (
     LETTERS,
     TASK_WORDS,
@@ -19,7 +18,6 @@ from trainer.charts.evaluation import (
     diagrams,
     evaluation_at,
 )
-from trainer.charts.group_table import p_text
 from trainer.charts.marks import (
     Mark,
     Marker,
@@ -32,6 +30,8 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
+from trainer.charts.measures.comparison import CERTAIN_NOTE
+from trainer.charts.measures.groups import p_text
 from trainer.charts.spec import Chart, Request
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text

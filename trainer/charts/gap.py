@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from trainer.analysis.gap import Way
-from trainer.charts.gap_measures import GapRun, GapSettings, gap
 from trainer.charts.marks import (
     Axis,
     Marker,
@@ -22,7 +21,8 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.measures import facts_of, filled
+from trainer.charts.measure import facts_of, filled
+from trainer.charts.measures.gap import GapRun, GapSettings, gap
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, per_run
 from trainer.metrics import recall_name

@@ -22,10 +22,8 @@ from trainer.charts.marks import (
     joined,
     run_tone,
 )
-from trainer.charts.measures import Measure, facts_of, filled, measure_table
-from trainer.charts.snapshot_label import labels
-from trainer.charts.spec import Chart, PerRun, per_run
-from trainer.charts.spread_on_sphere import (
+from trainer.charts.measure import Measure, facts_of, filled, measure_table
+from trainer.charts.measures.geometry import (
     BINS,
     DRAWS,
     MODALITIES,
@@ -35,6 +33,8 @@ from trainer.charts.spread_on_sphere import (
     geometry,
     sphere_density,
 )
+from trainer.charts.snapshot_label import labels
+from trainer.charts.spec import Chart, PerRun, per_run
 
 METHOD: Final = """\
 Uniform directions in d dimensions are nearly at right angles: the pairwise angle has a density of \

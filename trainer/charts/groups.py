@@ -10,19 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts.compared_runs import CERTAIN_NOTE, label_of
-from trainer.charts.group_table import (
-    FEW_P,
-    GroupLine,
-    GroupSettings,
-    GroupTable,
-    cell,
-    group_table,
-    n_text,
-    p_cells,
-    p_heads,
-    sections,
-)
 from trainer.charts.marks import (
     Marker,
     NumberRow,
@@ -34,6 +21,19 @@ from trainer.charts.marks import (
     categories,
     heading_row,
     run_tone,
+)
+from trainer.charts.measures.comparison import CERTAIN_NOTE, label_of
+from trainer.charts.measures.groups import (
+    FEW_P,
+    GroupLine,
+    GroupSettings,
+    GroupTable,
+    cell,
+    group_table,
+    n_text,
+    p_cells,
+    p_heads,
+    sections,
 )
 from trainer.charts.spec import Chart, Request
 from trainer.store import Workspace

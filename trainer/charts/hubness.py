@@ -15,7 +15,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import ranked
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
-from trainer.charts.measures import facts_of
+from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels

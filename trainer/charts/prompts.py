@@ -11,8 +11,8 @@ import numpy as np
 from trainer.analysis.progress import Progress
 from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
-from trainer.charts.measures import facts_of
-from trainer.charts.prompted_runs import Mixture, PromptRun, mixture, prompts
+from trainer.charts.measure import facts_of
+from trainer.charts.measures.prompts import Mixture, PromptRun, mixture, prompts
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.store import Workspace

@@ -13,9 +13,9 @@ from trainer.analysis.hopfield import own_weight
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.charts import BOTH, ChartError
-from trainer.charts.comparable_runs import alike_in_all_but_share
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over
 from trainer.charts.matching import matching_of
+from trainer.charts.measures.retrieval_share import alike_in_all_but_share
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.metrics import recall_name

@@ -19,7 +19,7 @@ from trainer.charts import ChartError
 from trainer.charts.distinct_hits import Target, best_distinct, distinct_count
 from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import matching_of
-from trainer.charts.measures import Measure, measure_table
+from trainer.charts.measure import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown

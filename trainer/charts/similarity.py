@@ -21,8 +21,8 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.measures import Measure, facts_of, filled
-from trainer.charts.pair_cosines import (
+from trainer.charts.measure import Measure, facts_of, filled
+from trainer.charts.measures.similarity import (
     COMPARABLE,
     EMPTY,
     MOST_IMAGES,

@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
-from trainer.charts.layout_method import PointPlacement
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings, settings_of
 from trainer.charts.snapshot_label import counted_notes
 from trainer.errors import UserError

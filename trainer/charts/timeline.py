@@ -15,7 +15,6 @@ from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
 from trainer.charts import BOTH, ChartError
 from trainer.charts.common_pairs import same_pairs
-from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
@@ -30,6 +29,7 @@ from trainer.charts.pair_colors import (
     pair_numbers,
     words,
 )
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import TimelineRun, measured, snapshots_of, timeline_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot

@@ -14,9 +14,9 @@ from trainer.analysis.procrustes import procrustes
 from trainer.analysis.projection import pca
 from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept
 from trainer.charts import ChartError
-from trainer.charts.layout_method import CAUTION, LABELS, PointPlacement
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
+from trainer.charts.point_placement import CAUTION, LABELS, PointPlacement
 from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run

@@ -74,11 +74,13 @@ def write_table(files: Sequence[Path], chart: Chart[Any, Any], data: Any, settin
 
 def _compared(args: argparse.Namespace) -> tuple[Chart[Any, Any], Any, Any, dict[str, Any]]:
     """Return the chart, its settings, its data, and the values for JSON."""
-    from trainer.charts import compared_runs, comparison, group_table, groups
+    from trainer.charts import comparison, groups
+    from trainer.charts.measures import comparison as runs
+    from trainer.charts.measures import groups as seeds
 
     if args.group:
-        settings = group_table.GroupSettings(tuple(args.group), args.holm)
-        group_rows = group_table.group_table(args.workspace, settings.group, settings.holm)
-        return groups.CHART, settings, group_rows, group_table.as_values(group_rows)
-    table = compared_runs.comparison(args.workspace, args.runs)
-    return comparison.CHART, comparison.CHART.settings(), table, compared_runs.as_values(table)
+        settings = seeds.GroupSettings(tuple(args.group), args.holm)
+        group_rows = seeds.group_table(args.workspace, settings.group, settings.holm)
+        return groups.CHART, settings, group_rows, seeds.as_values(group_rows)
+    table = runs.comparison(args.workspace, args.runs)
+    return comparison.CHART, comparison.CHART.settings(), table, runs.as_values(table)

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train the presets one after the other, write the report and print the numbers."""
     from trainer import catalog
-    from trainer.charts.compared_runs import comparison
     from trainer.charts.comparison import CHART as COMPARISON
+    from trainer.charts.measures.comparison import comparison
     from trainer.charts.panel_tables import as_text
     from trainer.render_mpl.files import json_text
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.charts.layout_method import PointPlacement
+    from trainer.charts.point_placement import PointPlacement
     from trainer.store import SnapshotRow
 
 GROUP = "Look"
 HELP = "project a snapshot's images and texts to 2-D with PCA, UMAP, t-SNE or PaCMAP"
 
 METHODS = ("pca", "umap", "tsne", "pacmap", "file")
-"""A test compares them with `trainer.charts.layout_method`."""
+"""A test compares them with `trainer.charts.point_placement`."""
 
 _NEXT = "Say where to put the points: --out FILE.npy."
 
@@ -58,7 +58,7 @@ def placement_of(args: argparse.Namespace) -> PointPlacement:
     Raises:
         ProjectError: The method `file` without a file.
     """
-    from trainer.charts.layout_method import PointPlacement
+    from trainer.charts.point_placement import PointPlacement
     from trainer.projection import ProjectError
 
     if args.method == "file" and args.coordinates is None:

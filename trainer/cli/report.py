@@ -20,7 +20,7 @@ from trainer.store import write_atomically
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.charts.compared_runs import Comparison
+    from trainer.charts.measures.comparison import Comparison
     from trainer.render_mpl.report import LiveSection, ReportFigure
     from trainer.store import RunRow, Workspace
 
@@ -103,8 +103,8 @@ def write_report(
 def _write_folder(
     workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str, live: export_map.Placement | None
 ) -> dict[str, Any]:
-    from trainer.charts.compared_runs import comparison
     from trainer.charts.comparison import CHART as COMPARISON
+    from trainer.charts.measures.comparison import comparison
     from trainer.render_mpl.files import json_text
     from trainer.render_mpl.report import Report, page
 
@@ -142,7 +142,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
-    from trainer.charts.logged_curves import CurveSettings
+    from trainer.charts.measures.curves import CurveSettings
     from trainer.render_mpl.report import ReportFigure
 
     refs = [row.id for row in rows]
@@ -226,7 +226,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
 
 def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:
     """Return the part of the page with maps to zoom into."""
-    from trainer.charts.layout_method import PointPlacement
+    from trainer.charts.point_placement import PointPlacement
     from trainer.cli.export import report
     from trainer.projection.live_maps import live_maps
     from trainer.render_html import live_map
@@ -258,7 +258,7 @@ def _files(folder: Path, stem: str) -> list[Path]:
 
 
 def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
-    from trainer.charts.compared_runs import as_values
+    from trainer.charts.measures.comparison import as_values
 
     paired = _paired(workspace, rows)
     return {

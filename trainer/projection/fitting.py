@@ -11,7 +11,7 @@ from jaxtyping import Float
 from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import pca
-from trainer.charts.layout_method import METHODS, PointPlacement
+from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.errors import UserError
 from trainer.projection.neighbors import nearest
 from trainer.projection.optional_methods import pacmap_layout, tsne_layout

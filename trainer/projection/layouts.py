@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, silent
-from trainer.charts.layout_method import CAUTION, PointPlacement
+from trainer.charts.point_placement import CAUTION, PointPlacement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError

@@ -10,8 +10,8 @@ from numpy import ndarray
 
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.similarity import matched_cosines
-from trainer.charts.layout_method import PointPlacement
 from trainer.charts.map import Placed, embedding_maps
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import targets_of
 from trainer.projection.layouts import layout

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.charts import objective_label
-from trainer.charts.compared_runs import Comparison, ComparisonRow, sections, value_text
+from trainer.charts.measures.comparison import Comparison, ComparisonRow, sections, value_text
 from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_color
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from trainer.analysis.progress import Progress
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import PlaceRows, Project
 from trainer.projection.fitting import ProjectError, placed
 from trainer.projection.layouts import layout_file, series

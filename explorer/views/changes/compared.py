@@ -14,7 +14,7 @@ from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.changes import pairs_inside
-from trainer.charts.compared_snapshots import bad_pairs
+from trainer.charts.measures.changes import bad_pairs
 from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request

@@ -14,7 +14,7 @@ from explorer.views.view import Context
 from explorer.widgets.finder import Choice
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.data_efficiency import CHART, EfficiencySettings
-from trainer.charts.efficiency_of_groups import DEFAULT, PAIRS_SEEN, EfficiencyChart, measured_data
+from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, measured_data
 from trainer.charts.spec import Request
 from trainer.metrics import metric
 

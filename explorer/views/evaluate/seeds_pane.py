@@ -17,8 +17,8 @@ from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
 from explorer.widgets.still import StillSpinBox
 from trainer import config
-from trainer.charts.group_table import GroupTable
 from trainer.charts.groups import CHART
+from trainer.charts.measures.groups import GroupTable
 from trainer.charts.spec import Request
 from trainer.store import Workspace
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from explorer import theme
-from trainer.charts.reference import PublishedNumber
+from trainer.charts.published_numbers import PublishedNumber
 
 WIDEST_PX: Final = 1160
 """Wider, and an eye loses the line between a word and its number."""

@@ -42,7 +42,7 @@ from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, ev
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
-from trainer.charts.reference import references
+from trainer.charts.published_numbers import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError
 from trainer.messages import Evaluate, Failure

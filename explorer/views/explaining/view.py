@@ -20,7 +20,7 @@ from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.decode import MOST_DIRECTIONS
-from trainer.charts.probed_runs import lacking_independent
+from trainer.charts.measures.attribute_probes import lacking_independent
 from trainer.charts.spec import Request, Target
 from trainer.config.ablation import PRESET
 from trainer.messages import EmbedIndependent, Failure

@@ -17,7 +17,7 @@ from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 from explorer.widgets.point_map.pins import Pin
 from trainer.analysis.procrustes import procrustes
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import EmbedImages, Failure, Project
 from trainer.untrusted.bounded.arrays import load_npy
 

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.still import StillComboBox, StillDoubleSpinBox, StillSpinBox
-from trainer.charts.layout_method import LABELS, METRICS, PointPlacement
+from trainer.charts.point_placement import LABELS, METRICS, PointPlacement
 
 TYPING_MS: Final = 600
 COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"

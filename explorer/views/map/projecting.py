@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.load import MapSide, read_side
 from trainer.analysis.procrustes import procrustes
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.errors import UserError
 from trainer.messages import Failure, Project
 from trainer.store import SnapshotRow, SplitKey, Workspace

@@ -14,7 +14,7 @@ from explorer.views.map.tools import Tools
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 
 COLOR_PX: Final = 192
 

@@ -29,8 +29,8 @@ from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets.progress_row import ProgressRow
-from trainer.charts.layout_method import LABELS, METHODS, PointPlacement
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
+from trainer.charts.point_placement import LABELS, METHODS, PointPlacement
 from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import SplitKey, derived

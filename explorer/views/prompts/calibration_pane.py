@@ -20,9 +20,9 @@ from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.still import StillComboBox
 from trainer.analysis.calibration import probabilities
-from trainer.charts.calibrated_runs import CalibrationRun
 from trainer.charts.calibration import CHART, CalibrationSettings
 from trainer.charts.marks import Panel, run_tone
+from trainer.charts.measures.calibration import CalibrationRun
 from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112

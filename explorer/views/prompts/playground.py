@@ -25,7 +25,7 @@ from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
-from trainer.charts.prompted_runs import Mixture, PromptRun, mixture
+from trainer.charts.measures.prompts import Mixture, PromptRun, mixture
 
 WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
 MEAN, WEIGHTED, FIRST_TEMPLATE = 0, 1, 2

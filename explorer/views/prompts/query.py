@@ -11,9 +11,9 @@ from PySide6.QtCore import QObject, Signal
 from explorer.state.selection import Side
 from explorer.views.view import Context, reason_of
 from explorer.widgets.state_area import reason_words
-from trainer.charts.calibrated_runs import CalibrationRun, calibration
 from trainer.charts.class_task import read_class_texts
-from trainer.charts.prompted_runs import PromptRun, prompts
+from trainer.charts.measures.calibration import CalibrationRun, calibration
+from trainer.charts.measures.prompts import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.messages import EmbedClasses, Failure

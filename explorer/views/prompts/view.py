@@ -28,7 +28,7 @@ from trainer.catalog import PromptSuite
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
 from trainer.charts.class_task import MOST_CLASSES, run_suite
-from trainer.charts.prompted_runs import PromptRun
+from trainer.charts.measures.prompts import PromptRun
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
 from trainer.charts.settings import options

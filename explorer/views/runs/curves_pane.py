@@ -30,8 +30,8 @@ from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.still import StillSlider
 from trainer.charts import ChartError
-from trainer.charts import logged_curves as charts
 from trainer.charts.marks import RUN_TONES, Axis, dash_of, run_tone
+from trainer.charts.measures import curves as charts
 from trainer.metrics import HEADLINE, METRICS, logged_name, metric
 from trainer.store import RunRow, ScalarRow
 

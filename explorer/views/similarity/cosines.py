@@ -18,7 +18,7 @@ from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.facets import facet_columns
-from trainer.charts.pair_cosines import EMPTY, SimilarityRun
+from trainer.charts.measures.similarity import EMPTY, SimilarityRun
 from trainer.charts.snapshot_label import labels
 
 NOTHING, EVERYTHING = Choice("", "none"), Choice("", "all values")

@@ -13,7 +13,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
-from trainer.charts.pair_cosines import SimilarityRun
+from trainer.charts.measures.similarity import SimilarityRun
 
 MOST = 200
 

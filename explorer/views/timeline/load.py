@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import Curve, TimelineRun, measured
 from trainer.charts.timeline import TimelineChart, frame_of, pca_frames, timeline
 from trainer.errors import UserError

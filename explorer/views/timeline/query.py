@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.timeline import TimelineChart
 from trainer.messages import Failure, Project
 

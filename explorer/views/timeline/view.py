@@ -26,10 +26,10 @@ from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words
-from trainer.charts.layout_method import PointPlacement
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
 from trainer.charts.snapshot_series import MEASURES, Curve, TimelineRun
 from trainer.charts.timeline import TimelineChart, what_changed

@@ -11,12 +11,12 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
-from trainer.charts.compared_runs import CERTAIN_NOTE, comparison
 from trainer.charts.evaluation import evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
-from trainer.charts.group_table import GroupSettings, group_table
 from trainer.charts.groups import draw
-from trainer.charts.logged_curves import curves
+from trainer.charts.measures.comparison import CERTAIN_NOTE, comparison
+from trainer.charts.measures.curves import curves
+from trainer.charts.measures.groups import GroupSettings, group_table
 from trainer.metrics import metric
 from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task

@@ -15,7 +15,7 @@ from trainer.analysis.concepts import concept_words, learned_and_held
 from trainer.analysis.sparse_dictionary import SparseDictionary, matched
 from trainer.analysis.units import units_of_numbers
 from trainer.charts import ChartError, registry
-from trainer.charts.concept_dictionary import ConceptsSettings, compute
+from trainer.charts.measures.concepts import ConceptsSettings, compute
 from trainer.charts.spec import Request, Target
 from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 

@@ -10,7 +10,7 @@ import pytest
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError
 from trainer.charts.curves import draw, records
-from trainer.charts.logged_curves import CurveSettings, curves
+from trainer.charts.measures.curves import CurveSettings, curves
 
 
 def test_shared_metrics_share_a_panel_and_losses_do_not(charted):

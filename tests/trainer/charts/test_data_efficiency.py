@@ -14,7 +14,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.data_efficiency import EfficiencySettings, values
-from trainer.charts.efficiency_of_groups import efficiency, measured_data
+from trainer.charts.measures.data_efficiency import efficiency, measured_data
 from trainer.store import Question, Workspace
 
 pytestmark = pytest.mark.slow

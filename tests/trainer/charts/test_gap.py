@@ -10,10 +10,10 @@ from trainer.analysis.geometry import modality_gap
 from trainer.analysis.losses import cloob, info_nce
 from trainer.analysis.retrieval import ranks
 from trainer.charts import ChartError, opened_snapshot
-from trainer.charts import gap_measures as module
 from trainer.charts.gap import CHART, PUBLISHED
-from trainer.charts.gap_measures import SHARES, GapSettings, objective_of
 from trainer.charts.matching import matching_of, units_of
+from trainer.charts.measures import gap as module
+from trainer.charts.measures.gap import SHARES, GapSettings, objective_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
 from trainer.store import Workspace, read_snapshot

@@ -11,12 +11,12 @@ import pytest
 from trainer.analysis.geometry import ajne, effective_eigenvalues
 from trainer.analysis.uniformity import gine
 from trainer.charts import ChartError
-from trainer.charts import spread_on_sphere as module
 from trainer.charts.geometry import CHART, PUBLISHED
+from trainer.charts.measures import geometry as module
+from trainer.charts.measures.geometry import GeometrySettings, sphere_density
 from trainer.charts.settings import checked
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
-from trainer.charts.spread_on_sphere import GeometrySettings, sphere_density
 from trainer.store import Workspace, read_snapshot
 
 

@@ -11,11 +11,11 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.significance import holm
 from trainer.charts import ChartError
-from trainer.charts.compared_runs import comparison
-from trainer.charts.efficiency_of_groups import efficiency, measured_data
 from trainer.charts.evaluation import evaluated_data, evaluation
-from trainer.charts.group_table import group_table
 from trainer.charts.matching_splits import same_splits
+from trainer.charts.measures.comparison import comparison
+from trainer.charts.measures.data_efficiency import efficiency, measured_data
+from trainer.charts.measures.groups import group_table
 from trainer.store import Items, Question, Workspace, snapshot_name, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 

@@ -7,8 +7,9 @@ import pytest
 
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts import ChartError, effective_robustness, probed_runs
-from trainer.charts.logged_curves import curves
+from trainer.charts import ChartError, effective_robustness
+from trainer.charts.measures import attribute_probes
+from trainer.charts.measures.curves import curves
 from trainer.charts.spec import Request, targets_of
 from trainer.store import Question, RunLog, SnapshotRow, Workspace
 from trainer.store.number_series import number_series
@@ -83,12 +84,12 @@ def test_what_is_logged_is_preferred_and_curves_take_both(workspace):
 def test_probes_stand_beside_an_evaluated_recall_where_none_was_logged(workspace):
     run = workspace.runs.create(config.Run(name="published"), status="finished")
     row = SnapshotRow(1, run, 0, "photos", "test", workspace.folder, 10, 4)
-    assert np.isnan(probed_runs.recall_of(workspace, workspace.runs.get(run), row))
+    assert np.isnan(attribute_probes.recall_of(workspace, workspace.runs.get(run), row))
     for split, value in (("test", 0.25), ("other", 0.75)):
         asked = {"retrieval": Question("retrieval", 200, 200)}
         workspace.results.add_evaluation(run, 0, "photos", split, {"image_to_text_R@1": value}, asked)
-    assert probed_runs.recall_of(workspace, workspace.runs.get(run), row) == 25
+    assert attribute_probes.recall_of(workspace, workspace.runs.get(run), row) == 25
     with RunLog.claim(workspace, run) as log:
         log.scalars(0, {"val/image_to_text_R@1": 0.5})
         log.status("finished")
-    assert probed_runs.recall_of(workspace, workspace.runs.get(run), row) == 50, "logged ones come first"
+    assert attribute_probes.recall_of(workspace, workspace.runs.get(run), row) == 50, "logged ones come first"

@@ -7,10 +7,10 @@ import pytest
 
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
-from trainer.charts import pair_cosines as module
 from trainer.charts import similarity as chart
 from trainer.charts.facets import facet_columns
-from trainer.charts.pair_cosines import SimilaritySettings
+from trainer.charts.measures import similarity as module
+from trainer.charts.measures.similarity import SimilaritySettings
 from trainer.charts.settings import checked
 from trainer.charts.similarity import CHART
 from trainer.charts.snapshots import choose_snapshot

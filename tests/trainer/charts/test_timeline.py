@@ -14,9 +14,9 @@ from PIL import Image
 
 from tests.nightly import nightly_except
 from trainer.charts import ChartError
-from trainer.charts.layout_method import PointPlacement
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import pca_frames, point_colors, timeline
 from trainer.render_mpl import film

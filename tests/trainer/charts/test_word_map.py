@@ -9,7 +9,7 @@ import pytest
 
 from trainer.analysis.word_neighbors import nearest_rows, neighbors_kept
 from trainer.charts import ChartError
-from trainer.charts.layout_method import PointPlacement
+from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART, WordMapSettings

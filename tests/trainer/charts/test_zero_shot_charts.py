@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from trainer.charts import ChartError
-from trainer.charts.calibrated_runs import at, calibration
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
 from trainer.charts.class_task import ClassTexts, class_task, class_words, read_class_texts, write_class_texts
-from trainer.charts.prompted_runs import mixture, prompts
+from trainer.charts.measures.calibration import at, calibration
+from trainer.charts.measures.prompts import mixture, prompts
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
 from trainer.charts.saliency import SaliencyChart, SaliencyRun

@@ -17,9 +17,9 @@ from trainer import data
 from trainer.__main__ import main
 from trainer.analysis.linear_probe import linear_probe
 from trainer.analysis.word_scores import class_scores, class_words
-from trainer.charts.efficiency_of_groups import efficiency
 from trainer.charts.evaluation import asked, evaluation
 from trainer.charts.evaluation_scores import draw
+from trainer.charts.measures.data_efficiency import efficiency
 from trainer.charts.panel_tables import as_markdown
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART as WORD_MAP

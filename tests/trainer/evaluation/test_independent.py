@@ -12,7 +12,7 @@ from trainer import config
 from trainer.charts import ChartError
 from trainer.charts.attribute_probes import CHART
 from trainer.charts.marks import Panel
-from trainer.charts.probed_runs import ProbeSettings, lacking_independent
+from trainer.charts.measures.attribute_probes import ProbeSettings, lacking_independent
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, targets_of
 from trainer.evaluation import independent

@@ -20,9 +20,9 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.catalog import prompt_suites
 from trainer.charts.class_task import choice_suite, run_suite
-from trainer.charts.compared_runs import comparison
 from trainer.charts.evaluation import about, evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
+from trainer.charts.measures.comparison import comparison
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs

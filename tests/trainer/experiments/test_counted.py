@@ -14,8 +14,8 @@ from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts import data_efficiency, experiment_curves, experiment_verdict, groups
-from trainer.charts.compared_runs import comparison
-from trainer.charts.group_table import GroupSettings
+from trainer.charts.measures.comparison import comparison
+from trainer.charts.measures.groups import GroupSettings
 from trainer.charts.spec import Request
 from trainer.experiments.counted import counted_line, run_groups
 from trainer.experiments.verdict import judge

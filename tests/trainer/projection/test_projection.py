@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from trainer.analysis.projection import pca
-from trainer.charts.layout_method import METHODS, PointPlacement
+from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.cli.project import METHODS as OFFERED
 from trainer.messages import Project
 from trainer.projection import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from trainer.charts.compared_runs import as_values, comparison
 from trainer.charts.comparison import draw, records
+from trainer.charts.measures.comparison import as_values, comparison
 from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.render_mpl.files import json_text
 

@@ -22,10 +22,10 @@ from PIL import Image
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.calibrated_runs import calibration
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.class_task import ClassTexts, class_task
-from trainer.charts.prompted_runs import prompts
+from trainer.charts.measures.calibration import calibration
+from trainer.charts.measures.prompts import prompts
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.search import CHART as SEARCH
 from trainer.charts.search import SearchSettings, search

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.charts.compared_runs import comparison
 from trainer.charts.comparison import CHART as COMPARISON
-from trainer.charts.group_table import GroupSettings, group_table
 from trainer.charts.groups import draw
+from trainer.charts.measures.comparison import comparison
+from trainer.charts.measures.groups import GroupSettings, group_table
 from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, question_from_key, retrieval_question, task_of

@@ -16,7 +16,7 @@ from tests.nightly import nightly_except
 from trainer import catalog, config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
-from trainer.charts.compared_runs import comparison
+from trainer.charts.measures.comparison import comparison
 from trainer.charts.registry import load
 from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint

@@ -140,7 +140,7 @@ def rows_of(written: str) -> Any:
 
 
 def _how(placement: Placement) -> Any:
-    from trainer.charts.layout_method import PointPlacement as How
+    from trainer.charts.point_placement import PointPlacement as How
 
     return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
 

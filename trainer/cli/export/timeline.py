@@ -13,7 +13,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.charts.layout_method import PointPlacement
+    from trainer.charts.point_placement import PointPlacement
     from trainer.charts.timeline import TimelineChart
     from trainer.store import Workspace
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
-from trainer.charts.compared_runs import COMPARED, Key
 from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.charts.measures.comparison import COMPARED, Key
 from trainer.charts.settings import setting
 from trainer.experiments.counted import RunGroup, counted_line, run_groups
 from trainer.metrics import Metric, metric

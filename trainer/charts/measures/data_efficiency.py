@@ -12,9 +12,9 @@ import numpy as np
 from trainer.analysis.efficiency import Band, band, pairs_to_reach
 from trainer.analysis.significance import Groups, compare_groups
 from trainer.charts import ChartError, objective_label
-from trainer.charts.compared_runs import COMPARED
-from trainer.charts.group_table import runs_of_groups
 from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.charts.measures.comparison import COMPARED
+from trainer.charts.measures.groups import runs_of_groups
 from trainer.experiments.counted import counted_line
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from trainer.charts import ChartError
-from trainer.charts.measures import FACTS, Measure, facts_of, filled, measure_table
+from trainer.charts.measure import FACTS, Measure, facts_of, filled, measure_table
 from trainer.charts.opened_snapshot import open_target, open_targets
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Request, Target

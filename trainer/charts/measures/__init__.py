@@ -1,0 +1,1 @@
+"""What charts compute: the module of a chart has its name."""
