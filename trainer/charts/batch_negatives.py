@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Int
@@ -111,7 +112,7 @@ def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
     return Panel(
         title="Which negatives push an anchor?",
         head=(*head_of(data.found), f"batch {settings.number} of {settings.size} pairs"),
-        rows=(*(_grids(*each, settings) for each in drawn), *strips, (_table(drawn),)),
+        rows=(*(_grids(*each, settings) for each in drawn), *strips, (_table(drawn, settings),)),
         notes=(
             "Rows are anchors, columns their samples, ordered by class. Weights: share of each sample in the gradient "
             "on the anchor; InfoNCE's diagonal is p, and its negatives together only weigh 1 − p. Click a row for its "
@@ -125,11 +126,19 @@ def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
     )
 
 
-def _table(drawn: Sequence[tuple[BatchOfRun, int, str]]) -> NumberTable:
+def _table(drawn: Sequence[tuple[BatchOfRun, int, str]], settings: BatchSettings) -> NumberTable:
+    runs = [(run, run.anchor(settings)) for run, *_ in drawn]
+    heaviest = [run.batch.infoloob[anchor] for run, anchor in runs]
     lines = (
-        ("Mean of 1 − p", [float(run.batch.unsaturated.mean()) for run, *_ in drawn], 4),
-        ("Likely false negatives", [float(len(run.likely)) for run, *_ in drawn], 0),
-        ("1/tau", [run.warm.inv_tau for run, *_ in drawn], 4),
+        ("Mean of 1 − p", [float(run.batch.unsaturated.mean()) for run, _ in runs], 4),
+        ("Likely false negatives", [float(len(run.likely)) for run, _ in runs], 0),
+        ("1/tau", [run.warm.inv_tau for run, _ in runs], 4),
+        ("beta", [math.nan if run.warm.beta is None else run.warm.beta for run, _ in runs], 4),
+        ("Pairs", [float(len(run.rows)) for run, _ in runs], 0),
+        ("Anchor", [float(run.rows[anchor]) for run, anchor in runs], 0),
+        ("p of the anchor", [float(run.batch.infonce[anchor, anchor]) for run, anchor in runs], 4),
+        ("Heaviest negative", [float(run.rows[of.argmax()]) for (run, _), of in zip(runs, heaviest)], 0),
+        ("Its weight in InfoLOOB", [float(of.max()) for of in heaviest], 4),
     )
     rows = tuple(NumberRow(title, "", tuple(values), digits) for title, values, digits in lines)
     return NumberTable("batch", "This batch", tuple(name for *_, name in drawn), rows)
@@ -202,27 +211,6 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f} %" if value >= 0.0005 else "< 0.1 %"
 
 
-def values(data: PerRun[BatchOfRun], settings: BatchSettings) -> list[dict[str, Any]]:
-    """Return facts, the remaining gradient, and the anchor's match and heaviest negative."""
-    facts = ("run", "name", "objective", "step", "dataset", "split")
-    return [{name: getattr(run, name) for name in facts} | _values(run, settings) for run in data.found]
-
-
-def _values(run: BatchOfRun, settings: BatchSettings) -> dict[str, Any]:
-    anchor = run.anchor(settings)
-    return {
-        "size": len(run.rows),
-        "inv_tau": run.warm.inv_tau,
-        "beta": run.warm.beta,
-        "mean_unsaturated": float(run.batch.unsaturated.mean()),
-        "likely_false_negatives": len(run.likely),
-        "anchor": int(run.rows[anchor]),
-        "p": float(run.batch.infonce[anchor, anchor]),
-        "heaviest_negative": int(run.rows[run.batch.infoloob[anchor].argmax()]),
-        "heaviest_weight": float(run.batch.infoloob[anchor].max()),
-    }
-
-
 CHART: Final = Chart(
     name="batch-negatives",
     view="explaining",
@@ -231,5 +219,4 @@ CHART: Final = Chart(
     settings=BatchSettings,
     compute=per_run(batch_of_run),
     draw=draw,
-    values=values,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,8 +11,17 @@ from jaxtyping import Float, Int
 from trainer.analysis.sampling import at_most
 from trainer.charts import objective_label
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
-from trainer.charts.measures.changes import AXES, ChangesData, ChangesSettings, bad_pairs, compare, sentences
-from trainer.charts.mispairs import Mispairs
+from trainer.charts.measures.changes import (
+    AXES,
+    ChangesData,
+    ChangesSettings,
+    bad_pairs,
+    compare,
+    mean_of,
+    records,
+    sentences,
+    values,
+)
 from trainer.charts.pair_changes import MEASURES, Changes, better_note
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart
@@ -106,7 +115,10 @@ def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> Nu
     keys = [key for key in MEASURES if any(key in changes.values for changes in data.found)]
     lines = [
         NumberRow(
-            f"{MEASURES[key].words}, mean", MEASURES[key].hint, tuple(_mean(changes, key) for changes in data.found), 3
+            f"{MEASURES[key].words}, mean",
+            MEASURES[key].hint,
+            tuple(mean_of(changes, key) for changes in data.found),
+            3,
         )
         for key in keys
     ]
@@ -121,76 +133,6 @@ def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> Nu
     lines.append(NumberRow("Pairs compared", "", tuple(float(changes.n) for changes in data.found), 0))
     title = "Means over the distinct pictures; image ranks: over the captions"
     return NumberTable("numbers", title, tuple(names), tuple(lines), badges=False)
-
-
-def _mean(changes: Changes, key: str) -> float:
-    numbers = changes.distinct(key) if key in changes.values else np.empty(0)
-    numbers = numbers[np.isfinite(numbers)]
-    return float(numbers.mean()) if len(numbers) else float("nan")
-
-
-def values(data: ChangesData, settings: ChangesSettings) -> list[dict[str, Any]]:
-    """Return facts, then each measure's mean and median over the pairs, then the number of mispairs."""
-    return [_values(changes, bad_pairs(changes, settings)) for changes in data.found]
-
-
-def _values(changes: Changes, bad: Mispairs | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for letter, side in (("a", changes.a), ("b", changes.b)):
-        facts |= {f"run_{letter}": side.run, f"name_{letter}": side.name, f"step_{letter}": side.step}
-    facts |= {"dataset": changes.a.dataset, "split": changes.a.split, "n": changes.n, "pairs": changes.pairs}
-    facts |= {"pictures": changes.units.count("picture"), "captions": changes.units.count("caption")}
-    facts |= {
-        "k": changes.k,
-        "modality": changes.modality,
-        "verdict_by": changes.verdict_by,
-        "sampled": changes.sampled,
-    }
-    for key in changes.values:
-        numbers = changes.distinct(key)
-        finite = numbers[np.isfinite(numbers)]
-        facts[f"{key}_mean"] = _mean(changes, key)
-        facts[f"{key}_median"] = float(np.median(finite)) if len(finite) else float("nan")
-    if bad is not None:
-        # Pictures.
-        facts |= {"bad_in_both": bad.pictures["both"], "bad_only_in_a": bad.pictures["only_a"]}
-        facts |= {"bad_only_in_b": bad.pictures["only_b"], "bad_in_both_by_chance": bad.expected}
-    return facts
-
-
-def records(data: ChangesData, settings: ChangesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return one row per pair: its facts, every measure, and whether it is a mispair."""
-    keys = list(dict.fromkeys(key for changes in data.found for key in changes.values))
-    header = ("a", "step_a", "b", "step_b", "row", "id", "caption", "label", "path", *keys, "mispair")
-    return header, [line for changes in data.found for line in _records(changes, keys, bad_pairs(changes, settings))]
-
-
-def _records(changes: Changes, keys: list[str], bad: Mispairs | None) -> Iterator[tuple[Any, ...]]:
-    kind = np.full(changes.n, "", dtype=object)
-    if bad is not None:
-        for name, positions in (("both", bad.both), ("only A", bad.only_a), ("only B", bad.only_b)):
-            kind[positions] = name
-    items, ids = changes.items, np.asarray(changes.items.id)
-    about = (changes.a.name, changes.a.step, changes.b.name, changes.b.step)
-    for position, row in enumerate(changes.rows.tolist()):
-        numbers = [_cell(changes, key, position) for key in keys]
-        yield (
-            *about,
-            row,
-            ids[row].item(),
-            items.caption[row],
-            items.label[row],
-            items.path[row],
-            *numbers,
-            kind[position],
-        )
-
-
-def _cell(changes: Changes, key: str, position: int) -> float | int | str:
-    value = float(changes.values[key][position]) if key in changes.values else float("nan")
-    if np.isnan(value):
-        return ""
-    return int(value) if MEASURES[key].digits == 0 else value
 
 
 def pairs_inside(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -156,16 +156,3 @@ def names_by_tower(of: ConceptSpaces, texts: TowerTexts | None, concept: int) ->
     if texts is None or not texts.asked.words:
         return ""
     return f" [{' '.join(nearest_words(of, concept, texts.asked.words, texts.words))}]"
-
-
-def effects(of: ConceptSpaces, texts: TowerTexts | None, off: Sequence[int]) -> list[dict[str, Any]]:
-    """Return recall and zero-shot accuracy of each run without some concepts, for `--json`."""
-    by_run: list[dict[str, Any]] = []
-    for index in range(len(of.spaces)):
-        numbers: dict[str, Any] = {"image_to_text_R@1_without": recall_without(of, index, off)}
-        if texts is not None and len(texts.places):
-            part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
-            numbers["zero_shot_acc1"] = zero_shot_without(of, index, (), *part)
-            numbers["zero_shot_acc1_without"] = zero_shot_without(of, index, off, *part)
-        by_run.append(numbers)
-    return by_run

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.analysis.concepts import Concept
 from trainer.charts import ChartError
-from trainer.charts.concept_effects import effects, effects_table, names_by_tower, search_rows
+from trainer.charts.concept_effects import effects_table, names_by_tower, search_rows
 from trainer.charts.marks import (
     Axis,
     ImageRow,
@@ -25,7 +25,6 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.measure import facts_of
 from trainer.charts.measures.concepts import STABLE, Concepts, ConceptsSettings, compute, sentences
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart
@@ -59,21 +58,14 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
     """Draw where the concepts lie, what they keep, their names, and pictures of some."""
     names = labels(data.runs)
     rows = (
-        (_plot(data, names), _kept_table(data, names)),
+        (_plot(data, names), _kept_table(data, names), _sizes(data)),
         *((mark,) for mark in _effects(data, names, settings)),
         (_table(data, names, settings.listed),),
         *((strip,) for strip in _strips(data, names, settings.concept)),
     )
     first = data.runs[0]
-    head = (
-        f"{first.dataset} {first.split}, {'; '.join(f'{n}, step {r.step:,}' for n, r in zip(names, data.runs))}",
-        f"{data.pairs:,} pairs, {data.held:,} of them held out",
-        f"{len(data.concepts):,} of {data.size:,} concepts are used, at most {data.active} in a row",
-    )
-    notes = [*data.held_notes]
-    if data.stable == data.stable:
-        notes.append(f"{data.stable:.0%} of the concepts are stable over seeds (cosine at least {STABLE}).")
-    return Panel(title="Concepts of the embeddings", head=head, rows=rows, notes=tuple(notes))
+    head = f"{first.dataset} {first.split}, {'; '.join(f'{n}, step {r.step:,}' for n, r in zip(names, data.runs))}"
+    return Panel(title="Concepts of the embeddings", head=(head,), rows=rows, notes=tuple(data.held_notes))
 
 
 def _effects(data: Concepts, names: Sequence[str], settings: ConceptsSettings) -> list[Mark]:
@@ -120,6 +112,18 @@ def _kept_table(data: Concepts, names: Sequence[str]) -> NumberTable:
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", recall, 1))
     columns = ("As embedded", "Dictionary", f"{data.active} components")
     return NumberTable("kept", "What is kept", columns, tuple(lines), badges=False)
+
+
+def _sizes(data: Concepts) -> NumberTable:
+    lines = (
+        NumberRow("Pairs", "That all runs hold.", (float(data.pairs),), 0),
+        NumberRow("Held-out pairs", "Not trained on.", (float(data.held),), 0),
+        NumberRow("Concepts", "Of the dictionary.", (float(data.size),), 0),
+        NumberRow("Used", "By at least one row.", (float(len(data.concepts)),), 0),
+        NumberRow("Active in a row", "At most.", (float(data.active),), 0),
+        NumberRow("Stable (%)", f"Over seeds: cosine at least {STABLE}.", (100 * data.stable,), 0),
+    )
+    return NumberTable("sizes", "Dictionary", ("",), lines, badges=False)
 
 
 def _kinds(data: Concepts, names: Sequence[str]) -> list[tuple[str, list[Concept]]]:
@@ -172,64 +176,19 @@ def _strips(data: Concepts, names: Sequence[str], number: int) -> list[ImageRow]
     return strips
 
 
-def values(data: Concepts, settings: ConceptsSettings) -> list[dict[str, Any]]:
-    """Return one dictionary per run, and one per concept."""
-    sizes: dict[str, Any] = {
-        "pairs": data.pairs,
-        "heldout_pairs": data.held,
-        "concepts": data.size,
-        "used": len(data.concepts),
-    }
-    sizes |= {"active": data.active, "stable": data.stable}
-    runs: list[dict[str, Any]] = []
-    for run, fidelity in zip(data.runs, data.kept, strict=True):
-        facts = facts_of(run) | sizes
-        facts |= dict(zip(("explained_variance", "explained_variance_pca"), fidelity.explained, strict=True))
-        recall = (f"image_to_text_R@1{of}" for of in ("", "_dictionary", "_pca"))
-        runs.append(facts | dict(zip(recall, fidelity.recall, strict=True)))
-    if settings.off or data.texts is not None:
-        without = effects(data.of, data.texts, settings.off)
-        runs = [run | {"off": list(settings.off)} | more for run, more in zip(runs, without, strict=True)]
-    return runs + [
-        {
-            "concept": concept.number,
-            "words": list(concept.words),
-            "words_of_tower": names_by_tower(data.of, data.texts, concept.number).strip(" []").split(),
-            "parts": list(concept.parts),
-            "frequency": concept.frequency,
-            "of_images": concept.of_images,
-            "stability": concept.stability,
-            "top_pairs": list(concept.pairs),
-        }
-        for concept in data.concepts
-    ]
-
-
 def records(data: Concepts, _settings: ConceptsSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return one row per concept and picture."""
-
-    def owner(concept: Concept) -> str:
-        return data.runs[concept.owner].name if concept.owner >= 0 else ""
-
-    def facts(row: int) -> tuple[Any, ...]:
-        return data.items.id[row].item(), data.items.caption[row], data.items.path[row]
-
-    header = ("concept", "words", "owner", "frequency", "stability", "place", "pair", "id", "caption", "path")
-    return (*header, "strength"), [
-        (
-            concept.number,
-            " ".join(concept.words),
-            owner(concept),
-            concept.frequency,
-            concept.stability,
-            rank,
-            row,
-            *facts(row),
-            strength,
-        )
-        for concept in data.concepts
-        for rank, (row, strength) in enumerate(zip(concept.pairs, concept.strengths, strict=True), 1)
-    ]
+    parts = tuple(f"part of {run.name}" for run in data.runs)
+    of_concept = ("concept", "words", "words_of_tower", "owner", "frequency", "of_images", *parts, "stability")
+    rows = []
+    for concept in data.concepts:
+        owner = data.runs[concept.owner].name if concept.owner >= 0 else ""
+        by_tower = names_by_tower(data.of, data.texts, concept.number).strip(" []")
+        facts = (concept.number, " ".join(concept.words), by_tower, owner, concept.frequency, concept.of_images)
+        for rank, (row, strength) in enumerate(zip(concept.pairs, concept.strengths, strict=True), 1):
+            pair = (row, data.items.id[row].item(), data.items.caption[row], data.items.path[row])
+            rows.append((*facts, *concept.parts, concept.stability, rank, *pair, strength))
+    return (*of_concept, "place", "pair", "id", "caption", "path", "strength"), rows
 
 
 CHART: Final = Chart(
@@ -241,7 +200,6 @@ CHART: Final = Chart(
     settings=ConceptsSettings,
     compute=compute,
     draw=draw,
-    values=values,
     records=records,
     sentences=sentences,
 )

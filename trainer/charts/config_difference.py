@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from trainer import config
 from trainer.analysis.progress import Progress
@@ -77,15 +77,6 @@ def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
     return Panel(title="Configurations", rows=((NumberTable("fields", title, columns, lines),),), notes=(note,))
 
 
-def values(data: ConfigDifference, settings: ConfigDifferenceSettings) -> list[dict[str, Any]]:
-    """Return one column per run: the fields that differ."""
-    fields = data.fields if settings.every else data.different
-    return [
-        {"run": run, "name": name} | {field: row[index] for field, row in fields.items()}
-        for index, (run, name) in enumerate(data.runs)
-    ]
-
-
 CHART: Final = Chart(
     name="config-difference",
     view="run_comparison",
@@ -96,5 +87,4 @@ CHART: Final = Chart(
     needs="whole_runs",
     compute=compute,
     draw=draw,
-    values=values,
 )

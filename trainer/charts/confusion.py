@@ -93,16 +93,6 @@ def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
     )
 
 
-def values(chart: EvaluationChart, settings: ConfusionSettings) -> list[dict[str, Any]]:
-    """Return one dictionary per run: the number of images, and the accuracy."""
-    counted = [(run, confusion_of(run.tasks[settings.task]).counts) for run in _confused(chart, settings)]
-    return [
-        {"run": run.run, "name": run.name, "step": run.step, "dataset": chart.dataset, "split": chart.split}
-        | {"task": settings.task, "n": int(counts.sum()), "right": float(np.trace(counts) / counts.sum())}
-        for run, counts in counted
-    ]
-
-
 def records(chart: EvaluationChart, settings: ConfusionSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return one row per run, class and prediction: the number of images."""
     lines = []
@@ -123,6 +113,5 @@ CHART: Final = Chart(
     settings=ConfusionSettings,
     compute=compute,
     draw=draw,
-    values=values,
     records=records,
 )

@@ -31,6 +31,7 @@ from trainer.charts.measures.similarity import (
     SimilarityRun,
     SimilaritySettings,
     ends_of,
+    numbers,
     similarity,
 )
 from trainer.charts.snapshot_label import labels
@@ -185,17 +186,6 @@ def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[di
         parts = {f"auc_hard{run.k} {settings.facet} = {part.value}": part.auc for part in run.facets}
         rows.append(row | numbers(run, settings.against(run.k)) | parts)
     return filled(rows)
-
-
-def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
-    """Return the printed numbers of a run by name; `against` is the suffix of those that depend on unmatched pairs."""
-    measured = {"mean_unmatched": run.mean_unmatched}
-    measured |= {name: getattr(run, name) for name in ("auc", "d_prime", "overlap", "ks")}
-    named = {f"{name}_{against}": value for name, value in measured.items()}
-    for name, ends in run.intervals.items():
-        named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
-    named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
-    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
 
 
 def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

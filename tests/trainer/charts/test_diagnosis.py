@@ -139,9 +139,9 @@ def test_a_run_at_two_steps_has_one_course(charted):
 def test_negatives_are_listed(charted):
     data, _ = computed(charted, "batch-negatives", anchor=2)
     told = registry.load("batch-negatives").numbers(data, registry.load("batch-negatives").settings(anchor=2))
-    assert [row["mean_unsaturated"] for row in told] == [one.batch.unsaturated.mean() for one in data.found]
-    assert told[0]["heaviest_weight"] == data.found[0].batch.infoloob[2].max()
-    assert told[0]["anchor"] == data.found[0].rows[2]
+    assert [row["Mean of 1 − p"] for row in told] == [one.batch.unsaturated.mean() for one in data.found]
+    assert told[0]["Its weight in InfoLOOB"] == data.found[0].batch.infoloob[2].max()
+    assert told[0]["Anchor"] == data.found[0].rows[2]
 
 
 def test_batches_are_training_pairs_where_they_were_kept(charted):

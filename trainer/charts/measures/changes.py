@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from trainer import catalog
 from trainer.analysis.class_prompts import captioned
@@ -12,7 +15,7 @@ from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts
 from trainer.charts.mispairs import Mispairs, mispairs
-from trainer.charts.pair_changes import Changes, changes, fitting_suites, with_verdicts
+from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
 from trainer.charts.settings import setting
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -153,3 +156,60 @@ def _texts(
 def bad_pairs(compared: Changes, settings: ChangesSettings) -> Mispairs | None:
     """Return the badly ranked pairs; None if a run lacks images or texts."""
     return mispairs(compared, share=settings.worst) if "text_rank_a" in compared.values else None
+
+
+def mean_of(changes: Changes, key: str) -> float:
+    """Return the mean of a measure over what it is counted by; NaN where it was not measured."""
+    numbers = changes.distinct(key) if key in changes.values else np.empty(0)
+    numbers = numbers[np.isfinite(numbers)]
+    return float(numbers.mean()) if len(numbers) else float("nan")
+
+
+def values(data: ChangesData, settings: ChangesSettings) -> list[dict[str, Any]]:
+    """Return facts, then each measure's mean and median over the pairs, then the number of mispairs."""
+    return [_values(changes, bad_pairs(changes, settings)) for changes in data.found]
+
+
+def _values(changes: Changes, bad: Mispairs | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for letter, side in (("a", changes.a), ("b", changes.b)):
+        facts |= {f"run_{letter}": side.run, f"name_{letter}": side.name, f"step_{letter}": side.step}
+    facts |= {"dataset": changes.a.dataset, "split": changes.a.split, "n": changes.n, "pairs": changes.pairs}
+    facts |= {"pictures": changes.units.count("picture"), "captions": changes.units.count("caption")}
+    facts |= {name: getattr(changes, name) for name in ("k", "modality", "verdict_by", "sampled")}
+    for key in changes.values:
+        numbers = changes.distinct(key)
+        finite = numbers[np.isfinite(numbers)]
+        facts[f"{key}_mean"] = mean_of(changes, key)
+        facts[f"{key}_median"] = float(np.median(finite)) if len(finite) else float("nan")
+    if bad is not None:
+        # Pictures.
+        facts |= {"bad_in_both": bad.pictures["both"], "bad_only_in_a": bad.pictures["only_a"]}
+        facts |= {"bad_only_in_b": bad.pictures["only_b"], "bad_in_both_by_chance": bad.expected}
+    return facts
+
+
+def records(data: ChangesData, settings: ChangesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return one row per pair: its facts, every measure, and whether it is a mispair."""
+    keys = list(dict.fromkeys(key for changes in data.found for key in changes.values))
+    header = ("a", "step_a", "b", "step_b", "row", "id", "caption", "label", "path", *keys, "mispair")
+    return header, [line for changes in data.found for line in _records(changes, keys, bad_pairs(changes, settings))]
+
+
+def _records(changes: Changes, keys: list[str], bad: Mispairs | None) -> Iterator[tuple[Any, ...]]:
+    kind = np.full(changes.n, "", dtype=object)
+    if bad is not None:
+        for name, positions in (("both", bad.both), ("only A", bad.only_a), ("only B", bad.only_b)):
+            kind[positions] = name
+    items, ids = changes.items, np.asarray(changes.items.id)
+    about = (changes.a.name, changes.a.step, changes.b.name, changes.b.step)
+    for position, row in enumerate(changes.rows.tolist()):
+        pair = (row, ids[row].item(), items.caption[row], items.label[row], items.path[row])
+        yield *about, *pair, *(_cell(changes, key, position) for key in keys), kind[position]
+
+
+def _cell(changes: Changes, key: str, position: int) -> float | int | str:
+    value = float(changes.values[key][position]) if key in changes.values else float("nan")
+    if np.isnan(value):
+        return ""
+    return int(value) if MEASURES[key].digits == 0 else value

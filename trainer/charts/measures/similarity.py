@@ -372,3 +372,14 @@ def ends_of(values: Sequence[np.ndarray]) -> tuple[float, float]:
         raise ChartError("The embeddings are not numbers: training has diverged. Choose an earlier step.")
     low, high = min(float(part.min()) for part in finite), max(float(part.max()) for part in finite)
     return (low, high) if high - low >= 1e-6 else (low - 0.5e-3, high + 0.5e-3)
+
+
+def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
+    """Return the printed numbers of a run by name; `against` is the suffix of those that depend on unmatched pairs."""
+    measured = {"mean_unmatched": run.mean_unmatched}
+    measured |= {name: getattr(run, name) for name in ("auc", "d_prime", "overlap", "ks")}
+    named = {f"{name}_{against}": value for name, value in measured.items()}
+    for name, ends in run.intervals.items():
+        named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
+    named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
+    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
