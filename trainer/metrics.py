@@ -9,8 +9,6 @@ from typing import Any, Final, Literal
 
 from trainer import config
 
-DECODER_HEADLINE: Final = "val/mean_picture_r2"
-"""The same for a decoder of another run."""
 _HARDEST: Final = re.compile(r"(?:^|/)(auc|unmatched_cosine)_hard(\d+)$")
 """Numbers against fewer unmatched captions than 10, where a split has no more."""
 NOISE_SHARES: Final = (10, 30, 50, 70, 90)
@@ -20,16 +18,8 @@ HEADLINE: Final = "val/image_to_text_R@1"
 
 
 def headline(run: config.Run) -> str:
-    """Return the main metric of `run` in the table of runs.
-
-    Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
-    words shared with the nearest caption.
-    """
-    if isinstance(run.objective, config.EmbeddingDecoder):
-        return DECODER_HEADLINE
-    if run.objective.towers == "both":
-        return HEADLINE
-    return "val/knn_acc1" if run.objective.labeled or isinstance(run.data, config.Scenes) else "val/knn_words"
+    """Return the main metric of `run` in the table of runs."""
+    return run.objective.headline(has_classes=isinstance(run.data, config.Scenes))
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ def evaluate(workspace: Workspace, row: RunRow, model: KeptModel, folder: Path |
     reference = ReferencePairs(run_splits.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
     stored_suite = suite_of_facts(row.facts.get(ZERO_SHOT)) if choice is run.data else None
-    task = "image-text retrieval" if run.objective.towers == "both" else "nearest neighbors"
+    task = "image-text retrieval" if run.objective.compares_pairs else "nearest neighbors"
     results = []
     for split, pairs in splits.heldout.items():
         heldout = HeldOut(
@@ -267,7 +267,7 @@ def evaluate(workspace: Workspace, row: RunRow, model: KeptModel, folder: Path |
         counts = {"n": len(pairs.captions), "classes": len(classed.classes) if classed else 0}
         counts |= {"templates": len(classed.templates) if classed else 0}
         counts |= {"trained_on": splits.copies.get(split, 0) if choice is run.data and run.optimizer.epochs else 0}
-        if run.objective.towers == "both":
+        if run.objective.compares_pairs:
             counts |= {"pictures": len(heldout.matching.images), "texts": len(heldout.matching.texts)}
         results.append({**facts, "task": task, **counts, "metrics": metrics})
     return results

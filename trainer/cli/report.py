@@ -250,7 +250,7 @@ def _class_column(workspace: Workspace, rows: list[RunRow]) -> list[str]:
 
 def _paired(workspace: Workspace, rows: list[RunRow]) -> list[int]:
     """Return the runs that embed both images and texts, since only these have matched pairs."""
-    return [row.id for row in rows if workspace.runs.config_of(row.id).objective.towers == "both"]
+    return [row.id for row in rows if workspace.runs.config_of(row.id).objective.compares_pairs]
 
 
 def _files(folder: Path, stem: str) -> list[Path]:

@@ -132,7 +132,7 @@ def other_runs(models: OpenModels, run_row: RunRow) -> Iterator[tuple[RunRow, Op
         if row.id == run_row.id or not checkpoint.steps(row.folder / "checkpoints"):
             continue
         try:
-            if runs.config_of(row.id).objective.towers != "both":
+            if not runs.config_of(row.id).objective.compares_pairs:
                 continue
             opened = models.get(row.id).opened
         except UserError:

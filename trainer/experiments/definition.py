@@ -376,7 +376,7 @@ def of_grid(
     all_seeds = list(seeds) or [template.seed]
     if (
         not grid
-        or template.objective.towers == "source"
+        or template.objective.source is not None
         or sorted(all_seeds) != [*range(min(all_seeds), min(all_seeds) + len(all_seeds))]
     ):
         return None
@@ -403,7 +403,7 @@ def of_runs(name: str, arms: tuple[Arm, ...], seeds: int, first_seed: int = 0, *
 def default_outcome(run: config.Run) -> Outcome:
     """Return the outcome of a run for which none is named: recall of its held-out split, or neighbors without texts."""
     split = "renderings" if isinstance(run.data, config.Scenes) else "heldout"
-    return Outcome("image_to_text_R@1" if run.objective.towers == "both" else "knn_acc1", split)
+    return Outcome("image_to_text_R@1" if run.objective.compares_pairs else "knn_acc1", split)
 
 
 def check_measured(experiment: Experiment) -> None:

@@ -115,7 +115,7 @@ class _Source:
 
 def _scale_and_bias(folder: Path, run: config.Run, step: int) -> tuple[float, float | None]:
     """Return the inverse temperature at a step, 1 for an objective without one; and the bias, if it has one."""
-    if run.objective.towers != "both":
+    if not run.objective.compares_pairs:
         return 1.0, None
     method = methods.build(run.objective)
     loaded = checkpoint.load(folder / "checkpoints" / f"step_{step:06d}", training=False)

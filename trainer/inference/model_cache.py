@@ -159,7 +159,7 @@ class OpenModels:
             loaded = checkpoint.load(run_row.folder / "checkpoints" / f"step_{opened.step:06d}", training=False)
             objective = self.workspace.runs.config_of(run_id).objective
             # A decoder's towers are those of the run it decodes; it compares no images with texts itself.
-            method = methods.build(objective) if objective.towers == "both" else None
+            method = methods.build(objective) if objective.compares_pairs else None
             checkpoint.load_weights(loaded, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from trainer import config, data, methods
+from trainer import data, methods
 from trainer.checkpoints import checkpoint
 from trainer.inference.model_cache import AnswerError
 
@@ -27,7 +27,7 @@ def word_model(
         AnswerError: The captions it was trained on have changed, so that its words cannot be told any more.
     """
     run = workspace.runs.config_of(run_row.id)
-    if not isinstance(run.objective, config.OneVsAll | config.Multiclass | config.CaptionPrediction):
+    if not run.objective.predicts_texts:
         return None
     splits = data.load(
         run.data,

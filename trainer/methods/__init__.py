@@ -28,7 +28,7 @@ from trainer.methods.pcl import PclViews
 from trainer.methods.plugin_pairs import PluginPairs
 from trainer.methods.rank_gradients import backward_over_ranks
 from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
-from trainer.methods.words import BagOfWords, Word2VecTokens
+from trainer.methods.words import BagOfWords, MulticlassWords, OneVsAllWords, Word2VecTokens
 
 __all__ = [
     "METHODS",
@@ -63,8 +63,8 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.ContrastiveMargin: ContrastiveMarginImages,
     config.Triplet: TripletImages,
     config.Margin: MarginImages,
-    config.OneVsAll: BagOfWords,
-    config.Multiclass: BagOfWords,
+    config.OneVsAll: OneVsAllWords,
+    config.Multiclass: MulticlassWords,
     config.CaptionPrediction: CaptionPrediction,
     config.Word2Vec: Word2VecTokens,
     config.EmbeddingDecoder: DecoderPictures,

@@ -29,7 +29,6 @@ class ImageText(Method):
     Attributes:
         choice: The configuration.
         masks: Whether right answers other than a pair's own are no negatives of it.
-        samples_sentences: Whether one sentence of each caption is drawn in an epoch.
     """
 
     reads_texts: ClassVar[bool] = True
@@ -76,6 +75,11 @@ class ImageText(Method):
         self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
     ) -> Float[Tensor, ""]:
         """Return the loss of unit embeddings with pair k in row k; right answers are no negatives."""
+
+    @property
+    def takes_all_as_negatives(self) -> bool:
+        """Unless it masks right answers; then its mask needs the training pictures."""
+        return not self.masks
 
     @property
     def inv_tau(self) -> float:

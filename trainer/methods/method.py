@@ -68,11 +68,17 @@ class Method(nn.Module):
 
     Attributes:
         views: How many augmented views of each image it compares; with 1, the only crop is that of all methods.
+        reads_images: Whether it needs the images of a batch.
+        reads_texts: Whether it needs the captions of a batch.
+        shuffles_keys: Whether images pass their batch norms in shuffled groups of the whole batch.
+        samples_sentences: Whether one sentence of each caption is drawn in an epoch.
     """
 
     views: ClassVar[int] = 1
     reads_images: ClassVar[bool] = True
     reads_texts: ClassVar[bool] = False
+    shuffles_keys: ClassVar[bool] = False
+    samples_sentences: bool = False
 
     def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:
         """Return the loss of a batch; the towers may compute in bfloat16, the objective does not."""
@@ -90,6 +96,11 @@ class Method(nn.Module):
     def inv_tau(self) -> float | None:
         """The current inverse temperature, if there is one."""
         return None
+
+    @property
+    def takes_all_as_negatives(self) -> bool:
+        """Whether all other captions of a batch are negatives of an image, right answers among them."""
+        return False
 
     @property
     def inv_tau_limits(self) -> tuple[float, float] | None:

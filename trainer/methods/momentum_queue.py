@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,7 @@ class MomentumQueue(TwoViews):
     statistics of one and the same batch, could be matched by these statistics alone.
     """
 
+    shuffles_keys: ClassVar[bool] = True
     queue: Tensor
     oldest: Tensor
     slow_tower: nn.Module

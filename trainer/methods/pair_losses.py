@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer import config
 from trainer.losses import hopfield_retrieval
 from trainer.losses.right_answers import Answers
 from trainer.losses.streams import mask
 from trainer.losses.tiles import above_match, both_logsumexps, negatives
-from trainer.methods.image_text import ImageText, SigLipPairs
+from trainer.methods.image_text import (
+    ClipPairs,
+    CloobPairs,
+    ConVirtPairs,
+    DhnNcePairs,
+    HopfieldInfoNcePairs,
+    ImageText,
+    InfoLoobPairs,
+    SigLipPairs,
+)
 
 Rows = Float[Tensor, " n"]
 
@@ -28,25 +37,7 @@ def pair_losses(method: ImageText, image: Float[Tensor, "n d"], text: Float[Tens
         text: Unit rows; row k describes image k.
         answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
     """
-    choice, inv_tau = method.choice, method.inv_tau
-    if isinstance(choice, config.Clip | config.ConVirt):
-        to_text, to_image = _surprise(image, text, inv_tau, answers)
-        share = 0.5 if isinstance(choice, config.Clip) else choice.image_weight
-        return share * to_text + (1 - share) * to_image
-    if isinstance(choice, config.InfoLoobPair):
-        to_text, to_image = _surprise(image, text, inv_tau, answers, leave_out=True)
-        return (to_text + to_image) / inv_tau
-    if isinstance(choice, config.HopfieldInfoNce):
-        images, texts = _retrieved(image, text, choice.scale_hopfield)
-        return (_surprise(*images, inv_tau, answers)[0] + _surprise(*texts, inv_tau, _of_texts(answers))[0]) / 2
-    if isinstance(choice, config.Cloob):
-        return _cloob(choice, image, text, answers)
-    if isinstance(method, SigLipPairs):
-        logits = inv_tau * image @ text.T + float(method.bias.detach())
-        matched = logits.diagonal().clone()
-        mask(logits, 0, False, answers)
-        return F.softplus(logits).sum(dim=1) - matched
-    return _dhn_nce(choice, image, text, answers)
+    return _ROWS[type(method)](method, image, text, answers)
 
 
 def _surprise(
@@ -72,7 +63,37 @@ def _retrieved(image: Tensor, text: Tensor, beta: float, *, residual: bool = Fal
     return pairs
 
 
-def _cloob(choice: config.Cloob, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+def _clip(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    to_text, to_image = _surprise(image, text, method.inv_tau, answers)
+    return (to_text + to_image) / 2
+
+
+def _convirt(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    to_text, to_image = _surprise(image, text, method.inv_tau, answers)
+    share = method.choice.image_weight
+    return share * to_text + (1 - share) * to_image
+
+
+def _info_loob(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    to_text, to_image = _surprise(image, text, method.inv_tau, answers, leave_out=True)
+    return (to_text + to_image) / method.inv_tau
+
+
+def _hopfield_info_nce(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    images, texts = _retrieved(image, text, method.choice.scale_hopfield)
+    of_images = _surprise(*images, method.inv_tau, answers)[0]
+    return (of_images + _surprise(*texts, method.inv_tau, _of_texts(answers))[0]) / 2
+
+
+def _sigmoid(method: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    logits = method.inv_tau * image @ text.T + float(method.bias.detach())
+    matched = logits.diagonal().clone()
+    mask(logits, 0, False, answers)
+    return F.softplus(logits).sum(dim=1) - matched
+
+
+def _cloob(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    choice = method.choice
     share, pairs = choice.retrieval_share, _retrieved(image, text, choice.scale_hopfield, residual=choice.residual)
     among = (
         _surprise(*pair, choice.inv_tau, right, leave_out=True)[0]
@@ -82,7 +103,8 @@ def _cloob(choice: config.Cloob, image: Tensor, text: Tensor, answers: Answers) 
     return (share * sum(among) + (1 - share) * (to_text + to_image)) / choice.inv_tau
 
 
-def _dhn_nce(choice: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+def _dhn_nce(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+    choice = method.choice
     hardness = choice.beta_image, choice.beta_text
     sharp, flat = (
         both_logsumexps(image, text, choice.inv_tau, factors=factors, leave_out_matched=True, answers=answers)
@@ -92,3 +114,14 @@ def _dhn_nce(choice: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows
     matched = choice.inv_tau * (image * text).sum(dim=1)
     directions = (torch.where(low.isneginf(), low, high - low) for high, low in zip(sharp, flat, strict=True))
     return torch.stack([above_match(direction, matched) for direction in directions]).sum(0) + counts.sum(0)
+
+
+_ROWS: Final[dict[type[ImageText], Callable[[Any, Tensor, Tensor, Answers], Rows]]] = {
+    ClipPairs: _clip,
+    ConVirtPairs: _convirt,
+    InfoLoobPairs: _info_loob,
+    HopfieldInfoNcePairs: _hopfield_info_nce,
+    CloobPairs: _cloob,
+    SigLipPairs: _sigmoid,
+    DhnNcePairs: _dhn_nce,
+}

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from trainer.methods.batch import Batch
 from trainer.methods.gradient_cache import Autocast, as_leaves, pull, random_state, replayed
-from trainer.methods.image_text import ImageText
 from trainer.methods.method import Method
 from trainer.methods.row_sharded import row_sharded, shards_rows
 from trainer.models import TwoTowers
@@ -49,7 +48,7 @@ def backward_over_ranks(
     embedded = [torch.cat(pieces).detach() for pieces in zip(*rows, strict=True)]
     parameters = _learned(towers, method)
     of_compare: list[Tensor | None] = [None] * len(parameters)
-    if isinstance(method, ImageText) and shards_rows(method, len(batch.all)):
+    if shards_rows(method, len(batch.all)):
         leaves, starts = as_leaves(embedded), (0,) * len(embedded)
         # What the method learns gets a part from each rank, which are added like those of the towers.
         loss, gradients = row_sharded(method, leaves, batch, ranks)

@@ -7,7 +7,7 @@ rows ask of a pair as a key comes back to its owner and is added in rank order. 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,7 @@ FROM_PAIRS: Final = 16_384
 Row = Float[Tensor, "b d"]
 
 
-def shards_rows(method: Method, pairs: int) -> bool:
+def shards_rows(method: Method, pairs: int) -> TypeGuard[ImageText]:
     """Return whether the loss of a batch is computed by rows: of CLIP, InfoLOOB and CLOOB, where it is large."""
     return type(method) in (ClipPairs, InfoLoobPairs, CloobPairs) and pairs >= FROM_PAIRS
 

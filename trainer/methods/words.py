@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -24,7 +24,15 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class BagOfWords(Method):
-    """Scores every word of the vocabulary for an image by a linear layer on its embedding."""
+    """Scores every word of the vocabulary for an image by a linear layer on its embedding.
+
+    Attributes:
+        words: The vocabulary.
+        scores: The layer.
+        loss: Of logits against the words of captions.
+    """
+
+    loss: ClassVar[Callable[[Tensor, Tensor], Tensor]]
 
     def __init__(self, choice: config.OneVsAll | config.Multiclass, material: Material | None) -> None:
         super().__init__()
@@ -39,7 +47,6 @@ class BagOfWords(Method):
         self.scores = nn.Linear(material.sizes.embed_dim, len(self.words))
         indices = {word: number for number, word in enumerate(self.words)}
         self._bags = [[indices[word] for word in set(caption) if word in indices] for caption in captions]
-        self._loss = one_vs_all_logistic if isinstance(choice, config.OneVsAll) else multiclass_logistic
         self._by_word = choice.class_uniform
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
@@ -58,7 +65,19 @@ class BagOfWords(Method):
         bags = torch.zeros(logits.shape)
         for row, pair in zip(bags, batch.rows.tolist(), strict=True):
             row[self._bags[pair]] = 1
-        return self._loss(logits, bags.to(logits.device))
+        return type(self).loss(logits, bags.to(logits.device))
+
+
+class OneVsAllWords(BagOfWords):
+    """Decides for each word whether the caption has it."""
+
+    loss = staticmethod(one_vs_all_logistic)
+
+
+class MulticlassWords(BagOfWords):
+    """Spreads one choice over the words of the caption."""
+
+    loss = staticmethod(multiclass_logistic)
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]], size: int, *, drop_frequent: int) -> list[str]:

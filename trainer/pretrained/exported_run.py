@@ -58,7 +58,7 @@ def read_exported_run(folder: Path) -> ExportedRun:
 
 def _of_tiny(run: config.Run, tokenizer: AnyTokenizer, pixels: dict[str, Any]) -> Blueprint:
     sizes = run.model
-    if not isinstance(sizes, config.TinyTowers) or run.objective.towers != "both" or sizes.projection != "linear":
+    if not isinstance(sizes, config.TinyTowers) or not run.objective.compares_pairs or sizes.projection != "linear":
         raise PretrainedError(
             f"{run.name} has other parts than two towers with one projection each, which only its own run opens. "
             "Import the run's folder: trainer runs import FOLDER."

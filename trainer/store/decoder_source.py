@@ -28,11 +28,12 @@ def bound_decoder(
     """
     objective = run.objective
     assert isinstance(objective, config.EmbeddingDecoder)
-    if isinstance(of.objective, config.EmbeddingDecoder):
+    if of.objective.source is not None:
         raise config.ConfigError(
-            f"objective.of {source_row.name} is itself a decoder: name the run that it decodes, {of.objective.of}."
+            f"objective.of {source_row.name} is itself a decoder: name the run that it decodes, "
+            f"{of.objective.source.run}."
         )
-    if of.objective.towers != "both":
+    if not of.objective.compares_pairs:
         raise config.ConfigError(
             f"objective.of {source_row.name} ({of.objective.label}) has one tower only, and a decoder needs embeddings "
             "of images and texts: choose a run of CLIP, CLOOB or another objective of image-text pairs."

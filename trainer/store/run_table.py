@@ -116,10 +116,11 @@ class RunTable:
 
     def _decodes(self, run: config.Run) -> dict[str, Any]:
         """Return the fact that says which run a decoder decodes; its trainer says the step where that is the newest."""
-        if not isinstance(run.objective, config.EmbeddingDecoder):
+        source = run.objective.source
+        if source is None:
             return {}
-        of = self.get(run.objective.of)
-        return {"decodes": {"run": of.id, "name": of.name, "objective": of.objective, "step": run.objective.of_step}}
+        of = self.get(source.run)
+        return {"decodes": {"run": of.id, "name": of.name, "objective": of.objective, "step": source.step}}
 
     def bound(self, run: config.Run) -> config.Run:
         """Return a decoder's configuration with the data and towers of the run it decodes; any other as it is.
@@ -127,10 +128,10 @@ class RunTable:
         Raises:
             ConfigError: There is nothing to decode.
         """
-        if not isinstance(run.objective, config.EmbeddingDecoder):
+        if run.objective.source is None:
             return run
         try:
-            source_row = self.get(run.objective.of)
+            source_row = self.get(run.objective.source.run)
             source = self.config_of(source_row.id)
         except StoreError as error:
             raise config.ConfigError(f"objective.of: {error}") from error

@@ -10,8 +10,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -25,21 +24,19 @@ from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
-from trainer.methods.image_text import ImageText
 from trainer.models import has_batch_norm, preprocessing_of
-from trainer.pretrained import read_architecture
 from trainer.scheduling.ranks import train as train_by_ranks
-from trainer.store import RunLog, StoreError, Workspace, disk, write_atomically
+from trainer.store import RunLog, StoreError, Workspace, disk
 from trainer.trackers.live import FOLDER, Beside, TrackedRun, wanted
 from trainer.training.control import ControlFlags
-from trainer.training.decoder_source import DecoderSource, open_decoded
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession
+from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, starting_point
 from trainer.training.text_log import TextLog
-from trainer.training.untrained import may_be_measured_ahead, reads_no_pictures_yet
+from trainer.training.untrained import may_be_measured_ahead
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
@@ -157,6 +154,40 @@ def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Besi
     return beside
 
 
+@dataclass(frozen=True)
+class _Job:
+    """One session of a run.
+
+    Attributes:
+        workspace: Where the run is.
+        run: Its configuration.
+        log: What the window reads.
+        text_log: Lines for the person.
+        control: What was asked of the run.
+        room: Waits for a full disk.
+        shared: The processes that share each batch; None for one alone.
+        where: The device.
+    """
+
+    workspace: Workspace
+    run: config.Run
+    log: RunLog
+    text_log: TextLog
+    control: ControlFlags
+    room: DiskGuard
+    shared: ranks.Ranks | None
+    where: torch.device
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a session trains with: where the model starts, the pairs and the tokenizer."""
+
+    start: StartingPoint
+    splits: DataSplits
+    tokenizer: AnyTokenizer
+
+
 def _train(
     workspace: Workspace,
     log: RunLog,
@@ -170,85 +201,117 @@ def _train(
     config.check(run)
     if isinstance(run.model, config.NoModel):
         return _open_elsewhere(run, log, text_log)
+    where = _device_of(run, text_log, shared)
+    text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
+    job = _Job(workspace, run, log, text_log, control, room, shared, where)
+    recorder = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
+    try:
+        prepared = _prepare(job, recorder)
+    except _Stopped:
+        return "stopped", "Stopped while the model and the data were being prepared."
+    training = _session(job, prepared)
+    recorder.watch(training, prepared.splits, prepared.tokenizer)
+    try:
+        recorder.begin()
+    except _Stopped:
+        recorder.forget_untrained()
+        return "stopped", "Stopped while the untrained model was being measured."
+    if shared is not None:
+        shared.announced(BEGINS, str(training.step))
+    return _update_until_end(job, training, recorder)
+
+
+def _device_of(run: config.Run, text_log: TextLog, shared: ranks.Ranks | None) -> torch.device:
+    """Return the device of this process, checked to have what the run needs."""
     where = device.choose(run.device)
     if shared is not None:
         where = shared.device_of(where)
         text_log.say(f"{shared.size} processes share every batch")
     config.check_kernels(run, cuda=where.type == "cuda")
     device.be_polite(where)
-    text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
-    progress = _reporter(log, control, text_log)
-    try:
-        decoded = _decoded(workspace, run, log)
-        published = None if run.objective.towers == "source" else _found(workspace, run, log, progress)
-        if published is not None:
-            text_log.say(published.origin)
-        if summary := config.weights_words(run):
-            text_log.say(summary)
-        sizes = published.blueprint if published else read_architecture(run.model, log.folder)
-        watch = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
-        room.until_written(functools.partial(_measure_ahead, workspace, run, log, watch, where, progress))
-        prepare = functools.partial(
-            data.load,
-            run.data,
-            image_size=sizes.image_size,
-            workspace_folder=workspace.folder,
-            progress=progress,
-            loading=run.loading,
-            preprocessing=preprocessing_of(sizes),
-            # A model that is only measured needs no more than those among which neighbors are sought.
-            most_training=None if run.optimizer.epochs else STORED,
-        )
-        splits = room.until_written(prepare)
-        if not run.optimizer.epochs:
-            splits = replace(splits, suite=untrained_suite(splits.suite))
-        prepared = published or decoded
-        tokenizer = prepared.tokenizer if prepared else _tokenizer(workspace, run, log, splits, progress)
-    except _Stopped:
-        return "stopped", "Stopped while the model and the data were being prepared."
-    room.until_written(lambda: _keep(log.folder / "tokenizer.json", tokenizer.to_json()))
-    device.keep_freed_memory(where)
-    weights = None if decoded is None else decoded.weights
-    training = TrainingSession(
-        run, splits.train, tokenizer, where, published=published, built_from=sizes, shared=shared, source=weights
+    return where
+
+
+def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
+    """Open the model that the run starts from, read the data, and make the tokenizer."""
+    run, text_log, room = job.run, job.text_log, job.room
+    progress = _reporter(job.log, job.control, text_log)
+    start = starting_point(job.workspace, run, job.log, progress)
+    if start.published is not None:
+        text_log.say(start.published.origin)
+    if summary := config.weights_words(run):
+        text_log.say(summary)
+    room.until_written(lambda: _measure_ahead(job, recorder, progress))
+    splits = room.until_written(lambda: _load(job, start, progress))
+    tokenizer = _tokenizer(job, splits, progress) if start.tokenizer is None else start.tokenizer
+    return _Prepared(start, splits, tokenizer)
+
+
+def _load(job: _Job, start: StartingPoint, progress: Progress) -> DataSplits:
+    run = job.run
+    splits = data.load(
+        run.data,
+        image_size=start.sizes.image_size,
+        workspace_folder=job.workspace.folder,
+        progress=progress,
+        loading=run.loading,
+        preprocessing=preprocessing_of(start.sizes),
+        # A model that is only measured needs no more than those among which neighbors are sought.
+        most_training=None if run.optimizer.epochs else STORED,
     )
-    _introduce(log, text_log, splits, training)
-    watch.watch(training, splits, tokenizer)
-    try:
-        watch.begin()
-    except _Stopped:
-        watch.forget_untrained()
-        return "stopped", "Stopped while the untrained model was being measured."
-    if shared is not None:
-        shared.announced(BEGINS, str(training.step))
+    return splits if run.optimizer.epochs else replace(splits, suite=untrained_suite(splits.suite))
 
+
+def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
+    """Return the session before its first update, and record what the run is trained on."""
+    start, splits, tokenizer = prepared.start, prepared.splits, prepared.tokenizer
+    job.room.until_written(lambda: keep(job.log.folder / TOKENIZER, tokenizer.to_json()))
+    device.keep_freed_memory(job.where)
+    training = TrainingSession(
+        job.run,
+        splits.train,
+        tokenizer,
+        job.where,
+        published=start.published,
+        built_from=start.sizes,
+        shared=job.shared,
+        source=start.weights,
+    )
+    _record_facts(job.log, splits, training)
+    _introduce(job.text_log, splits, training)
+    return training
+
+
+def _update_until_end(job: _Job, training: TrainingSession, recorder: Recorder) -> tuple[str, str]:
+    """Make the updates that remain, and do between them what is asked of the run."""
     while training.step < training.total_steps:
-        requested = control.now()
-        if shared is not None:
-            shared.check_peers()
-        if requested == "stop-epoch" and training.step % (training.total_steps // run.optimizer.epochs) == 0:
-            requested = "stop"
-        if requested in ("stop", "pause", "save"):
-            watch.save()
-        if requested == "stop":
-            return (
-                "stopped",
-                f"Stopped after step {training.step} of {training.total_steps}; resume continues.",
-            )
-        if requested == "pause":
-            watch.rest(control)
+        request = _request(job, training)
+        if request in ("stop", "pause", "save"):
+            recorder.save()
+        if request == "stop":
+            return "stopped", f"Stopped after step {training.step} of {training.total_steps}; resume continues."
+        if request == "pause":
+            recorder.rest(job.control)
             continue
-        if requested == "evaluate":
-            watch.evaluate()
-        if shared is not None:
-            shared.lead()
-        for update in training.updates(watch.updates_until_due):
-            watch.saw(update)
+        if request == "evaluate":
+            recorder.evaluate()
+        if job.shared is not None:
+            job.shared.lead()
+        for update in training.updates(recorder.updates_until_due):
+            recorder.saw(update)
         for sentence in training.news():
-            text_log.say(sentence)
-
-    watch.save()
+            job.text_log.say(sentence)
+    recorder.save()
     return "finished", ""
+
+
+def _request(job: _Job, training: TrainingSession) -> str | None:
+    """Return what is asked of the run now; a stop at the end of an epoch is one only there."""
+    request = job.control.now()
+    if job.shared is not None:
+        job.shared.check_peers()
+    is_epoch_end = training.step % (training.total_steps // job.run.optimizer.epochs) == 0
+    return "stop" if request == "stop-epoch" and is_epoch_end else request
 
 
 def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[str, str]:
@@ -262,33 +325,32 @@ def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[st
     return "finished", ""
 
 
-def _measure_ahead(
-    workspace: Workspace, run: config.Run, log: RunLog, watch: Recorder, where: torch.device, progress: Progress
-) -> None:
+def _measure_ahead(job: _Job, recorder: Recorder, progress: Progress) -> None:
     """Measure the untrained model, if it can be, before the training pictures are drawn.
 
     The model is built from the seed again when it is trained, so nothing of it is kept. The two are not done at the
     same time: both take all cores, and the numbers are wanted first.
     """
-    if not isinstance(run.model, config.TinyTowers) or not may_be_measured_ahead(run, log):
+    run = job.run
+    if not isinstance(run.model, config.TinyTowers) or not may_be_measured_ahead(run, job.log):
         return
     ahead = data.load_untrained(
-        run.data, image_size=run.model.image_size, workspace_folder=workspace.folder, progress=progress
+        run.data, image_size=run.model.image_size, workspace_folder=job.workspace.folder, progress=progress
     )
     try:
         first = next(ahead, None)
         if first is None:
             return
-        tokenizer = _tokenizer(workspace, run, log, first, progress)
-        training = TrainingSession(run, first.train, tokenizer, where, built_from=run.model)
-        if not reads_no_pictures_yet(training):
+        tokenizer = _tokenizer(job, first, progress)
+        training = TrainingSession(run, first.train, tokenizer, job.where, built_from=run.model)
+        if not training.method.takes_all_as_negatives:
             return
         for splits in itertools.chain((first,), ahead):
-            watch.watch(training, splits, tokenizer, with_batch=False)
-            watch.measure_untrained()
+            recorder.watch(training, splits, tokenizer, with_batch=False)
+            recorder.measure_untrained()
     except _Stopped:
         # What was measured so far is of no use without the rest.
-        watch.forget_untrained()
+        recorder.forget_untrained()
         raise
 
 
@@ -316,55 +378,18 @@ def _reporter(log: RunLog, control: ControlFlags, text_log: TextLog) -> Callable
     return progress
 
 
-def _found(
-    workspace: Workspace, run: config.Run, log: RunLog, progress: Callable[[float, str], None]
-) -> pretrained.ResolvedModel | None:
-    """Return the published model the run starts from; None for tiny towers, or if a checkpoint has the weights."""
-    file = log.folder / pretrained.BLUEPRINT
-    if isinstance(run.model, config.TinyTowers):
-        return None
-    if file.exists() and (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
-        return None
-    published = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
-    _keep(file, published.blueprint.to_json())
-    return published
-
-
-def _decoded(workspace: Workspace, run: config.Run, log: RunLog) -> DecoderSource | None:
-    """Return the run that this one decodes; None for other runs, or if a checkpoint has all of it."""
-    if not isinstance(run.objective, config.EmbeddingDecoder):
-        return None
-    if (log.folder / "tokenizer.json").exists() and checkpoint.steps(log.folder / "checkpoints"):
-        return None
-    source = open_decoded(workspace, run.objective)
-    if source.blueprint:
-        _keep(log.folder / pretrained.BLUEPRINT, source.blueprint)
-    log.facts(decodes=source.facts)
-    return source
-
-
-def _tokenizer(
-    workspace: Workspace, run: config.Run, log: RunLog, splits: DataSplits, progress: Callable[[float, str], None]
-) -> AnyTokenizer:
+def _tokenizer(job: _Job, splits: DataSplits, progress: Progress) -> AnyTokenizer:
     """Return the run's tokenizer: trained or downloaded in the first session, then reused."""
-    file = log.folder / "tokenizer.json"
+    file, model = job.log.folder / TOKENIZER, job.run.model
     if file.exists():
         return read_tokenizer(untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER))
-    if run.model.tokenizer.strip():
-        named = run.model.tokenizer.strip()
-        return pretrained.tokenizer_by_name(named, cache=workspace.folder / "cache", progress=progress)
-    return train_tokenizer(splits.train.captions, run.model.vocabulary)
+    if named := model.tokenizer.strip():
+        return pretrained.tokenizer_by_name(named, cache=job.workspace.folder / "cache", progress=progress)
+    return train_tokenizer(splits.train.captions, model.vocabulary)
 
 
-def _keep(file: Path, text: str) -> None:
-    """Write a file that later sessions need, unless it exists."""
-    with disk.writing(file.name, file, 2 * len(text)):
-        if not file.exists():
-            write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
-
-
-def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: TrainingSession) -> None:
-    """Record the facts of the run.
+def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) -> None:
+    """Record what the run is trained on.
 
     Raises:
         FitError: The training pairs are not those the run began with.
@@ -377,10 +402,9 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."
         )
-    parameters = sum(p.numel() for module in (training.towers, training.method) for p in module.parameters())
     log.facts(
         device=str(training.device),
-        parameters=parameters,
+        parameters=_parameters(training),
         train_pairs=splits.training_pairs,
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
         heldout_copies=splits.copies,
@@ -390,17 +414,26 @@ def _introduce(log: RunLog, text_log: TextLog, splits: DataSplits, training: Tra
         **{ZERO_SHOT: suite_facts(splits.suite)},
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
+
+
+def _parameters(training: TrainingSession) -> int:
+    return sum(p.numel() for module in (training.towers, training.method) for p in module.parameters())
+
+
+def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession) -> None:
+    """Say what the run is trained on, and what is unusual about it."""
+    pairs = splits.train
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
     text_log.say(
         f"{splits.training_pairs:,} training pairs, held out {held}; "
-        f"{parameters:,} parameters, {training.total_steps} steps"
+        f"{_parameters(training):,} parameters, {training.total_steps} steps"
     )
     if splits.report.split:
         text_log.say(splits.report.split)
     if isinstance(pairs.images, StreamedImages):
         text_log.say(f"images are decoded again in every epoch, because {pairs.images.why}")
     _warn_of_batch_norm(text_log, training)
-    if isinstance(training.method, ImageText) and not training.method.masks:
+    if training.method.takes_all_as_negatives:
         warn_of_equal_captions(text_log, pairs.captions, training.batch_size)
     for split, copies in splits.copies.items():
         if copies:

@@ -196,7 +196,7 @@ def record_of(replayed: ReplayedStep) -> ReplayRecord:
 
 def _compared(kinds: Sequence[str]) -> list[Any]:
     every: Sequence[Any] = config.choices(config.Objective)
-    comparable = {objective.kind: objective for objective in every if objective.towers == "both"}
+    comparable = {objective.kind: objective for objective in every if objective.compares_pairs}
     for kind in kinds:
         if kind not in comparable:
             raise ReplayError(f"{kind!r} compares no images with texts. Choose among {', '.join(comparable)}.")
@@ -209,7 +209,7 @@ def check_step(run_row: RunRow, run: config.Run, step: int) -> None:
     Raises:
         ReplayError: It does not, or has not.
     """
-    if run.objective.towers != "both":
+    if not run.objective.compares_pairs:
         raise ReplayError(
             f"{run_row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
             "Choose a run of image-text pairs."

@@ -25,7 +25,6 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.sentences import CaptionTokens
 from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
-from trainer.methods.momentum_queue import MomentumQueue
 from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
 from trainer.training.device_images import DeviceImages, fits
@@ -113,7 +112,7 @@ class TrainingSession:
         if published is not None:
             pretrained.start_from(published, towers)
         towers.freeze(getattr(run.model, "freeze", "none"))
-        if run.objective.towers == "source":
+        if run.objective.source is not None:
             towers.load_state_dict(source or towers.state_dict())
             towers.freeze_all()
         if run.optimizer.recompute:
@@ -128,7 +127,7 @@ class TrainingSession:
         self._shared = shared
         if shared is not None:
             _share_batch_norms(self.towers, self.method, shared)
-        averaged = run.optimizer.average > 0 and run.objective.towers != "source"
+        averaged = run.optimizer.average > 0 and run.objective.source is None
         self.average = WeightAverage(self.towers, run.optimizer.average) if averaged else None
         self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
@@ -142,7 +141,7 @@ class TrainingSession:
         self.batch_size = run.optimizer.batch_size
         self._run = run
         self._pairs = pairs
-        sample = getattr(self.method, "samples_sentences", False)
+        sample = self.method.samples_sentences
         captions = pairs.captions if self.method.reads_texts and epochs else []
         length = self.architecture.context_length
         self._texts = CaptionTokens(captions, tokenizer, length, seed=run.seed, sample=sample)
@@ -350,13 +349,13 @@ def may_run_ahead(method: methods.Method, choice: config.Optimizer, where: torch
     return where.type == "cuda" and choice.algorithm == "adamw" and not follows
 
 
-def _share_batch_norms(towers: nn.Module, method: nn.Module, shared: Ranks) -> None:
+def _share_batch_norms(towers: nn.Module, method: methods.Method, shared: Ranks) -> None:
     """Let batch norms see the rows of all ranks.
 
     Raises:
         FitError: Keys pass in shuffled groups of the whole batch, of which no rank has all images.
     """
-    if isinstance(method, MomentumQueue) and models.has_batch_norm(towers):
+    if method.shuffles_keys and models.has_batch_norm(towers):
         raise FitError(
             "The image tower has batch norms, and this objective passes its keys in shuffled groups of the whole "
             "batch, which several processes cannot do. Train it with ranks=1, or choose the ViT tower."

@@ -31,12 +31,14 @@ class ObjectiveBase:
         towers: Which towers a run has: `both` (images against texts), `image`, `words` (captions alone) or `source`
             (those of another run, frozen).
         labeled: Whether pairs need a class.
+        predicts_texts: Whether words or captions are predicted from images.
     """
 
     kind: ClassVar[str]
     label: ClassVar[str]
     towers: ClassVar[Towers]
     labeled: ClassVar[bool] = False
+    predicts_texts: ClassVar[bool] = False
 
     @property
     def compares_pairs(self) -> bool:
@@ -47,6 +49,19 @@ class ObjectiveBase:
     def source(self) -> SourceRun | None:
         """The run whose frozen towers are those of this one; None where the towers are trained."""
         return None
+
+    def headline(self, *, has_classes: bool) -> str:
+        """Return the metric by which a run is judged.
+
+        Without both towers it is the accuracy of its neighbors: of the class where there surely is one, else the
+        words shared with the nearest caption.
+
+        Args:
+            has_classes: Whether the pairs surely have one.
+        """
+        if self.compares_pairs:
+            return "val/image_to_text_R@1"
+        return "val/knn_acc1" if self.labeled or has_classes else "val/knn_words"
 
     def check(self, run: Run) -> None:
         """Check the rest of a run against the objective; its fields are in their bounds.

@@ -68,6 +68,10 @@ class EmbeddingDecoder(ObjectiveBase):
         """The run that is decoded."""
         return SourceRun(self.of, self.of_step)
 
+    def headline(self, *, has_classes: bool) -> str:
+        """Return the share of the variance of pictures that the mean picture explains."""
+        return "val/mean_picture_r2"
+
     def check(self, run: Run) -> None:
         """Check that a run to decode is named, and that the networks can be built and trained."""
         if not self.of.strip():

@@ -17,6 +17,7 @@ class BagOfWords(ObjectiveBase):
     """The base class of objectives that predict words from images."""
 
     towers: ClassVar[Towers] = "image"
+    predicts_texts: ClassVar[bool] = True
 
     vocabulary: int = option(
         1_000, "Words", "Most frequent words of the captions that are predicted.", low=2, high=100_000
@@ -75,6 +76,7 @@ class CaptionPrediction(ObjectiveBase):
     label: ClassVar[str] = "Caption prediction"
     paper: ClassVar[str] = "https://arxiv.org/abs/2103.00020"
     towers: ClassVar[Towers] = "image"
+    predicts_texts: ClassVar[bool] = True
 
     decoder_width: int = option(128, "Decoder width", "Channels of a token in the decoder.", low=16, high=2048)
     decoder_layers: int = option(2, "Decoder layers", "Transformer blocks of the decoder.", low=1, high=24)
