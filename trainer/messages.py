@@ -253,20 +253,6 @@ class MeasureRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckRanks:
-    """Make 20 updates of a run that does not exist yet by several processes and by one, without saving anything.
-
-    `config` is the run as TOML; `ranks` are 2 or more. Answer: the fields of
-    `trainer.training.rank_check.RankCheck`, whether they are `equal`, and the same in `words`.
-    """
-
-    ask: ClassVar[str] = "check_ranks"
-    long: ClassVar[bool] = True
-    config: str
-    ranks: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class CheckData:
     """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
 
@@ -348,7 +334,6 @@ Question = (
     | EmbedIndependent
     | ReadData
     | MeasureRun
-    | CheckRanks
     | CheckData
     | ReplayStep
     | WriteCleanedList

@@ -18,7 +18,6 @@ class NewRunFoot(QFrame):
         copy_asked, cancelled, queue_asked, start_asked: A button was pressed.
         repair_asked: The first fault is to be mended.
         measure_asked: The person wants to know what the run takes.
-        check_asked: The person wants to know whether several processes make the same updates as one.
         stop_asked: What is being measured is to end.
     """
 
@@ -28,7 +27,6 @@ class NewRunFoot(QFrame):
     start_asked = Signal()
     repair_asked = Signal()
     measure_asked = Signal()
-    check_asked = Signal()
     stop_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -38,8 +36,6 @@ class NewRunFoot(QFrame):
         self.repair = self._button("", "new-run-repair", self.repair_asked)
         self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
         self.measure.setToolTip("Runs three real steps and reports time, memory and disk; nothing is saved")
-        self.check = self._button("Same losses?", "new-run-check", self.check_asked)
-        self.check.setToolTip("Makes 20 updates with these processes and with one, and compares them; nothing is saved")
         self.stop = self._button("Cancel measuring", "new-run-stop", self.stop_asked)
         self.start = self._button("Start now", "new-run-start", self.start_asked)
         theme.set_role(self.start, "primary")
@@ -52,7 +48,7 @@ class NewRunFoot(QFrame):
         for row in (above, below):
             row.setSpacing(theme.INSIDE)
         above.addWidget(self.summary, 1)
-        for button in (self.repair, self.check, self.measure, self.stop):
+        for button in (self.repair, self.measure, self.stop):
             above.addWidget(button)
         below.addWidget(copy)
         below.addStretch(1)
@@ -78,12 +74,10 @@ class NewRunFoot(QFrame):
         self.repair.setText(repair)
         self.repair.setVisible(bool(repair))
         self.measure.hide()
-        self.check.hide()
 
-    def show_estimate(self, text: str, *, can_measure: bool, can_check: bool = False) -> None:
-        """Show what the run will take, or what is known of its processes."""
+    def show_estimate(self, text: str, *, can_measure: bool) -> None:
+        """Show what the run will take."""
         self.repair.hide()
-        self.check.setVisible(can_check and not self._measures)
         self.measure.setVisible(can_measure and not self._measures)
         if not self._measures:
             self._show_message(text, "secondary")
@@ -94,7 +88,6 @@ class NewRunFoot(QFrame):
         self._measures = True
         self._show_message(text, "secondary")
         self.measure.hide()
-        self.check.hide()
         self.stop.show()
 
     def end_measuring(self) -> None:
