@@ -14,6 +14,7 @@ from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
 from trainer.charts import BOTH, ChartError
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
 from trainer.charts.pair_changes import changes
@@ -23,7 +24,6 @@ from trainer.charts.pair_colors import (
     COMPUTED,
     MODALITY,
     ColoredMap,
-    PairColors,
     PairNumbers,
     changed_columns,
     pair_colors,
@@ -48,15 +48,7 @@ class MapChart(SnapshotLabel):
         sampled: The snapshot holds a sample of its split.
         method: How the points were placed: `pca` or `umap`.
         parameters: What else decided their places, for the note under the map.
-        color: `modality`, `agreement`, `rank`, `cosine`, or the column of the items whose values color the pairs.
-        classes: What the colors of classes stand for; empty for `modality` and for numbers.
-        class_of: Place in `classes` of each pair, -1 where it is not known; zeros without classes.
-        numbers: Each pair's number where it is colored along a scale, NaN where it has none; else None.
-        ordered: The classes stand in an order.
-        own_scale: The scale of the numbers is this map's alone.
-        color_note: What else must be said about the colors.
-        ends: Least and greatest number of the scale, what is beyond has their colors; None: those there are.
-        better: As in `PairColors`.
+        colors: What the pairs are colored by, with one meaning in all maps of a figure.
         side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
         near: How near each point is to the eye, images first; None in the plane.
         lit: Pairs in color while the others are gray; None: all.
@@ -72,15 +64,7 @@ class MapChart(SnapshotLabel):
     texts: Float[np.ndarray, "n 2"] | None
     captions: tuple[str, ...]
     paths: tuple[str, ...]
-    color: str
-    classes: tuple[str, ...]
-    class_of: Int[np.ndarray, " n"]
-    numbers: Float[np.ndarray, " n"] | None = None
-    ordered: bool = False
-    own_scale: bool = False
-    color_note: str = ""
-    ends: tuple[float, float] | None = None
-    better: int = 0
+    colors: ColoredPoints
     side: tuple[float, float] | None = None
     near: Float[np.ndarray, " m"] | None = None
     lit: Bool[np.ndarray, " n"] | None = None
@@ -143,7 +127,7 @@ def embedding_maps(
     elif color in COMPUTED:
         colored = _computed(color, snapshots, progress)
     else:
-        colored = [pair_colors(color, [ColoredMap(s.n, _columns(s.items, color))])[0] for s in snapshots]
+        colored = pair_colors(color, [ColoredMap(s.n, _columns(s.items, color)) for s in snapshots])
     charts = [
         _chart(workspace, each, snapshot, colors)
         for each, snapshot, colors in zip(placed, snapshots, colored, strict=True)
@@ -158,11 +142,12 @@ def embedding_maps(
 
 
 def _isolated(chart: MapChart, names: Sequence[str]) -> MapChart:
-    unknown = [name for name in names if name not in chart.classes]
+    classes = chart.colors.names
+    unknown = [name for name in names if name not in classes]
     if unknown:
-        classes = ", ".join(chart.classes) or "none"
-        raise ChartError(f"{words(chart.color)} has no class {unknown[0]!r} to isolate; there are: {classes}.")
-    in_classes = np.isin(chart.class_of, [chart.classes.index(name) for name in names])
+        offered = ", ".join(classes) or "none"
+        raise ChartError(f"{words(chart.colors.by)} has no class {unknown[0]!r} to isolate; there are: {offered}.")
+    in_classes = np.isin(np.asarray(chart.colors.place), [classes.index(name) for name in names])
     return replace(chart, lit=in_classes, lit_note=f"only {', '.join(names)} in color")
 
 
@@ -176,7 +161,7 @@ def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
     return replace(chart, lit=lit, lit_note=f"{chart.lit_note}; {said}" if chart.lit_note else said)
 
 
-def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: PairColors) -> MapChart:
+def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: ColoredPoints) -> MapChart:
     images, texts = _points(snapshot, placed.layout)
     return MapChart(
         **shown(workspace.runs.get(Path(placed.folder).parent.parent), snapshot),
@@ -188,15 +173,7 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: Pai
         texts=texts,
         captions=tuple(snapshot.items.caption),
         paths=tuple(snapshot.items.path),
-        color=colors.by,
-        classes=colors.names,
-        class_of=np.zeros(snapshot.n, np.int64) if colors.place is None else colors.place,
-        numbers=colors.numbers,
-        ordered=colors.ordered,
-        own_scale=colors.own_scale,
-        ends=colors.ends,
-        better=colors.better,
-        color_note=colors.note,
+        colors=colors,
         side=placed.side,
         near=placed.near,
         shares=_shares(snapshot, placed) if placed.method == "pca" and placed.side is None else None,
@@ -212,13 +189,13 @@ def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
     return float(along[0] / total), float(along[1] / total)
 
 
-def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairColors]:
+def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[ColoredPoints]:
     if by == AGREEMENT and (len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items)):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
     numbers = _numbers(by, compared, progress)
     maps = [ColoredMap(s.n, {}, pair_ranks) for s, pair_ranks in zip(compared, numbers, strict=True)]
-    return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[len(compared) :]]
+    return pair_colors(by, maps) + [ColoredPoints(MODALITY) for _ in snapshots[len(compared) :]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +252,7 @@ def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None
 
 def _changed(
     by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress | None
-) -> list[PairColors]:
+) -> list[ColoredPoints]:
     if len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")
     (a, b), first = snapshots[:2], placed[0]
@@ -286,7 +263,7 @@ def _changed(
     if by not in columns:
         raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
     maps = [ColoredMap(snapshot.n, columns) for snapshot in (a, b)]
-    return pair_colors(by, maps) + [PairColors(MODALITY) for _ in snapshots[2:]]
+    return pair_colors(by, maps) + [ColoredPoints(MODALITY) for _ in snapshots[2:]]
 
 
 def color_columns(items: Items) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import NOTHING, MetadataColumn
 from trainer.charts.pair_changes import MEASURES, Changes, map_values
@@ -75,33 +76,6 @@ class PairNumbers:
 
 
 @dataclass(frozen=True)
-class PairColors:
-    """The colors of one map's pairs; a color has the same meaning in all maps unless `own_scale`.
-
-    Attributes:
-        by: `modality`, `agreement`, `rank`, `cosine` or a column.
-        names: Of the classes; empty for a scale, and for `modality`, which does not tell pairs apart.
-        place: Place in `names` of each pair, -1 where it is not known; None without classes.
-        numbers: Each pair's place on a scale, NaN where it has none; None without a scale.
-        ends: Least and greatest number of the scale; None without one.
-        ordered: The classes stand in an order: their colors do too.
-        own_scale: This map's scale is not the other maps' (cosines are not comparable across runs).
-        note: What else must be said about it; may be empty.
-        better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
-    """
-
-    by: str
-    names: tuple[str, ...] = ()
-    place: Int[np.ndarray, " n"] | None = None
-    numbers: Float[np.ndarray, " n"] | None = None
-    ends: tuple[float, float] | None = None
-    ordered: bool = False
-    own_scale: bool = False
-    note: str = ""
-    better: int = 0
-
-
-@dataclass(frozen=True)
 class ColoredMap:
     """The data for coloring: number of pairs, columns, and the run's numbers if known."""
 
@@ -138,10 +112,10 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     return PairNumbers(cosine, rank, len(sample), len(texts))
 
 
-def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
+def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
     """Return the colors of each map's pairs; missing or pending values are -1 or NaN and drawn gray."""
     if by == MODALITY:
-        return [PairColors(by) for _ in maps]
+        return [ColoredPoints(by) for _ in maps]
     if by == AGREEMENT:
         return _agreement(maps)
     if by == RANK:
@@ -156,7 +130,7 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[PairColors]:
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
     names = tuple(sorted({name for column in classes for name in column.names}))
     where = {name: i for i, name in enumerate(names)}
-    return [PairColors(by, names, _moved(column, where)) for column in classes]
+    return [ColoredPoints(by, names, _moved(column, where)) for column in classes]
 
 
 def _changes_of(colored: ColoredMap, by: str) -> Float[np.ndarray, " n"]:
@@ -164,34 +138,34 @@ def _changes_of(colored: ColoredMap, by: str) -> Float[np.ndarray, " n"]:
     return np.full(colored.n, np.nan) if prepared is None or prepared.numbers is None else prepared.numbers
 
 
-def _agreement(maps: Sequence[ColoredMap]) -> list[PairColors]:
+def _agreement(maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
     numbers = [colored.numbers for colored in maps]
     ranked = [ranks for ranks in numbers if ranks is not None]
     if len(maps) != 2 or len(ranked) != 2 or maps[0].n != maps[1].n:
-        return [PairColors(AGREEMENT, AGREEMENTS, np.full(colored.n, -1)) for colored in maps]
+        return [ColoredPoints(AGREEMENT, AGREEMENTS, np.full(colored.n, -1)) for colored in maps]
     groups = agreement(ranked[0].rank, ranked[1].rank)
-    return [PairColors(AGREEMENT, AGREEMENTS, groups, note=_sampled(ranked[0])) for _ in maps]
+    return [ColoredPoints(AGREEMENT, AGREEMENTS, groups, note=_sampled(ranked[0])) for _ in maps]
 
 
-def _rank(colored: ColoredMap) -> PairColors:
+def _rank(colored: ColoredMap) -> ColoredPoints:
     groups = np.full(colored.n, -1) if colored.numbers is None else rank_groups(colored.numbers.rank)
     note = "" if colored.numbers is None else _sampled(colored.numbers)
-    return PairColors(RANK, rank_names(), groups, ordered=True, note=note)
+    return ColoredPoints(RANK, rank_names(), groups, ordered=True, note=note)
 
 
-def _cosine(colored: ColoredMap) -> PairColors:
+def _cosine(colored: ColoredMap) -> ColoredPoints:
     numbers = np.full(colored.n, np.nan) if colored.numbers is None else np.asarray(colored.numbers.cosine, np.float64)
     note = "cosines are not comparable across runs"
-    return PairColors(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
+    return ColoredPoints(COSINE, numbers=numbers, ends=_ends([numbers]), own_scale=True, note=note)
 
 
 def _sampled(numbers: PairNumbers) -> str:
     return f"ranks among {numbers.among:,} captions drawn at random" if numbers.sampled else ""
 
 
-def _on_one_scale(by: str, numbers: Sequence[np.ndarray]) -> list[PairColors]:
+def _on_one_scale(by: str, numbers: Sequence[np.ndarray]) -> list[ColoredPoints]:
     ends = _ends(numbers)
-    return [PairColors(by, numbers=values, ends=ends) for values in numbers]
+    return [ColoredPoints(by, numbers=values, ends=ends) for values in numbers]
 
 
 def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -229,18 +203,18 @@ def changed_words(by: str) -> str:
     return MEASURES[by].words
 
 
-def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> PairColors:
+def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> ColoredPoints:
     """Return a measure's colors: verdicts as two classes, changes around zero, others from low to high."""
     finite = values[np.isfinite(values)]
     missing = len(values) - len(finite)
     left = f"{missing:,} pairs not compared" if missing else ""
     if by == "verdict":
         groups = np.where(np.isfinite(values), np.where(values > 0.5, 0, 1), -1)
-        return PairColors(by, _VERDICTS, groups.astype(np.int64), note=left)
+        return ColoredPoints(by, _VERDICTS, groups.astype(np.int64), note=left)
     if by not in BETTER_IN_B:
         ends = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-        return PairColors(by, numbers=values, ends=ends, note=left)
+        return ColoredPoints(by, numbers=values, ends=ends, note=left)
     far = float(np.quantile(np.abs(finite), _MOST_SHOWN)) if len(finite) else 0.0
     far = far or (float(np.abs(finite).max()) if len(finite) else 0.0) or 1.0
     said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the color stays", left)))
-    return PairColors(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])
+    return ColoredPoints(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])

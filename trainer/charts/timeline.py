@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from trainer.analysis.procrustes import ProcrustesTransform, procrustes
 from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import principal_axes
 from trainer.charts import BOTH, ChartError
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_changes import changes
@@ -41,21 +42,6 @@ Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
 
 
 @dataclass(frozen=True)
-class PointColors:
-    """The colors of one run's pairs at all steps; fields as in `trainer.charts.map.MapChart`."""
-
-    color: str
-    classes: tuple[str, ...]
-    class_of: Int[np.ndarray, " n"]
-    numbers: Float[np.ndarray, " n"] | None
-    ordered: bool
-    own_scale: bool
-    ends: tuple[float, float] | None
-    better: int
-    note: str
-
-
-@dataclass(frozen=True)
 class TimelineChart:
     """All runs in one frame.
 
@@ -70,7 +56,7 @@ class TimelineChart:
     frame: tuple[float, float, float, float]
     placement: PointPlacement
     note: str
-    colors: tuple[PointColors, ...] = ()
+    colors: tuple[ColoredPoints, ...] = ()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -169,7 +155,7 @@ def point_colors(
     *,
     workspace: Workspace | None = None,
     progress: Progress | None = None,
-) -> tuple[PointColors, ...]:
+) -> tuple[ColoredPoints, ...]:
     """Return the colors of every run's pairs with a common meaning; computed ones are of each run's last step.
 
     Args:
@@ -200,21 +186,8 @@ def point_colors(
         named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))
         computed = ", ".join((*COMPUTED, *CHANGED))
         raise ChartError(f"There is no column {by!r} to color by; choose modality, label, {computed}, {named}.")
-    colored = pair_colors(by, [ColoredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)])
-    return tuple(
-        PointColors(
-            by,
-            colors.names,
-            np.zeros(run.n, np.int64) if colors.place is None else colors.place,
-            colors.numbers,
-            colors.ordered,
-            colors.own_scale,
-            colors.ends,
-            colors.better,
-            colors.note,
-        )
-        for run, colors in zip(runs, colored, strict=True)
-    )
+    maps = [ColoredMap(run.n, *made) for run, *made in zip(runs, columns, numbers, strict=True)]
+    return tuple(pair_colors(by, maps))
 
 
 def _column_of(items: Items, by: str) -> dict[str, MetadataColumn]:

@@ -17,10 +17,11 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from trainer.charts import objective_label
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.errors import UserError
-from trainer.render_mpl.point_colors import colors_of_classes, colors_of_pairs, scales_of
+from trainer.render_mpl.point_colors import colors_of_pairs, colors_of_table
 from trainer.render_mpl.style import IMAGE_COLOR, TEXT_COLOR, run_color
 
 MOST_POINTS: Final = 200_000
@@ -75,14 +76,14 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
     pictured = sum(1 for live in pictures if live)
     some = f" Pictures of {pictured:,} pairs, drawn at random." if 0 < pictured < len(rows) else ""
     return {
-        "maps": [_map(live, index, rows, norm) for (index, live), norm in zip(enumerate(maps), _norms(maps))],
+        "maps": [_map(live, index, rows) for index, live in enumerate(maps)],
         "captions": [first.captions[row][:_MOST_CAPTION] for row in rows],
-        "classes": [_class(first, row) for row in rows],
+        "classes": [_class(first.colors, row) for row in rows],
         "pictures": pictures,
         "ends": [float(np.floor(together.min() * 1000) / 1000), float(np.ceil(together.max() * 1000) / 1000)],
         "size": 6 if len(rows) < 3_000 else 3 if len(rows) < 30_000 else 1,
-        "legend": _legend(first),
-        "note": f"Color: {words(first.color)}. Images are discs, texts diamonds.{sampled}{some}",
+        "legend": _legend(first.colors),
+        "note": f"Color: {words(first.colors.by)}. Images are discs, texts diamonds.{sampled}{some}",
     }
 
 
@@ -148,18 +149,13 @@ def _drawn(maps: Sequence[LiveMapInput]) -> Int[np.ndarray, " k"]:
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
-def _norms(maps: Sequence[LiveMapInput]) -> list[Any]:
-    charts: list[Any] = [live.chart for live in maps]
-    return scales_of(charts)
-
-
-def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"], norm: Any) -> dict[str, Any]:
+def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"]) -> dict[str, Any]:
     chart = live.chart
     sides = [points[rows] for points in (chart.images, chart.texts) if points is not None]
     points = _fitted(np.concatenate(sides))
     images = len(rows) if chart.images is not None else 0
     plain = [IMAGE_COLOR] * (chart.images is not None) + [TEXT_COLOR] * (chart.texts is not None)
-    colors = np.concatenate([_colors(chart, norm, color, rows) for color in plain])
+    colors = np.concatenate([_colors(chart.colors, color, rows) for color in plain])
     step = f"step {chart.step:,}" if chart.step is not None else ""
     facts = (objective_label(chart.objective), step, f"{chart.dataset} {chart.split}", f"n = {chart.n:,} pairs")
     method = {"pca": "PCA of images and texts together", "umap": "UMAP; distances between clusters mean nothing"}
@@ -186,31 +182,32 @@ def _fitted(points: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, "m 2"]:
     return np.round(unit * 65_535).astype("<u2")
 
 
-def _colors(chart: Any, norm: Any, plain: str, rows: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+def _colors(points: ColoredPoints, plain: str, rows: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
     """Return a color of four bytes for each pair: red, green, blue, opaque."""
     from matplotlib.colors import to_rgba_array
 
-    colors = colors_of_pairs(chart, norm, plain)
-    values = to_rgba_array([plain] * chart.n if isinstance(colors, str) else colors)[rows]
+    colors = colors_of_pairs(points, plain)
+    values = to_rgba_array([plain] * len(rows) if isinstance(colors, str) else colors[rows])
     parts = np.round(values * 255).astype(np.uint32)
     return (255 << 24 | parts[:, 2] << 16 | parts[:, 1] << 8 | parts[:, 0]).astype("<u4")
 
 
-def _legend(chart: Any) -> list[tuple[str, str]]:
-    if chart.color == MODALITY:
+def _legend(points: ColoredPoints) -> list[tuple[str, str]]:
+    if points.by == MODALITY:
         return [("images", IMAGE_COLOR), ("texts", TEXT_COLOR)]
-    if not chart.classes:
+    if not points.names:
         return []
-    colors = [str(color) for color in colors_of_classes(chart)]
-    some = [(name[:_MOST_CAPTION], color) for name, color in zip(chart.classes, colors)][:_MOST_LEGEND]
-    more = len(chart.classes) - len(some)
+    some = [(name[:_MOST_CAPTION], color) for name, color in zip(points.names, colors_of_table(points))][:_MOST_LEGEND]
+    more = len(points.names) - len(some)
     return some if not more else [*some, (f"and {more} more", "transparent")]
 
 
-def _class(chart: MapChart, row: int) -> str:
-    if chart.numbers is not None:
-        return f"{words(chart.color)} {chart.numbers[row]:.4g}"
-    return chart.classes[chart.class_of[row]][:_MOST_CAPTION] if chart.classes and chart.class_of[row] >= 0 else ""
+def _class(points: ColoredPoints, row: int) -> str:
+    if points.numbers is not None:
+        return f"{words(points.by)} {points.numbers[row]:.4g}"
+    return (
+        points.names[points.place[row]][:_MOST_CAPTION] if points.place is not None and points.place[row] >= 0 else ""
+    )
 
 
 def _pictures(paths: Sequence[str], thumbnails: Thumbnails) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,7 +11,7 @@ from trainer.charts import objective_label
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.point_colors import color_map_of, colors_of_classes, colors_of_pairs, scales_of
+from trainer.render_mpl.point_colors import colors_of_pairs, colors_of_table, scale_of
 from trainer.render_mpl.style import (
     COLUMN_IN,
     HAIRLINE,
@@ -29,7 +28,6 @@ from trainer.render_mpl.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 MOST_VECTOR_POINTS: Final = 50_000
@@ -48,19 +46,17 @@ _METHODS: Final = {
 @in_style
 def draw(charts: Sequence[MapChart]) -> Figure:
     """Draw the maps of one or several runs, each with its own axes, with a common legend."""
-    charts = _in_one_legend(charts)
     columns = min(2, len(charts))
     lines = -(-len(charts) // columns)
     figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
-    norms = scales_of(charts)
-    for index, (axes, chart, norm) in enumerate(zip(grid.flat, charts, norms)):
-        _draw_map(axes, chart, index, norm=norm, rasterized=points > MOST_VECTOR_POINTS)
+    for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
+        _draw_map(axes, chart, index, rasterized=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_axis_off()
-    _color_bars(figure, list(grid.flat), norms, charts)
+    _color_bars(figure, list(grid.flat), charts)
     _legend(figure, charts)
     footnote(figure, _in_lines(_note(charts), 130 if columns == 2 else 70))
     return figure
@@ -83,42 +79,25 @@ def _rows(charts: Sequence[MapChart], *, with_lit: bool) -> Iterator[tuple[Any, 
 
 
 def _value(chart: MapChart, pair: int) -> str | float:
-    if chart.numbers is not None:
-        return "" if np.isnan(chart.numbers[pair]) else float(chart.numbers[pair])
-    return chart.classes[chart.class_of[pair]] if chart.classes and chart.class_of[pair] >= 0 else ""
+    colors = chart.colors
+    if colors.numbers is not None:
+        return "" if np.isnan(colors.numbers[pair]) else float(colors.numbers[pair])
+    return colors.names[colors.place[pair]] if colors.place is not None and colors.place[pair] >= 0 else ""
 
 
-def _in_one_legend(charts: Sequence[MapChart]) -> list[MapChart]:
-    """Return the charts with all classes, so that a class has one color even in maps of different data."""
-    names = sorted({name for chart in charts for name in chart.classes})
-    index_of = {name: i for i, name in enumerate(names)}
-    if len({chart.classes for chart in charts}) == 1:
-        return list(charts)
-    joined = []
-    for chart in charts:
-        moved = np.array([*(index_of[name] for name in chart.classes), -1], dtype=np.int64)
-        class_of = moved[chart.class_of] if chart.classes else chart.class_of
-        joined.append(replace(chart, classes=tuple(names) if chart.classes else (), class_of=class_of))
-    return joined
-
-
-def _color_bars(
-    figure: Figure, axes: Sequence[Axes], norms: Sequence[Normalize | None], charts: Sequence[MapChart]
-) -> None:
+def _color_bars(figure: Figure, axes: Sequence[Axes], charts: Sequence[MapChart]) -> None:
     """Draw one color bar for all maps, or one next to each map with its own scale."""
-    from matplotlib.cm import ScalarMappable
-
-    own_scales = any(chart.own_scale for chart in charts)
-    for index, (norm, chart) in enumerate(zip(norms, charts, strict=True)):
-        if norm is None or (index > 0 and not own_scales):
+    own_scales = any(chart.colors.own_scale for chart in charts)
+    for index, chart in enumerate(charts):
+        scale = scale_of(chart.colors)
+        if scale is None or (index > 0 and not own_scales):
             continue
-        beside = axes[index] if own_scales else list(axes)
-        bar = figure.colorbar(ScalarMappable(norm, color_map_of(chart)), ax=beside, shrink=0.6, aspect=24, pad=0.02)
-        bar.set_label(words(chart.color))
+        bar = figure.colorbar(scale, ax=axes[index] if own_scales else list(axes), shrink=0.6, aspect=24, pad=0.02)
+        bar.set_label(words(chart.colors.by))
         bar.outline.set_visible(False)
 
 
-def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None, rasterized: bool) -> None:
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, rasterized: bool) -> None:
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
     clear = _clearness(chart)
@@ -127,7 +106,7 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, norm: Normalize | None
         (chart.texts, "D", TEXT_COLOR, 0.8, clear[1]),
     ):
         if points is not None:
-            color = colors_of_pairs(chart, norm, plain)
+            color = colors_of_pairs(chart.colors, plain)
             style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterized, "marker": marker, "s": size * scale}
             if chart.lit is None:
                 axes.scatter(points[:, 0], points[:, 1], c=color, alpha=alpha, **style)
@@ -171,15 +150,15 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
     def mark(marker: str, color: str, label: str) -> Line2D:
         return Line2D([], [], marker=marker, color=color, linestyle="", markersize=4.2, label=label)
 
-    modality = charts[0].color == MODALITY
+    modality = charts[0].colors.by == MODALITY
     handles = []
     if any(chart.images is not None for chart in charts):
         handles.append(mark("o", IMAGE_COLOR if modality else QUIET, "Images"))
     if any(chart.texts is not None for chart in charts):
         handles.append(mark("D", TEXT_COLOR if modality else QUIET, "Texts"))
-    classed = next((chart for chart in charts if chart.classes), charts[0])
-    classes = classed.classes
-    colors = colors_of_classes(classed)
+    colored = next((chart.colors for chart in charts if chart.colors.names), charts[0].colors)
+    classes = colored.names
+    colors = colors_of_table(colored) if classes else []
     handles += [mark("s", colors[i], name[:32]) for i, name in enumerate(classes[:_MOST_LEGEND])]
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
@@ -202,11 +181,11 @@ def _note(charts: Sequence[MapChart]) -> str:
         notes.append(
             f"{highlighted.lit_note[0].upper()}{highlighted.lit_note[1:]}, n = {highlighted.lit_n:,}; the others gray"
         )
-    if first.color != MODALITY:
-        missing = any(_missing(chart) for chart in charts)
-        said = words(first.color)
-        notes.append(f"Colored by {said[0].lower() + said[1:]}" + ("; gray where it is missing" if missing else ""))
-        notes += [f"{first.color_note[0].upper()}{first.color_note[1:]}"] if first.color_note else []
+    if first.colors.by != MODALITY:
+        missing = "; gray where it is missing" if any(chart.colors.has_missing for chart in charts) else ""
+        said, note = words(first.colors.by), first.colors.note
+        notes.append(f"Colored by {said[0].lower() + said[1:]}{missing}")
+        notes += [f"{note[0].upper()}{note[1:]}"] if note else []
     return ". ".join(notes) + "."
 
 
@@ -221,12 +200,6 @@ def _in_lines(note: str, most: int) -> str:
             lines[-1] += "."
             lines.append(sentence)
     return "\n".join(lines)
-
-
-def _missing(chart: MapChart) -> bool:
-    if chart.numbers is not None:
-        return bool(np.isnan(chart.numbers).any())
-    return bool((chart.class_of < 0).any())
 
 
 def _count(chart: MapChart) -> int:

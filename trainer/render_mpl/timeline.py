@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.marks import XYPlot, dash_of, run_tone
 from trainer.charts.pair_colors import CHANGED, COMPUTED, MODALITY
 from trainer.charts.pair_colors import words as words_of
 from trainer.charts.snapshot_curves import measure_plot
 from trainer.charts.snapshot_series import MEASURES, TimelineRun
-from trainer.charts.timeline import PointColors, TimelineChart, compared_words, point_colors
+from trainer.charts.timeline import TimelineChart, compared_words, point_colors
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.film import FilmFrame
-from trainer.render_mpl.point_colors import color_map_of, colors_of_classes, colors_of_pairs, scales_of
+from trainer.render_mpl.point_colors import colors_of_pairs, colors_of_table
 from trainer.render_mpl.style import (
     HAIRLINE,
     IMAGE_COLOR,
@@ -185,16 +186,14 @@ def _scatter(
     return marks
 
 
-def _colored(chart: TimelineChart) -> tuple[PointColors, ...]:
+def _colored(chart: TimelineChart) -> tuple[ColoredPoints, ...]:
     return chart.colors or point_colors(chart)
 
 
 def _colors(chart: TimelineChart) -> list[Any]:
     """Return the colors of each run's pairs; None if colored by modality."""
     colored = _colored(chart)
-    if colored[0].color == MODALITY:
-        return [None] * len(colored)
-    return [colors_of_pairs(colors, norm, QUIET) for colors, norm in zip(colored, scales_of(colored), strict=True)]
+    return [None if colors.is_plain else colors_of_pairs(colors, QUIET) for colors in colored]
 
 
 def draw_measure(axes: Axes, plot: XYPlot, *, small: bool = False, bottom: bool = True) -> None:
@@ -222,7 +221,7 @@ def legend_handles(chart: TimelineChart) -> list[Any]:
         for run in chart.runs
     ]
     colored = _colored(chart)
-    plain = (IMAGE_COLOR, TEXT_COLOR) if colored[0].color == MODALITY else (QUIET, QUIET)
+    plain = (IMAGE_COLOR, TEXT_COLOR) if colored[0].by == MODALITY else (QUIET, QUIET)
     for marker, label, color in zip("oD", ("Images", "Texts"), plain, strict=True):
         handles.append(Line2D([], [], marker=marker, color=color, linestyle="", markersize=3.5, label=label))
     named = _named(chart, colored)
@@ -234,20 +233,17 @@ def legend_handles(chart: TimelineChart) -> list[Any]:
     return handles
 
 
-def _named(chart: TimelineChart, colored: Sequence[PointColors]) -> list[tuple[str, Any]]:
+def _named(chart: TimelineChart, colored: Sequence[ColoredPoints]) -> list[tuple[str, Any]]:
     """Return the legend of the colors: classes, or values of a scale; per run if each has its own."""
     first = colored[0]
     if first.numbers is None:
-        return list(zip(first.classes, colors_of_classes(first), strict=False))
+        return list(zip(first.names, colors_of_table(first), strict=False))
     own_scales = first.own_scale and len(colored) > 1
     entries = []
-    for run, colors, norm in list(zip(chart.runs, colored, scales_of(colored), strict=True))[
-        : None if own_scales else 1
-    ]:
-        if norm is not None:
-            letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own_scales else ""
-            ink, stops = color_map_of(colors), np.linspace(norm.vmin, norm.vmax, STOPS)
-            entries += [(f"{letter}{value:.3g}".replace("-", "\u2212"), ink(norm(value))) for value in stops]
+    for run, colors in list(zip(chart.runs, colored, strict=True))[: None if own_scales else 1]:
+        letter = f"{'AB'[run.index] if run.index < 2 else run.index + 1} " if own_scales else ""
+        shades = colors_of_table(colors)
+        entries += [(f"{letter}{value}", shades[row]) for value, row in colors.stops(STOPS)]
     return entries
 
 
@@ -261,13 +257,13 @@ def note_of(chart: TimelineChart, steps: Sequence[int]) -> str:
     """Return the footnote: how points are placed and colored, and what was sampled."""
     sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
     sentences = [chart.note, f"Pairs: {sizes}"]
-    by = _colored(chart)[0]
-    if by.color != MODALITY:
-        question = ", of the last step" if by.color in COMPUTED else ""
-        question = f" from A to B: {compared_words(chart.runs)}" if by.color in CHANGED else question
-        sentences.append(f"Colored by {words_of(by.color)[0].lower()}{words_of(by.color)[1:]}{question}")
-    if by.note:
-        sentences.append(by.note[0].upper() + by.note[1:])
+    colors = _colored(chart)[0]
+    if colors.by != MODALITY:
+        question = ", of the last step" if colors.by in COMPUTED else ""
+        question = f" from A to B: {compared_words(chart.runs)}" if colors.by in CHANGED else question
+        sentences.append(f"Colored by {words_of(colors.by)[0].lower()}{words_of(colors.by)[1:]}{question}")
+    if colors.note:
+        sentences.append(colors.note[0].upper() + colors.note[1:])
     if len(steps) < len(chart.steps):
         sentences.append(f"{len(steps)} of {len(chart.steps)} steps are shown")
     sampled = [run for run in chart.runs if run.measured < run.n]

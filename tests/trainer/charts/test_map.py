@@ -41,7 +41,7 @@ def test_images_come_first_then_texts(charted, folder):
     assert chart.images[0].tolist() == [0, 1]
     assert chart.texts[0].tolist() == [480, 481]
     assert len(chart.captions) == len(chart.paths) == 240
-    assert chart.classes == ()
+    assert chart.colors.names == ()
 
 
 def test_axes_say_their_share_of_the_variance(charted, folder):
@@ -63,8 +63,8 @@ def test_columns_color_pairs(charted, folder):
     items = read_snapshot(folder).items
     for column, values in (("label", items.label), ("subject_color", items.metadata["subject_color"])):
         chart = embedding_map(charted, folder, layout, color=column)
-        assert [chart.classes[i] for i in chart.class_of] == values
-        assert list(chart.classes) == sorted(set(values))
+        assert [chart.colors.names[i] for i in chart.colors.place] == values
+        assert list(chart.colors.names) == sorted(set(values))
     # Every item has one split and one relation: nothing to tell apart.
     assert color_columns(items) == ("label", "subject_color", "caption")
 
@@ -78,12 +78,12 @@ def test_numbers_are_colored_along_a_scale(charted, folder, monkeypatch):
     monkeypatch.setattr(map_chart, "read_snapshot", lambda _: snapshot)
     layout = np.zeros((480, 2), dtype=np.float32)
     chart = embedding_map(charted, folder, layout, color="area")
-    assert chart.classes == ()
-    assert np.isnan(chart.numbers[0])
-    assert chart.numbers[1:].tolist() == areas[1:]
+    assert chart.colors.names == ()
+    assert np.isnan(chart.colors.numbers[0])
+    assert chart.colors.numbers[1:].tolist() == areas[1:]
     assert "area" in color_columns(numbered)
     # Few different numbers are classes.
-    assert embedding_map(charted, folder, layout, color="few").classes == ("0", "1", "2")
+    assert embedding_map(charted, folder, layout, color="few").colors.names == ("0", "1", "2")
 
 
 def test_wrong_layouts_and_columns_are_refused(charted, folder):
@@ -117,18 +117,18 @@ def test_agreement_rank_and_cosine_are_those_of_plain_loops(charted):
         for a, b in zip(rank_a, rank_b, strict=True)
     ]
     for chart in charts:
-        assert [chart.classes[i] for i in chart.class_of] == said
+        assert [chart.colors.names[i] for i in chart.colors.place] == said
     charts, _ = both_maps(charted, "rank")
     for chart, rank in zip(charts, (rank_a, rank_b), strict=True):
         bounds = {"1": (1, 1), "2–5": (2, 5), "6–10": (6, 10), "11–100": (11, 100), "over 100": (101, 10**9)}
-        for group, place in zip(chart.class_of, rank, strict=True):
-            low, high = bounds[chart.classes[group]]
+        for group, place in zip(chart.colors.place, rank, strict=True):
+            low, high = bounds[chart.colors.names[group]]
             assert low <= place <= high
-        assert chart.ordered
+        assert chart.colors.ordered
     charts, _ = both_maps(charted, "cosine")
     for chart, snapshot in zip(charts, snapshots, strict=True):
-        assert chart.numbers == pytest.approx(naive_numbers(snapshot)[0], abs=1e-5)
-        assert chart.own_scale
+        assert chart.colors.numbers == pytest.approx(naive_numbers(snapshot)[0], abs=1e-5)
+        assert chart.colors.own_scale
 
 
 def test_agreement_needs_two_runs_of_the_same_pairs(charted, folder):
@@ -144,7 +144,7 @@ def test_many_pairs_are_ranked_among_a_sample_and_it_is_said(charted, folder, mo
     assert (numbers.among, numbers.sampled) == (60, True)
     assert (numbers.rank <= naive_numbers(snapshot)[1]).all(), "fewer captions can only improve a rank"
     chart = embedding_map(charted, folder, np.zeros((480, 2), np.float32), color="rank")
-    assert chart.color_note == "ranks among 60 captions drawn at random"
+    assert chart.colors.note == "ranks among 60 captions drawn at random"
 
 
 def test_what_is_not_known_yet_is_gray():
@@ -189,10 +189,10 @@ def test_what_changed_is_a_color_and_is_refused_without_a_second_run(charted, fo
     a, b = embedding_maps(charted, [Placed(folder, layout), Placed(other, layout)], color="image_rank_change")
     steps = [read_snapshot(one) for one in (folder, other)]
     found = map_values(changes(charted, (1, steps[0].step), (2, steps[1].step)))["image_rank_change"]
-    np.testing.assert_array_equal(a.numbers, found)
-    np.testing.assert_array_equal(b.numbers, found)
-    assert a.ends == (-a.ends[1], a.ends[1])
-    assert a.better == -1
+    np.testing.assert_array_equal(a.colors.numbers, found)
+    np.testing.assert_array_equal(b.colors.numbers, found)
+    assert a.colors.ends == (-a.colors.ends[1], a.colors.ends[1])
+    assert a.colors.better == -1
     figure.draw([a, b])
     with pytest.raises(ChartError, match="needs two runs"):
         embedding_maps(charted, [Placed(folder, layout)], color="overlap")

@@ -206,7 +206,7 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
         colored = dataclasses.replace(chart, colors=point_colors(chart, by, workspace=charted))
         film = figure.Film(colored)
         for run, one in zip(chart.runs, colored.colors, strict=True):
-            values = one.numbers if one.numbers is not None else (one.class_of == 0).astype(float)
+            values = one.numbers if one.numbers is not None else (one.place == 0).astype(float)
             assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
             colors = film.marks[run.index][0].get_facecolors()
             assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
 from trainer.render_html import live_map
 from trainer.render_html.live_map import LiveMapError, LiveMapInput
@@ -37,9 +38,7 @@ def chart(n: int = N, **changes: object) -> MapChart:
         "texts": rng.normal(size=(n, 2)) + 3,
         "captions": (HOSTILE, *(f"caption {i}" for i in range(1, n))),
         "paths": tuple(f"{i}.png" for i in range(n)),
-        "color": "label",
-        "classes": ("red", "blue"),
-        "class_of": np.arange(n) % 2,
+        "colors": ColoredPoints("label", ("red", "blue"), np.arange(n) % 2),
     }
     return MapChart(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -153,7 +152,9 @@ def test_a_browser_draws_zooms_filters_and_shows_pictures(tmp_path: Path, n: int
 
 
 def test_long_names_of_classes_are_cut():
-    data = live_map.live_map([LiveMapInput(chart(N, classes=("r" * 5_000, "blue")), None)], squares)
+    data = live_map.live_map(
+        [LiveMapInput(chart(N, colors=ColoredPoints("label", ("r" * 5_000, "blue"), np.arange(N) % 2)), None)], squares
+    )
     assert {len(name) for name, _ in data["legend"]} == {len(name) for name in data["classes"]} == {160, 4}
 
 

@@ -11,6 +11,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from trainer.charts.map import Placed, embedding_maps
+from trainer.charts.metadata_columns import MetadataColumn, column
+from trainer.charts.pair_colors import ColoredMap, pair_colors
 from trainer.charts.snapshots import choose_snapshot
 from trainer.render_mpl import map as map_figure
 from trainer.render_mpl.style import class_colors, in_style
@@ -37,7 +39,7 @@ def maps(charted):
         for run in (1, 2):
             layout = np.random.default_rng(run).standard_normal((480, 2)).astype(np.float32)
             placed.append(Placed(choose_snapshot(charted, charted.runs.get(run)).folder, layout))
-        return [embedding_maps(charted, [one], color=color)[0] for one in placed]
+        return embedding_maps(charted, placed, color=color)
 
     return made
 
@@ -50,7 +52,7 @@ def test_maps_draw_discs_and_diamonds(maps):
         assert np.allclose(images.get_offsets(), chart.images)
         assert np.allclose(texts.get_offsets(), chart.texts)
         colors = [to_hex(c) for c in images.get_facecolors()]
-        assert colors == [class_colors(8)[i].lower() for i in chart.class_of]
+        assert colors == [class_colors(8)[i].lower() for i in chart.colors.place]
         assert len(images.get_paths()[0].vertices) > 10, "a disc is round"
         assert len(texts.get_paths()[0].vertices) == 5, "a diamond has four corners"
     for expected in ("Images", "Texts", "circle", "n = 240 pairs", "principal components", "Colored by class"):
@@ -58,14 +60,16 @@ def test_maps_draw_discs_and_diamonds(maps):
 
 
 def test_numbers_are_drawn_along_one_scale_with_a_bar(maps):
-    values = np.arange(240.0)
-    first, second = (replace(c, color="area", numbers=values + 240 * i) for i, c in enumerate(maps("modality")))
-    first.numbers[0] = np.nan
+    values = np.arange(480.0)
+    values[0] = np.nan
+    colored = [ColoredMap(240, {"area": MetadataColumn(numbers=half)}) for half in np.split(values, 2)]
+    pairs = zip(maps("modality"), pair_colors("area", colored), strict=True)
+    first, second = (replace(chart, colors=colors) for chart, colors in pairs)
     figure = map_figure.draw([first, second])
     viridis = matplotlib.colormaps["viridis"]
     drawn = [axes.collections[0].get_facecolors()[:, :3] for axes in figure.axes[:2]]
-    assert np.allclose(drawn[1][-1], viridis(1.0)[:3])
-    assert np.allclose(drawn[0][1], viridis(0.0)[:3])
+    assert np.allclose(drawn[1][-1], viridis(1.0)[:3], atol=0.5 / 255)
+    assert np.allclose(drawn[0][1], viridis(0.0)[:3], atol=0.5 / 255)
     assert np.ptp(drawn[0][0]) < 0.1, "a missing number is gray"
     bar = figure.axes[2]
     assert bar.get_ylabel() == "Area"
@@ -77,10 +81,11 @@ def test_numbers_are_drawn_along_one_scale_with_a_bar(maps):
 
 
 def test_classes_of_different_data_share_their_colors(maps):
-    first, second = maps("label")
-    fewer = replace(second, classes=("circle", "zebra"), class_of=np.arange(240) % 2)
-    figure = map_figure.draw([first, fewer])
-    names = sorted({*first.classes, "circle", "zebra"})
+    words_of = (["circle", "square"] * 120, ["circle", "zebra"] * 120)
+    colored = [ColoredMap(240, {"label": column(values)}) for values in words_of]
+    pairs = zip(maps("modality"), pair_colors("label", colored), strict=True)
+    figure = map_figure.draw([replace(chart, colors=colors) for chart, colors in pairs])
+    names = ["circle", "square", "zebra"]
     colors = [to_hex(c) for c in figure.axes[1].collections[0].get_facecolors()[:2]]
     assert colors == [class_colors(len(names))[names.index(n)].lower() for n in ("circle", "zebra")]
     assert "zebra" in words(figure)
