@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from trainer import catalog, config, data, methods
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
-from trainer.data.loader import BatchStream
+from trainer.data.batch_stream import BatchStream
 from trainer.data.order import batches
 from trainer.data.prepared import Loading
 from trainer.data.tokenizer import Tokenizer, train_tokenizer

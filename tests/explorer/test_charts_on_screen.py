@@ -136,7 +136,7 @@ class StandIn(QObject):
 def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """Replace the models of window and command line by one that needs no checkpoint."""
     two_towers = SimpleNamespace(model=SimpleNamespace(text=object()))
-    monkeypatch.setattr(model_cache.OpenModels, "get", lambda *_: SimpleNamespace(opened=two_towers))
+    monkeypatch.setattr(model_cache.ModelCache, "get", lambda *_: SimpleNamespace(opened=two_towers))
     monkeypatch.setattr(embed, "embed_sentences", lambda _model, texts, *_: vectors(texts))
     monkeypatch.setattr(fitting, "placed", lambda rows, *_: np.asarray(rows)[:, :2])
     monkeypatch.setattr(chart_query, "class_files", lambda _space, request, *_: class_files(tmp_path, request))

@@ -9,7 +9,7 @@ import pytest
 
 from explorer.views.runs.new_run import NewRun
 from trainer import config, plugins
-from trainer.plugins import loading
+from trainer.plugins import loaded_plugins
 
 PLUGIN = Path(__file__).parents[1] / "trainer" / "plugins" / "clip_by_margin.py"
 
@@ -19,8 +19,8 @@ def test_a_sound_one_has_form_fields_beside_a_broken_one(
     dressed, background, qtbot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "broken.py").write_text("1 / 0")
-    monkeypatch.setattr(loading, "_LOADED", loading.LoadedPlugins())
-    monkeypatch.setattr(loading, "_DONE", set())
+    monkeypatch.setattr(loaded_plugins, "_LOADED", loaded_plugins.LoadedPlugins())
+    monkeypatch.setattr(loaded_plugins, "_DONE", set())
     monkeypatch.setenv(plugins.FILES, os.pathsep.join([str(tmp_path / "broken.py"), str(PLUGIN)]))
     for section, kinds in dict(config.SECTIONS).items():
         monkeypatch.setitem(config.SECTIONS, section, kinds)

@@ -241,7 +241,7 @@ def _open_log(file: Path, folder: Path) -> None:
 
 def _open_pairs(file: Path, folder: Path) -> None:
     from trainer.data.dataset_index import listing
-    from trainer.format_detection.paths import recognize
+    from trainer.format_detection.proposal import recognize
 
     listing(recognize(file), folder, lambda *_: None)
 

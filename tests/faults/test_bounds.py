@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trainer.data import csv_reader
+from trainer.data import csv_lines
 from trainer.projection import ProjectError
 from trainer.projection.coordinates import read_coordinates
 from trainer.store import Items, StoreError, manifests, owner_key, read_snapshot, snapshot_files, write_snapshot
@@ -460,14 +460,14 @@ def test_a_tokenizer_of_too_many_words_is_not_read(tmp_path: Path, monkeypatch: 
 @pytest.mark.nightly
 def test_a_table_whose_every_line_opens_a_quote_is_looked_at_a_few_times(tmp_path: Path, monkeypatch):
     looked = []
-    is_open = csv_reader._is_open
+    is_open = csv_lines._is_open
     monkeypatch.setattr(
-        csv_reader, "_is_open", lambda text, *more, **how: (looked.append(len(text)), is_open(text, *more, **how))[1]
+        csv_lines, "_is_open", lambda text, *more, **how: (looked.append(len(text)), is_open(text, *more, **how))[1]
     )
-    monkeypatch.setattr(csv_reader, "_LOOKED_AT_AGAIN", 4)
+    monkeypatch.setattr(csv_lines, "_LOOKED_AT_AGAIN", 4)
     rows = 200_000
     (tmp_path / "t.csv").write_text("a,b\n" + 'a"b,"c\n' * rows + "x,y\n")
-    found = list(csv_reader.read_lines(tmp_path / "t.csv", ","))
+    found = list(csv_lines.read_lines(tmp_path / "t.csv", ","))
     assert len(found) == rows + 2
     assert (found[-1].cells, found[5].reason) == (("x", "y"), "A quote is opened in it and not closed.")
     size = (tmp_path / "t.csv").stat().st_size

@@ -23,7 +23,7 @@ from explorer.window.drop_handler import write_png
 from trainer import config
 from trainer.cli import bundle
 from trainer.data.atomic_folder import written_once
-from trainer.distribution.private_paths import PathShortener
+from trainer.distribution.private_paths import PrivatePaths
 from trainer.errors import UserError
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, layout_files, ownership, pending_rows, picture_paths
@@ -302,7 +302,7 @@ def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp
     (row.folder / name).unlink()
     (outside / "thesis.tex").write_bytes(THESIS)
     (row.folder / name).symlink_to(outside / "thesis.tex")
-    bundle.copy_run(two_runs, row, tmp_path / "packed", PathShortener())
+    bundle.copy_run(two_runs, row, tmp_path / "packed", PrivatePaths())
     packed = {path.name: path.read_bytes() for path in (tmp_path / "packed").rglob("*") if path.is_file()}
     # Configuration and facts are written anew from the database; curves are copied where they are the run's own.
     assert packed.keys() == {"config.toml", "run.json", "metrics.jsonl"} - ({name} & {"metrics.jsonl"})

@@ -16,7 +16,7 @@ from trainer.__main__ import main
 from trainer.evaluation.cleaned_list import write_cleaned_list
 from trainer.evaluation.data_quality import check_data
 from trainer.experiments.definition import clip_and_cloob, to_toml
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.scheduling import experiments, queue
 from trainer.store import LookOnly, Workspace
 from trainer.store.quality_files import KINDS, Measured, QualityFinding, QualityReport, write_quality
@@ -87,7 +87,7 @@ def test_functions_leave_a_workspace_of_somebody_else_as_it_was(foreign: Path, f
         lambda: experiments.stop(workspace, "asked"),
         lambda: workspace.experiments.remove("asked"),
         lambda: actions.start_clip_and_cloob(workspace, None),
-        lambda: check_data(OpenModels(workspace), [1]),
+        lambda: check_data(ModelCache(workspace), [1]),
         lambda: write_cleaned_list(workspace, 1),
         lambda: write_states(workspace, "scenes", [(Review("scenes", "k", "ignored"), "flagged")]),
         lambda: write_states(workspace, "scenes", [(Review("scenes", "k", "ignored"), "")]),

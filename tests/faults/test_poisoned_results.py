@@ -19,7 +19,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
 from trainer.data import load
-from trainer.data.image_tar import StoredPair, kept
+from trainer.data.stored_pairs import StoredPair, kept
 from trainer.errors import UserError
 from trainer.store import Items, RunLog, Workspace, read_snapshot, write_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task

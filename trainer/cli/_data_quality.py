@@ -60,14 +60,14 @@ def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
 def quality(args: argparse.Namespace, progress: Callable[[float, str], None]) -> int:
     """Check the data and print the report."""
     from trainer.evaluation.data_quality import check_data
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.render_mpl.files import json_text
     from trainer.render_mpl.import_report import write_table
 
     if len(args.runs) > 2 or len(args.step) > len(args.runs):
         raise QualityProblem("Name one or two runs, and at most one step for each.")
     steps = [*args.step, *[None] * (len(args.runs) - len(args.step))]
-    report = check_data(OpenModels(args.workspace), args.runs, steps, progress=progress)
+    report = check_data(ModelCache(args.workspace), args.runs, steps, progress=progress)
     if args.out:
         write_table(args.out.expanduser(), HEADER, [_record(finding) for finding in report.findings])
     if args.json:

@@ -25,7 +25,7 @@ import tomli_w
 
 from trainer import config
 from trainer.distribution.bundle_files import FACTS, PACKED
-from trainer.distribution.private_paths import PathShortener, shortened
+from trainer.distribution.private_paths import PrivatePaths, shortened
 from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import confined, shell
@@ -160,7 +160,7 @@ def _fill(
     figures: Sequence[Sequence[str]],
     run_command: Run,
     report: Callable[[float, str], None],
-    shortener: PathShortener,
+    shortener: PrivatePaths,
     *,
     live: bool,
 ) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
     return lines[-1] if lines else f"status {status}"
 
 
-def copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PathShortener) -> int:
+def copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PrivatePaths) -> int:
     """Copy the files that describe a run, without its computer and where its files lie there; return its seed."""
     from trainer.store.run_files import run_document
 
@@ -249,11 +249,11 @@ def _without_hosts(document: Any) -> Any:
     return [_without_hosts(value) for value in document] if isinstance(document, list) else document
 
 
-def _shortener(workspace: Workspace, rows: Sequence[RunRow]) -> PathShortener:
+def _shortener(workspace: Workspace, rows: Sequence[RunRow]) -> PrivatePaths:
     """Return what shortens the paths of runs: below the folder that holds their data, they stay as they are."""
     data = (vars(workspace.runs.config_of(row.id).data).values() for row in rows)
     paths = [Path(value) for values in data for value in values if isinstance(value, str) and Path(value).is_absolute()]
-    return PathShortener([workspace.folder.absolute(), *(path.parent for path in paths)])
+    return PrivatePaths([workspace.folder.absolute(), *(path.parent for path in paths)])
 
 
 def _interrupt(*_: object) -> None:

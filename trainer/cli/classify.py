@@ -81,11 +81,11 @@ def collect(
         UserError: An unknown run, no checkpoint, or labels or templates that cannot be used.
     """
     from trainer.charts.spec import targets_of
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.inference.predictions import predict
     from trainer.render_mpl.predictions import Predictions, RunPredictions
 
-    models, said, answer = OpenModels(workspace, keep=1), [], {}
+    models, said, answer = ModelCache(workspace, keep=1), [], {}
     paths = [str(Path(image).absolute()) for image in images]
     for index, target in enumerate(targets_of(runs, steps)):
         row = workspace.runs.get(target.run)

@@ -45,14 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write both files with the same item in row i; return 1 if some image could not be read."""
     from trainer.inference.embed import embed_files, embed_sentences
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
     if args.data:
         return _embed_set(args)
     if args.on or args.split:
         raise EmbedError("--on and --split are for a data set: name it with --data PATH.")
     paths = _paths(args)
-    model = OpenModels(args.workspace).get(args.run, args.step).opened
+    model = ModelCache(args.workspace).get(args.run, args.step).opened
     unreadable: dict[str, str] = {}
     if args.texts:
         vectors, column, items = embed_sentences(model, args.texts, report), "text", list(args.texts)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainer import config
     from trainer.data import DataSplits
     from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest
-    from trainer.inference.model_cache import KeptModel, OpenModels
+    from trainer.inference.model_cache import CachedModel, ModelCache
     from trainer.inference.open_model import OpenModel
     from trainer.store import RunRow, Workspace
     from trainer.store.evaluation_files import TaskRecord
@@ -90,9 +90,9 @@ def run(args: argparse.Namespace) -> int:
     chosen = (args.split, args.suite, args.most, args.shift, args.features)
     if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
-    models, printed = OpenModels(args.workspace), []
+    models, printed = ModelCache(args.workspace), []
     for name in args.runs:
         row = args.workspace.runs.get(name)
         results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_tasks(args: argparse.Namespace) -> int:
     from trainer.evaluation.clip_benchmark_json import clip_benchmark
     from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.render_mpl.files import json_text
 
     request = EvaluationRequest(
@@ -130,7 +130,7 @@ def _run_tasks(args: argparse.Namespace) -> int:
         elif not args.json:
             say(_task_text(evaluated), flush=True)
 
-    report, models = ProgressLine(), OpenModels(args.workspace)
+    report, models = ProgressLine(), ModelCache(args.workspace)
     if args.on:
         done, left_out = _evaluate_there(args, models, request, report, print_one)
     else:
@@ -146,7 +146,7 @@ def _run_tasks(args: argparse.Namespace) -> int:
 
 def _evaluate_there(
     args: argparse.Namespace,
-    models: OpenModels,
+    models: ModelCache,
     request: EvaluationRequest,
     report: ProgressLine,
     measured: Callable[[Evaluated], None],
@@ -222,7 +222,7 @@ def record_notes(record: TaskRecord) -> list[str]:
     return [*notes, *details.get("left_out", {}).values()] if record.task == "fine_tune" else notes
 
 
-def evaluate(workspace: Workspace, row: RunRow, model: KeptModel, folder: Path | None = None) -> list[dict[str, Any]]:
+def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path | None = None) -> list[dict[str, Any]]:
     """Return one entry per held-out split in CLIP_benchmark format: dataset, model, task, n, metrics.
 
     Args:

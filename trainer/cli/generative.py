@@ -32,12 +32,12 @@ def run(args: argparse.Namespace) -> int:
     """Train, measure and print."""
     from trainer.charts.spec import targets_of
     from trainer.evaluation import generative
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.render_mpl.files import json_text
 
     names = {field.name for field in dataclasses.fields(generative.GenerativeRequest)}
     request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
-    comparison = generative.compare_generative(OpenModels(args.workspace), targets, request, report)
+    comparison = generative.compare_generative(ModelCache(args.workspace), targets, request, report)
     say_json(json_text(dataclasses.asdict(comparison), indent=1)) if args.json else say(generative.as_text(comparison))
     return 0

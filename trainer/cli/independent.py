@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the snapshots and print their folders."""
     from trainer.evaluation.independent import embed_independent
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.render_mpl.files import json_text
 
-    rows = embed_independent(OpenModels(args.workspace), args.runs, [args.step] * len(args.runs), report)
+    rows = embed_independent(ModelCache(args.workspace), args.runs, [args.step] * len(args.runs), report)
     if args.json:
         say_json(json_text([{"run": row.run, "step": row.step, "n": row.n, "folder": str(row.folder)} for row in rows]))
         return 0

@@ -74,12 +74,12 @@ def collect(
     """
     from trainer.charts.saliency import SaliencyChart, SaliencyRun
     from trainer.cli.export import report
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.inference.saliency import saliency_of
 
     rows = [workspace.runs.get(run) for run in runs]
     computed = saliency_of(
-        OpenModels(workspace, keep=1),
+        ModelCache(workspace, keep=1),
         runs=[row.id for row in rows],
         image=str(image.absolute()),
         caption=caption,

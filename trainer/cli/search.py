@@ -62,11 +62,11 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     from trainer.charts.snapshots import choose_snapshot, embedder_of
     from trainer.charts.spec import targets_of
     from trainer.inference.embed import embed_files, embed_sentences
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
     if not args.runs:
         raise SearchProblem("Name the runs to search: --runs 1 2. trainer runs shows them.")
-    models, charts = OpenModels(workspace), []
+    models, charts = ModelCache(workspace), []
     for target in targets_of(args.runs, args.step):
         row = workspace.runs.get(target.run)
         view = {"step": target.step, "dataset": args.dataset, "split": args.split}

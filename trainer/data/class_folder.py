@@ -13,7 +13,7 @@ from trainer.data.class_names import BACKGROUND, class_names, repeated_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.split_lists import Problems, not_in_use, stated_sentence
-from trainer.format_detection.paths import NAMED
+from trainer.format_detection.proposal import NAMED
 from trainer.format_detection.splits import StatedSplit, heldout_of, part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files

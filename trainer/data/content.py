@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from trainer.analysis.distinct import Matching, in_order, matching, numbered
-from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import Pairs
+from trainer.data.streamed_images import StreamedImages
 
 
 def pixel_digests(images: UInt8[np.ndarray, "n s s 3"] | StreamedImages) -> list[str]:

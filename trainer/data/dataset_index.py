@@ -24,13 +24,13 @@ from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
 from trainer.data.webdataset import shard_sources
-from trainer.format_detection.paths import table_parts, tables_alike
+from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
 from trainer.store.picture_paths import data_here
 
 
 @dataclass(frozen=True)
-class Listing:
+class DatasetIndex:
     """The pairs of each split on the disk.
 
     Attributes:
@@ -48,7 +48,7 @@ class Listing:
     log: ImportLog = field(default_factory=ImportLog)
 
 
-def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Listing:
+def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> DatasetIndex:
     """Return the pairs of a data set of any type.
 
     Args:
@@ -64,7 +64,7 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     if isinstance(data, config.Scenes):
         folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
         splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
-        return Listing("scenes", splits, [], prompt_suites().get("scenes"))
+        return DatasetIndex("scenes", splits, [], prompt_suites().get("scenes"))
     splits, problems = _found(data, workspace_folder, progress, log := ImportLog())
     if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
         splits, more = _shared(data, splits["train"], log)
@@ -73,7 +73,7 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Li
     pairs = [source for sources in splits.values() for source in sources]
     captions, labels = [pair.caption for pair in pairs], [pair.label for pair in pairs]
     suite = learned_suite(name, captions, labels, stated=getattr(data, "template", ""))
-    return Listing(name, splits, problems, suite, log)
+    return DatasetIndex(name, splits, problems, suite, log)
 
 
 def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) -> list[str]:

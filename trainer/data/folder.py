@@ -13,7 +13,7 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.paths import CAPTION_SUFFIXES
+from trainer.format_detection.proposal import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 

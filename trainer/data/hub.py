@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.data.image_tar import StoredPair, Unusable, kept
 from trainer.data.pairs import DataError, Source, captioned
+from trainer.data.stored_pairs import StoredPair, Unusable, kept
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
 

@@ -18,8 +18,8 @@ from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.catalog import published_suite
 from trainer.data.class_names import class_names
-from trainer.data.image_tar import StoredPair, kept
 from trainer.data.pairs import DataError, Source, captioned
+from trainer.data.stored_pairs import StoredPair, kept
 from trainer.untrusted.files import refusal_of_downloads
 
 _ARRAYS: Final = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST")

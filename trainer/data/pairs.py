@@ -11,7 +11,7 @@ from jaxtyping import Int, UInt8
 from trainer.analysis.class_prompts import captioned
 from trainer.catalog import PromptSuite
 from trainer.data.errors import DataError
-from trainer.data.lazy_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages
 from trainer.images import Location
 
 __all__ = ["BATCH", "DataError", "DataSplits", "ImportLog", "ImportReport", "Pairs", "Source", "captioned"]

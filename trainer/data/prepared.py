@@ -27,8 +27,8 @@ from jaxtyping import UInt8
 
 from trainer.analysis.progress import Progress
 from trainer.data.atomic_folder import written_once
-from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import DataError, Source
+from trainer.data.streamed_images import StreamedImages
 from trainer.data.workers import processes
 from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
 from trainer.store import derived

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from trainer.data.csv_reader import numbered
+from trainer.data.csv_lines import numbered
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import names_in
 from trainer.format_detection.splits import (

@@ -14,10 +14,10 @@ from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.catalog import prompt_suites
 from trainer.data import scenes
-from trainer.data.dataset_index import Listing, listing
-from trainer.data.lazy_images import StreamedImages
+from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, content_of_pixels, digests_of, prepare
+from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
 
 _DRAWING: Final = 0.8
@@ -177,7 +177,7 @@ def load_planned(
     return _pairs("scenes", "train", planned, images, ""), data.heldout_pairs * (len(scenes.SPLITS) - 1)
 
 
-def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
+def parts_of(data: config.Data, listed: DatasetIndex) -> dict[str, list[Source]]:
     """Return the training split `train` and held-out splits: the data set's own, or a share."""
     parts = listed.splits
     if len(parts) == 1:
@@ -185,7 +185,7 @@ def parts_of(data: config.Data, listed: Listing) -> dict[str, list[Source]]:
     return parts | {"train": _share_of(parts["train"], getattr(data, "train_share", 1.0))}
 
 
-def split_sentence(data: config.Data, listed: Listing) -> str:
+def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
     """Return how the split was chosen, as a sentence; empty for data that are drawn or named with their splits."""
     share = getattr(data, "heldout_share", None)
     if listed.log.split or len(listed.splits) > 1 or share is None:

@@ -27,7 +27,7 @@ from trainer.data.pairs import Source
 from trainer.data.prepared import bytes_needed
 from trainer.data.splits import parts_of, split_sentence
 from trainer.format_detection import columns_of, propose
-from trainer.format_detection.paths import CAPTION_SUFFIXES
+from trainer.format_detection.proposal import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
 from trainer.messages import Example, ReadData
 from trainer.store import derived

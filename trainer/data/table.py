@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
-from trainer.data.csv_reader import CsvLine, read_lines
+from trainer.data.csv_lines import CsvLine, read_lines
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
-from trainer.data.csv_reader import numbered
+from trainer.data.csv_lines import numbered
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source

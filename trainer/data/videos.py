@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from trainer.analysis.progress import Progress
-from trainer.data.image_tar import StoredPair, Unusable, kept
 from trainer.data.pairs import DataError, Source
+from trainer.data.stored_pairs import StoredPair, Unusable, kept
 from trainer.data.workers import processes
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess

@@ -31,7 +31,7 @@ from trainer.data.split_lists import not_in_use, stated_sentence
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.paths import TARS
+from trainer.format_detection.proposal import TARS
 from trainer.format_detection.splits import part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, Member, not_read
 from trainer.store import derived
@@ -187,7 +187,7 @@ def _of_split(
     names = _class_names(tars[0].parent, data.encoding, log)
     taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
-        progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
+        progress(number / len(tars), f"DatasetIndex tars: {number:,} of {len(tars):,}")
         try:
             untrusted_files.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar

@@ -13,7 +13,7 @@ _ABSOLUTE: Final = re.compile(r"(?:~[\w.-]*)?[\\/]{1,2}[^\\/\s]|[A-Za-z]:[\\/]")
 _INSIDE: Final = re.compile(r"""(?<![\w:/\\.~])(?:~[\w.-]*[\\/]|[A-Za-z]:[\\/]|/(?=[^/\s]))(?:[^\s"'<>|,;=]*[\\/])?""")
 
 
-class PathShortener:
+class PrivatePaths:
     """Shortens absolute paths to what lies in known folders, and all others to their names.
 
     Args:
@@ -51,11 +51,11 @@ class PathShortener:
         return self.sentence(document) if isinstance(document, str) else document
 
 
-_CURRENT: contextvars.ContextVar[PathShortener | None] = contextvars.ContextVar("shortener", default=None)
+_CURRENT: contextvars.ContextVar[PrivatePaths | None] = contextvars.ContextVar("shortener", default=None)
 
 
 @contextlib.contextmanager
-def shortened(shortener: PathShortener) -> Iterator[None]:
+def shortened(shortener: PrivatePaths) -> Iterator[None]:
     """Shorten the paths in all figures and tables that are written inside of this context."""
     token = _CURRENT.set(shortener)
     try:
@@ -64,6 +64,6 @@ def shortened(shortener: PathShortener) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-def current() -> PathShortener | None:
+def current() -> PrivatePaths | None:
     """Return the shortener of this context; None: paths stay."""
     return _CURRENT.get()

@@ -30,7 +30,7 @@ from trainer.evaluation.mispair_judges import (
     not_learned,
     other_runs,
 )
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel
 from trainer.store import RunRow
 from trainer.store.quality_files import (
@@ -61,7 +61,7 @@ class _Part:
 
 
 def check_data(
-    models: OpenModels,
+    models: ModelCache,
     runs: Sequence[int | str],
     steps: Sequence[int | None] = (),
     *,
@@ -128,7 +128,7 @@ def check_data(
 
 
 def _own_judges(
-    models: OpenModels, named: list[Run], parts: dict[str, _Part], progress: Progress
+    models: ModelCache, named: list[Run], parts: dict[str, _Part], progress: Progress
 ) -> dict[str, MispairJudge]:
     """Return what the named runs say of each split; held-out ones first, which tell what training gives a pair."""
     learns = [models.workspace.runs.config_of(run).optimizer.epochs > 0 for run, _, _ in named]
@@ -154,7 +154,7 @@ def _own_judges(
 
 
 def _ask_others(
-    models: OpenModels,
+    models: ModelCache,
     run_row: RunRow,
     opened: OpenModel,
     parts: dict[str, _Part],

@@ -20,11 +20,11 @@ from trainer.analysis.sampling import at_most
 from trainer.data import DataSplits, Pairs
 from trainer.data.augment import normalized
 from trainer.data.content import distinct_pictures
-from trainer.data.lazy_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages
 from trainer.errors import UserError
 from trainer.inference.batches import embed_features, embed_images
 from trainer.inference.decode import within
-from trainer.inference.model_cache import KeptModel, OpenModels
+from trainer.inference.model_cache import CachedModel, ModelCache
 from trainer.losses import autoregressive, denoising, noise_schedule, variational_bound
 from trainer.methods.decoder import pictures_of
 from trainer.models.decoder import Denoiser, parameters_of
@@ -141,7 +141,7 @@ class _Labeled:
 
 
 def compare_generative(
-    models: OpenModels, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest, progress: Progress
+    models: ModelCache, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest, progress: Progress
 ) -> GenerativeComparison:
     """Train a PixelCNN and an unconditional diffusion model on the first run's pictures, and compare all.
 
@@ -226,7 +226,7 @@ def as_text(table: GenerativeComparison) -> str:
     return "\n".join(lines)
 
 
-def _check(models: OpenModels, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest) -> None:
+def _check(models: ModelCache, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest) -> None:
     limits = {"updates": (1, 1_000_000), "batch": (2, 4_096), "size": (8, 128), "width": (8, 256), "draws": (1, 1_000)}
     for name, (low, high) in limits.items():
         if not low <= getattr(request, name) <= high:
@@ -435,7 +435,7 @@ def _row(name: str, model: nn.Module, bits: Float[np.ndarray, " n"], bound: bool
     )  # fmt: skip
 
 
-def _run_row(model: KeptModel, train: Pairs, held: Pairs, rows: _Labeled) -> ModelRow:
+def _run_row(model: CachedModel, train: Pairs, held: Pairs, rows: _Labeled) -> ModelRow:
     opened = model.opened
     both, where = [], "the tower before its projection"
     for pairs, at in ((train, rows.train), (held, rows.tried)):

@@ -12,12 +12,12 @@ from dataclasses import replace
 from trainer.analysis.progress import Progress
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, INDEPENDENT_SCENES
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.store import SnapshotRow, snapshot_name, write_snapshot
 
 
 def embed_independent(
-    models: OpenModels,
+    models: ModelCache,
     runs: Sequence[int | str],
     steps: Sequence[int | None] = (),
     progress: Progress | None = None,
@@ -47,7 +47,7 @@ def embed_independent(
 
 
 def _embed(
-    models: OpenModels, run: int, step: int | None, progress: Progress | None, index: int, parts: int
+    models: ModelCache, run: int, step: int | None, progress: Progress | None, index: int, parts: int
 ) -> SnapshotRow:
     from trainer import data
     from trainer.evaluation import HeldOut

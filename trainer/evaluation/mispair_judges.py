@@ -21,7 +21,7 @@ from trainer.data.prepared import digests_of
 from trainer.errors import UserError
 from trainer.evaluation.heldout import HeldOut
 from trainer.evaluation.learned_pairs import learned_pairs, place_of
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel
 from trainer.store import RunRow
 from trainer.store.quality_files import Judgment
@@ -122,7 +122,7 @@ def chosen_judges(judges: Sequence[MispairJudge], n: int) -> Int[np.ndarray, " n
     return best
 
 
-def other_runs(models: OpenModels, run_row: RunRow) -> Iterator[tuple[RunRow, OpenModel]]:
+def other_runs(models: ModelCache, run_row: RunRow) -> Iterator[tuple[RunRow, OpenModel]]:
     """Yield the newest other runs of images and texts that have a model, `MOST_OTHERS` at most."""
     runs = models.workspace.runs
     count = 0
@@ -142,7 +142,7 @@ def other_runs(models: OpenModels, run_row: RunRow) -> Iterator[tuple[RunRow, Op
             yield row, opened
 
 
-def not_learned(models: OpenModels, row: RunRow, pairs: Pairs, opened: OpenModel) -> Bool[np.ndarray, " n"]:
+def not_learned(models: ModelCache, row: RunRow, pairs: Pairs, opened: OpenModel) -> Bool[np.ndarray, " n"]:
     """Return which pairs a run was surely not trained on: no training picture of it lies there or has their pixels.
 
     None of them where its training data are not known any more.

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.catalog import ZERO_SHOT, suite_of_facts
 from trainer.errors import UserError
-from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
+from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Evaluated:
 
 
 def evaluate_runs(
-    models: OpenModels,
+    models: ModelCache,
     runs: Sequence[int | str],
     request: EvaluationRequest,
     progress: Progress,
@@ -147,7 +147,7 @@ def evaluate_runs(
 
 
 def _possible(
-    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> tuple[list[str], dict[str, str]]:
     """Return the tasks that can be measured for a run, and why others cannot."""
     evaluations = _evaluations(models, row, request, loaded, _Stage(progress))
@@ -157,7 +157,7 @@ def _possible(
 
 
 def _measured(
-    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
 ) -> Iterator[Evaluated]:
     """Yield each requested task of a run, stored before the next begins."""
     if not request.tasks:
@@ -177,7 +177,7 @@ def _measured(
 
 
 def _evaluations(
-    models: OpenModels, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
+    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
 ) -> dict[str, Evaluation]:
     stage.begin(0.0, 0.1, "opening the model")
     make = _of_shards if request.shards is not None else _of_snapshot if request.snapshot else _of_images
@@ -211,7 +211,7 @@ def _planned(
 def _of_images(
     workspace: Workspace,
     row: RunRow,
-    loaded_model: KeptModel,
+    loaded_model: CachedModel,
     request: EvaluationRequest,
     loaded: dict[tuple, TaskData],
     stage: _Stage,
@@ -267,7 +267,7 @@ def _of_images(
     return dict.fromkeys(TASKS, evaluation)
 
 
-def _reads(loaded_model: KeptModel) -> bool:
+def _reads(loaded_model: CachedModel) -> bool:
     """Return whether the model accepts sentences."""
     return loaded_model.opened.model.text is not None
 
@@ -275,7 +275,7 @@ def _reads(loaded_model: KeptModel) -> bool:
 def _of_snapshot(
     workspace: Workspace,
     row: RunRow,
-    loaded_model: KeptModel,
+    loaded_model: CachedModel,
     request: EvaluationRequest,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
@@ -315,7 +315,7 @@ def _of_snapshot(
 def _of_shards(
     workspace: Workspace,
     row: RunRow,
-    loaded_model: KeptModel,
+    loaded_model: CachedModel,
     request: EvaluationRequest,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
@@ -371,7 +371,7 @@ def _worded(data: TaskData, row: RunRow, run_config: config.Run, of_run: bool, r
     return replace(data, suite=replace(data.suite, templates=stored.templates, worded="captions"))
 
 
-def _subject(loaded_model: KeptModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:
+def _subject(loaded_model: CachedModel, namer: BagOfWords | CaptionPrediction | None = None) -> Subject:
     from trainer.evaluation.benchmark import Subject
 
     opened = loaded_model.opened

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 from trainer.analysis.retrieval import recall_at
 from trainer.analysis.word_scores import class_scores, class_words
 from trainer.data.augment import normalized
-from trainer.data.lazy_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages
 from trainer.device import autocast, memory_format
 from trainer.methods import BagOfWords
 from trainer.models import TwoTowers

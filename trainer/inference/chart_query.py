@@ -45,7 +45,7 @@ def with_vectors(
 def class_files(workspace: Workspace, request: Request, settings: ClassWords, progress: Progress) -> tuple[str, ...]:
     """Return the class vector files at each target's snapshot step, embedding missing ones."""
     from trainer.inference.class_embeddings import class_texts
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
     named: dict[str, Any] = {
         "suite": settings.suite or None,
@@ -53,7 +53,7 @@ def class_files(workspace: Workspace, request: Request, settings: ClassWords, pr
         "templates": settings.templates or None,
     }
     labels, templates = class_words(workspace, request.targets[0].run, **named)
-    models, files = OpenModels(workspace, keep=1), []
+    models, files = ModelCache(workspace, keep=1), []
     for target in request.targets:
         row = workspace.runs.get(target.run)
         step = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split).step
@@ -125,9 +125,9 @@ def _of_query(
 
 
 def _opened(workspace: Workspace, run_id: int | str, step: int | None) -> OpenModel:
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
-    return OpenModels(workspace).get(workspace.runs.get(run_id).id, step).opened
+    return ModelCache(workspace).get(workspace.runs.get(run_id).id, step).opened
 
 
 def _rows(vectors: Any) -> Rows:

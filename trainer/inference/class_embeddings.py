@@ -12,14 +12,14 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
 from trainer.inference.embed import embed_sentences
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 
 def class_texts(
-    models: OpenModels,
+    models: ModelCache,
     *,
     run_id: int | str,
     labels: Sequence[str],
@@ -30,7 +30,7 @@ def class_texts(
     """Return the file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
 
     Raises:
-        AnswerError: As `OpenModels.get`; no label or template; a template without `{}`; a run without texts.
+        AnswerError: As `ModelCache.get`; no label or template; a template without `{}`; a run without texts.
     """
     _check(labels, templates)
     model = models.get(run_id, step)

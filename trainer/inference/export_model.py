@@ -71,7 +71,7 @@ def export_model(
 
     Raises:
         ModelExportError: The folder exists or cannot be written, the run has not both towers, or a library is missing.
-        NoSuchLayout: transformers has no such towers.
+        NoTransformersLayout: transformers has no such towers.
         CheckpointError: There is no such checkpoint.
     """
     if os.path.lexists(folder):  # a link, too, whether it leads anywhere or not

@@ -38,7 +38,7 @@ class AnswerError(UserError):
         self.kind, self.message, self.next = kind, message, next
 
 
-class KeptModel:
+class CachedModel:
     """An open model, with embeddings computed by its text tower.
 
     Attributes:
@@ -101,15 +101,15 @@ class KeptModel:
         return np.stack([cached[label] for label in labels])
 
 
-class OpenModels:
+class ModelCache:
     """Models by run and checkpoint; the least recently used are closed when there are too many."""
 
     def __init__(self, workspace: Workspace, keep: int = MODELS_KEPT) -> None:
         self.workspace = workspace
         self._keep = keep
-        self._kept: OrderedDict[tuple[int, str], KeptModel] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str], CachedModel] = OrderedDict()
 
-    def get(self, run_id: int | str, step: int | None = None) -> KeptModel:
+    def get(self, run_id: int | str, step: int | None = None) -> CachedModel:
         """Return the model of a run at a checkpoint, the newest if `step` is None.
 
         A run that is still training is opened anew once it has written a newer checkpoint.
@@ -148,7 +148,7 @@ class OpenModels:
         self._kept.move_to_end(key)
         return self._kept[key]
 
-    def _open(self, run_id: int, step: int | None) -> KeptModel:
+    def _open(self, run_id: int, step: int | None) -> CachedModel:
         from trainer import methods
         from trainer.checkpoints import checkpoint
         from trainer.inference.open_model import open_run
@@ -163,4 +163,4 @@ class OpenModels:
             checkpoint.load_weights(loaded, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return KeptModel(opened, method, name=run_row.name, objective=objective.label)
+        return CachedModel(opened, method, name=run_row.name, objective=objective.label)

@@ -12,12 +12,12 @@ from jaxtyping import Float
 from trainer.analysis.calibration import probabilities
 from trainer.analysis.progress import Progress
 from trainer.inference.embed import embed_files
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.messages import Shares
 
 
 def predict(
-    models: OpenModels,
+    models: ModelCache,
     *,
     runs: Sequence[int],
     images: Sequence[str],
@@ -34,7 +34,7 @@ def predict(
     its text side if new, reading and embedding the images, and comparing; not opening the model.
 
     Raises:
-        AnswerError: No run, label or template, a template without `{}`, or as `OpenModels.get`.
+        AnswerError: No run, label or template, a template without `{}`, or as `ModelCache.get`.
     """
     _check(runs, labels, templates)
     answers: dict[str, dict[str, Any]] = {}

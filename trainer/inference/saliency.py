@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from trainer.analysis.progress import Progress
-from trainer.inference.model_cache import AnswerError, KeptModel, OpenModels
+from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ class SaliencyMaps:
 
 
 def saliency_of(
-    models: OpenModels,
+    models: ModelCache,
     *,
     runs: Sequence[int | str],
     image: str,
@@ -52,7 +52,7 @@ def saliency_of(
     """Return each run's saliency map of the caption, at its own of the `steps`, or all at `step`.
 
     Raises:
-        AnswerError: As `OpenModels.get`; the image cannot be read, the caption is empty, the method or the grid is
+        AnswerError: As `ModelCache.get`; the image cannot be read, the caption is empty, the method or the grid is
             unknown, or a run compares no images with texts.
     """
     from trainer.images import read_pictures
@@ -82,7 +82,7 @@ def saliency_of(
 
 
 def _map(
-    model: KeptModel, pixels: np.ndarray, caption: str, method: str, grid: int, report: Progress
+    model: CachedModel, pixels: np.ndarray, caption: str, method: str, grid: int, report: Progress
 ) -> tuple[np.ndarray, float]:
     import torch
 

@@ -20,7 +20,7 @@ LEGACY_END: Final = 2
 """`eos_token_id` by which transformers pools at the largest id, whatever the end token is."""
 
 
-class NoSuchLayout(UserError):
+class NoTransformersLayout(UserError):
     """Towers that `transformers.CLIPModel` has no layer for; the message names the first."""
 
 
@@ -34,7 +34,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -
         scale: Logarithm of the inverse temperature.
 
     Raises:
-        NoSuchLayout: The towers have what `CLIPModel` lacks.
+        NoTransformersLayout: The towers have what `CLIPModel` lacks.
     """
     _check(visual, text)
     assert isinstance(visual, VisionTransformer)
@@ -70,10 +70,10 @@ def image_processor(reads: Preprocessing) -> dict[str, Any]:
     """Return `preprocessor_config.json` of an image processor with these steps.
 
     Raises:
-        NoSuchLayout: transformers has no such steps.
+        NoTransformersLayout: transformers has no such steps.
     """
     if reads.resize_mode == "longest":
-        raise NoSuchLayout(
+        raise NoTransformersLayout(
             "The image processor of CLIP in transformers does not fill a square. Use --format open_clip, which does."
         )
     square = {"height": reads.size, "width": reads.size}
@@ -164,11 +164,11 @@ def _check(visual: nn.Module, text: nn.Module) -> None:
     """Check that the towers have no layer that `CLIPModel` lacks.
 
     Raises:
-        NoSuchLayout: They have one.
+        NoTransformersLayout: They have one.
     """
     lacking = _lacking_vision(visual) or _lacking_text(text)
     if lacking:
-        raise NoSuchLayout(
+        raise NoTransformersLayout(
             f"CLIPModel of transformers has no {lacking}. Use --format open_clip or safetensors, which have."
         )
 

@@ -1,7 +1,7 @@
 """Log-sum-exps, retrievals and softplus sums over an n x m table that is never stored whole if it is large.
 
 Small tables are computed whole and differentiated by autograd: the dense form. Of large ones a tile of rows is
-computed, reduced and forgotten, and computed again for the gradient (`trainer.losses.streams`), so the memory is
+computed, reduced and forgotten, and computed again for the gradient (`trainer.losses.streamed`), so the memory is
 O((n + m) d) plus one tile.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trainer.losses import fused
 from trainer.losses.right_answers import Answers
-from trainer.losses.streams import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
+from trainer.losses.streamed import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
 
 DENSE_CELLS: Final = 4096 * 4096
 """Tables up to this many cells are computed whole: below it recomputing costs more than the memory is worth."""

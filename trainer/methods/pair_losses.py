@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trainer.losses import hopfield_retrieval
 from trainer.losses.right_answers import Answers
-from trainer.losses.streams import mask
+from trainer.losses.streamed import mask
 from trainer.losses.tiles import above_match, both_logsumexps, negatives
 from trainer.methods.image_text import (
     ClipPairs,

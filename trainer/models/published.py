@@ -17,7 +17,7 @@ from open_clip.constants import OPENAI_DATASET_MEAN, OPENAI_DATASET_STD
 from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
-from trainer.models.cloob_vit import CloobImageTower, CloobTextTower
+from trainer.models.cloob_towers import CloobImageTower, CloobTextTower
 from trainer.models.transformers_towers import TransformersImageTower, TransformersTextTower
 from trainer.untrusted import confined
 
@@ -40,7 +40,7 @@ _PROJECTIONS: Final = ("proj", "attnpool.c_proj", "head", "text_projection")
 """Names of the last layer of a tower, into the shared space: of ViTs, ResNets, timm's towers and text transformers."""
 
 
-class OtherColors(nn.Module):
+class PublishedColors(nn.Module):
     """Converts pixels from CLIP's normalization, which this project uses, to a model's own."""
 
     def __init__(self, blueprint: Blueprint) -> None:
@@ -87,10 +87,10 @@ def text_tower(blueprint: Blueprint) -> nn.Module:
     return _made(_build_text_tower, "text_cfg", blueprint)
 
 
-def colors(blueprint: Blueprint) -> OtherColors | None:
+def colors(blueprint: Blueprint) -> PublishedColors | None:
     """Return the conversion of pixels to the model's normalization; None if that is CLIP's."""
     normalization = (*blueprint.mean, *blueprint.deviation)
-    return None if normalization == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else OtherColors(blueprint)
+    return None if normalization == (*OPENAI_DATASET_MEAN, *OPENAI_DATASET_STD) else PublishedColors(blueprint)
 
 
 def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> list[nn.Module]:

@@ -4,7 +4,7 @@ They come by entry points of installed packages (`GROUPS`), by `--plugin FILE`, 
 `--plugin` sets for the processes it starts. What lies in a workspace is never loaded; a run only remembers the name.
 """
 
-from trainer.plugins.loading import (
+from trainer.plugins.loaded_plugins import (
     FILES,
     GROUPS,
     LoadedPlugins,

@@ -6,7 +6,7 @@ Files are read without running code: tensors only, and only as many bytes as the
 
 from trainer.pretrained.errors import PretrainedError
 from trainer.pretrained.register_run import run_of
-from trainer.pretrained.resolve import BLUEPRINT, ResolvedModel, find, read_architecture, start_from
+from trainer.pretrained.resolved_model import BLUEPRINT, ResolvedModel, find, read_architecture, start_from
 from trainer.pretrained.specification import model_of
 from trainer.pretrained.tokenizers import tokenizer_by_name
 

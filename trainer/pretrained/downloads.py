@@ -31,11 +31,11 @@ _BROKEN: Final = (TimeoutError, ConnectionError, http.client.HTTPException)
 """What a connection raises that ends before its answer does."""
 
 
-class MissingFile(PretrainedError):
+class MissingDownload(PretrainedError):
     """The repository exists, but the file does not."""
 
 
-class LockedFile(MissingFile):
+class LockedDownload(MissingDownload):
     """The file requires access rights."""
 
 
@@ -56,8 +56,8 @@ def hub_file(repository: str, names: tuple[str, ...], *, cache: Path, progress: 
     for name in names:
         try:
             return fetch(f"{endpoint}/{repository}/resolve/main/{name}", folder / name, progress)
-        except MissingFile as error:
-            locked = locked or isinstance(error, LockedFile)
+        except MissingDownload as error:
+            locked = locked or isinstance(error, LockedDownload)
     if locked:
         raise PretrainedError(
             f"{repository} is not public on the Hugging Face hub, or there is no such name: it requires a login. Check "
@@ -78,7 +78,7 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
         sha256: What the digest begins with; empty if it is not known.
 
     Raises:
-        MissingFile: There is nothing at that address, or nothing for everybody (`LockedFile`).
+        MissingDownload: There is nothing at that address, or nothing for everybody (`LockedDownload`).
         PretrainedError: It cannot be reached, the disk is full, or what arrived is damaged.
     """
     if file.is_file():
@@ -94,9 +94,9 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
             pass
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
-            raise LockedFile(f"{url} is not public: it requires a login (answer {error.code}).") from error
+            raise LockedDownload(f"{url} is not public: it requires a login (answer {error.code}).") from error
         if error.code in (404, 410):
-            raise MissingFile(f"{url} is not there (answer {error.code}). Check the name.") from error
+            raise MissingDownload(f"{url} is not there (answer {error.code}). Check the name.") from error
         raise _unreachable(url, f"the answer is {error.code}", part) from error
     except (urllib.error.URLError, *_BROKEN) as error:
         raise _unreachable(url, str(getattr(error, "reason", error)), part) from error

@@ -9,7 +9,7 @@ from typing import Final
 
 from trainer import config
 from trainer.distribution.model_folders import WEIGHTS
-from trainer.pretrained.resolve import expected, find
+from trainer.pretrained.resolved_model import expected, find
 from trainer.pretrained.state_dict_formats import Learned
 
 _BETA_CC: Final = 8.0

@@ -15,7 +15,7 @@ from trainer import messages
 from trainer.analysis.progress import Progress, part_of
 from trainer.inference.class_embeddings import class_texts
 from trainer.inference.embed import embed_files, embed_sentences
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.inference.predictions import predict
 from trainer.inference.saliency import saliency_of
 from trainer.store import Workspace, derived
@@ -30,7 +30,7 @@ class RequestHandlers:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._models = OpenModels(workspace)
+        self._models = ModelCache(workspace)
         self._decoders: OpenDecoders | None = None
 
     def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:

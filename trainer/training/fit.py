@@ -19,8 +19,8 @@ from trainer.analysis.progress import Progress
 from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
-from trainer.data.lazy_images import StreamedImages
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from trainer import config, device, methods, models, pretrained
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
-from trainer.data.lazy_images import StreamedImages
-from trainer.data.loader import BatchStream
+from trainer.data.batch_stream import BatchStream
+from trainer.data.caption_tokens import CaptionTokens
 from trainer.data.order import steps_per_epoch
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.data.sentences import CaptionTokens
+from trainer.data.streamed_images import StreamedImages
 from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
 from trainer.ranks import Ranks, share_batch_norms

@@ -81,7 +81,7 @@ def test_other_sentences_and_pictures_are_embedded_at_their_own_step(
     asked: Workspace, images: list[Path], capsys: pytest.CaptureFixture[str]
 ):
     from trainer.inference.embed import embed_files, embed_sentences
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
 
     words = ("analyze", "probe-strip", "1", "2", "--text", "a sentence of nobody", "--image", str(images[0]))
     assert main([*words, "--k", "3", "--steps", "40", "--workspace", str(asked.folder), "--json"]) == 0
@@ -95,7 +95,7 @@ def test_other_sentences_and_pictures_are_embedded_at_their_own_step(
         if (one["run"], one["step"]) not in kept:
             assert "checkpoint" in one["problem"]
             continue
-        opened = OpenModels(asked).get(one["run"], one["step"]).opened
+        opened = ModelCache(asked).get(one["run"], one["step"]).opened
         held = read_snapshot(next(
             row.folder for row in asked.results.snapshots(one["run"])
             if (row.step, row.split) == (one["step"], one["split"])

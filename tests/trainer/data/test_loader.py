@@ -23,10 +23,10 @@ from PIL import Image
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared
+from trainer.data.batch_stream import BatchStream
 from trainer.data.content import matching_of, pixel_digests
-from trainer.data.lazy_images import StreamedImages
-from trainer.data.loader import BatchStream
 from trainer.data.order import batches
+from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.store import Workspace
 from trainer.store.disk import SPARE

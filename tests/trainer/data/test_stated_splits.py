@@ -14,7 +14,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.data import DataError
 from trainer.data.class_names import class_names
-from trainer.data.dataset_index import Listing, listing
+from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.splits import split_sentence
 from trainer.data.survey import survey
 from trainer.format_detection import propose
@@ -32,11 +32,11 @@ def pictures(root: Path, names: Sequence[str], caption: str = ".txt") -> None:
             path.with_suffix(caption).write_text(f"picture {number}", encoding="utf-8")
 
 
-def listed(data: config.Data, tmp_path: Path) -> Listing:
+def listed(data: config.Data, tmp_path: Path) -> DatasetIndex:
     return listing(config.absolute(data), tmp_path / "workspace", lambda share, note: None)
 
 
-def counts(found: Listing) -> dict[str, int]:
+def counts(found: DatasetIndex) -> dict[str, int]:
     return {split: len(sources) for split, sources in found.splits.items()}
 
 

@@ -4,9 +4,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from trainer.distribution.private_paths import PathShortener
+from trainer.distribution.private_paths import PrivatePaths
 
-SHORTEN = PathShortener([PurePosixPath("/home/ada/data"), PurePosixPath("/")])
+SHORTEN = PrivatePaths([PurePosixPath("/home/ada/data"), PurePosixPath("/")])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from trainer import config
 from trainer.inference.batches import embed_features, embed_images
 from trainer.models import build
 from trainer.models.backbone import backbone
-from trainer.models.cloob_vit import CloobImageTower
+from trainer.models.cloob_towers import CloobImageTower
 
 SIZES = {"image_size": 32, "image_width": 8, "text_width": 32, "text_heads": 2, "text_layers": 1, "embed_dim": 16}
 

@@ -14,7 +14,7 @@ from trainer.__main__ import main
 from trainer.analysis.progress import silent
 from trainer.evaluation import generative
 from trainer.evaluation.generative import GenerativeError, GenerativeRequest, bytes_of, compare_generative, width_of_cnn
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.models.decoder import Denoiser, parameters_of
 from trainer.models.pixel_cnn import PixelCnn
 from trainer.training.fit import fit
@@ -74,9 +74,9 @@ def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
 
 @pytest.mark.nightly
 def test_the_table_is_a_function_of_the_seed(keeping):
-    found = [compare_generative(OpenModels(keeping), [(1, None)], SMALL, silent) for _ in range(2)]
+    found = [compare_generative(ModelCache(keeping), [(1, None)], SMALL, silent) for _ in range(2)]
     assert found[0] == found[1]
-    other = compare_generative(OpenModels(keeping), [(1, None)], dataclasses.replace(SMALL, seed=1), silent)
+    other = compare_generative(ModelCache(keeping), [(1, None)], dataclasses.replace(SMALL, seed=1), silent)
     assert other.rows[0].bits != found[0].rows[0].bits
     assert other.rows[2] == found[0].rows[2], "the run has no part in the seed"
 
@@ -92,11 +92,11 @@ def test_the_table_is_a_function_of_the_seed(keeping):
 )
 def test_what_cannot_be_done_is_a_sentence(keeping, changes, words):
     with pytest.raises(GenerativeError, match=words):
-        compare_generative(OpenModels(keeping), [(1, None)], dataclasses.replace(SMALL, **changes), silent)
+        compare_generative(ModelCache(keeping), [(1, None)], dataclasses.replace(SMALL, **changes), silent)
 
 
 def test_runs_of_different_data_are_refused(keeping):
     other = dataclasses.replace(short("other", config.Clip()), data=config.Scenes(train_pairs=65, heldout_pairs=24))
     fit(keeping, keeping.runs.create(other))
     with pytest.raises(GenerativeError, match="different data"):
-        compare_generative(OpenModels(keeping), [(1, None), ("other", None)], SMALL, silent)
+        compare_generative(ModelCache(keeping), [(1, None), ("other", None)], SMALL, silent)

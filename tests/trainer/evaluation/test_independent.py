@@ -16,7 +16,7 @@ from trainer.charts.measures.attribute_probes import ProbeSettings, lacking_inde
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, targets_of
 from trainer.evaluation import independent
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.messages import EmbedIndependent
 from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace, read_snapshot
@@ -47,7 +47,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     with pytest.raises(ChartError, match="trainer independent 1 2"):
         probes(workspace)
     told: list[float] = []
-    models = OpenModels(workspace)
+    models = ModelCache(workspace)
     question = EmbedIndependent(runs=(1, 2), steps=(4, None))
     answer = RequestHandlers(workspace).answer(question, lambda share, _note: told.append(share))
     rows = [row for run in (1, 2) for row in workspace.results.snapshots(run) if row.split == "independent"]
@@ -77,5 +77,5 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
 def test_runs_on_other_data_are_refused(workspace: Workspace) -> None:
     other = workspace.runs.create(config.Run(name="other", data=config.Folder(path="/somewhere")))
     with pytest.raises(AnswerError, match="not trained on Scenes"):
-        independent.embed_independent(OpenModels(workspace), [1, other])
+        independent.embed_independent(ModelCache(workspace), [1, other])
     assert lacking_independent(workspace, [(other, None)]) == ()

@@ -13,8 +13,8 @@ from trainer import config, models
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import distinct_pictures
-from trainer.data.lazy_images import StreamedImages
 from trainer.data.pairs import Source
+from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
 from trainer.evaluation.benchmark import Evaluation, Stored, Subject

@@ -15,7 +15,7 @@ from trainer.analysis import corruptions
 from trainer.charts.evaluation import evaluation
 from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
 from trainer.evaluation.task_data import TaskData, load_task_data
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.shared
@@ -35,7 +35,7 @@ def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspa
 
 
 def measured(own: Workspace, data: Path, **wanted: Any) -> dict[str, Evaluated]:
-    done, _ = evaluate_runs(OpenModels(own), [1], EvaluationRequest(data=str(data), **wanted), silent)
+    done, _ = evaluate_runs(ModelCache(own), [1], EvaluationRequest(data=str(data), **wanted), silent)
     return {one.record.task: one for one in done}
 
 
@@ -57,7 +57,7 @@ def test_zero_shot_is_what_loops_and_scikit_learn_say(own: Workspace, shared_dat
     metrics = pytest.importorskip("sklearn.metrics")
     data = shared_data / name
     done = measured(own, data, tasks=("zero_shot",), most=60)
-    seen, kept = again(own, data, most=60, learn=False), OpenModels(own).get(1)
+    seen, kept = again(own, data, most=60, learn=False), ModelCache(own).get(1)
     opened, suite = kept.opened, seen.suite
     image = opened.embed_images(seen.tried.images)
     weights = []
@@ -85,7 +85,7 @@ def test_probes_are_what_scikit_learn_says(own: Workspace, shared_data: Path):
     metrics = pytest.importorskip("sklearn.metrics")
     data, limits = shared_data / "clothing-cc0", {"most": 60, "most_train": 150}
     done = measured(own, data, tasks=("linear_probe", "knn"), **limits)
-    seen, opened = again(own, data, **limits), OpenModels(own).get(1).opened
+    seen, opened = again(own, data, **limits), ModelCache(own).get(1).opened
     suite, image = seen.suite, opened.embed_images(seen.tried.images)
     label = np.array([suite.classes.index(word) for word in seen.tried.labels])
     probe = done["linear_probe"].record
@@ -110,7 +110,7 @@ def test_probes_are_what_scikit_learn_says(own: Workspace, shared_data: Path):
 def test_retrieval_is_what_sorting_says(own: Workspace, shared_data: Path):
     data = shared_data / "emoji-pairs" / "val"
     record = measured(own, data, tasks=("retrieval",), most=80)["retrieval"].record
-    seen, opened = again(own, data, most=80, learn=False), OpenModels(own).get(1).opened
+    seen, opened = again(own, data, most=80, learn=False), ModelCache(own).get(1).opened
     image, text = opened.embed_images(seen.tried.images), opened.embed_texts(seen.tried.captions)
     captions = seen.tried.captions
     pixels = [picture.tobytes() for picture in seen.tried.images]
@@ -153,7 +153,7 @@ def test_robustness_has_five_severities_of_each_corruption_and_an_unseen_style(o
     record = measured(own, emoji / "val", tasks=("robustness",), **wanted)["robustness"].record
     assert record.details["severities"] == [1, 2, 3, 4, 5]
     assert record.details["curves"].keys() == set(corruptions.KINDS)
-    seen, opened = again(own, emoji / "val", most=40, learn=False), OpenModels(own).get(1).opened
+    seen, opened = again(own, emoji / "val", most=40, learn=False), ModelCache(own).get(1).opened
     text = opened.embed_texts(seen.tried.captions)
     captions = seen.tried.captions
     for kind, severity in (("noise", 5), ("jpeg", 2)):

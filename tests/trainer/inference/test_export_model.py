@@ -22,9 +22,9 @@ from trainer.data.published_tokenizers import ClipTokenizer
 from trainer.images import Preprocessing
 from trainer.inference import hub_upload
 from trainer.inference.export_model import write_clip_pairs
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel, open_run
-from trainer.inference.transformers_layout import NoSuchLayout, image_processor
+from trainer.inference.transformers_layout import NoTransformersLayout, image_processor
 from trainer.models import build, file_preprocessing_of
 from trainer.pretrained import PretrainedError, find, model_of, start_from
 from trainer.store import Workspace
@@ -150,7 +150,7 @@ def test_the_processor_of_transformers_says_how_a_published_model_reads():
     assert squash["size"] == {"height": 32, "width": 32}
     assert not squash["do_center_crop"]
     assert squash["resample"] == Image.Resampling.LANCZOS
-    with pytest.raises(NoSuchLayout, match="does not fill a square"):
+    with pytest.raises(NoTransformersLayout, match="does not fill a square"):
         image_processor(Preprocessing(32, "longest", "bicubic", (0.5,) * 3, (0.5,) * 3))
 
 
@@ -242,7 +242,7 @@ def test_what_was_exported_opens_again(trained, tmp_path: Path, capsys, run: str
     assert all((one - other).abs().max().item() < 1e-5 for one, other in pairs)
     assert file_preprocessing_of(found.blueprint) == opened.file_preprocessing
     assert "assumed" not in found.origin
-    kept = OpenModels(trained).get(trained.runs.get(run).id)
+    kept = ModelCache(trained).get(trained.runs.get(run).id)
     assert found.learned.kind == ("siglip" if run == "siglip" else "clip")
     assert found.learned.inv_tau == pytest.approx(kept.inv_tau, rel=1e-5)
     assert found.learned.bias == (None if run != "siglip" else pytest.approx(kept.method.logit_bias, rel=1e-6))
@@ -281,9 +281,9 @@ def test_a_folder_is_pushed_by_the_client_of_the_hub(trained, tmp_path: Path, ca
 
 
 def test_what_the_hub_refuses_is_told_and_the_folder_stays(tmp_path: Path):
-    with pytest.raises(hub_upload.PushError, match=r"not pushed to me/tiny: 401 Client Error\. Log in once"):
+    with pytest.raises(hub_upload.HubUploadError, match=r"not pushed to me/tiny: 401 Client Error\. Log in once"):
         hub_upload.push(tmp_path, "me/tiny", client=lambda: _Hub(fails=True))
-    with pytest.raises(hub_upload.PushError, match="name a repository"):
+    with pytest.raises(hub_upload.HubUploadError, match="name a repository"):
         hub_upload.push(tmp_path, "tiny", client=_Hub)
 
 

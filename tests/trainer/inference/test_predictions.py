@@ -12,7 +12,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.data import read_image
-from trainer.inference.model_cache import AnswerError, OpenModels
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.inference.predictions import predict
 from trainer.store import Workspace
 
@@ -25,7 +25,7 @@ TEMPLATES = ("a photo of a {}", "a {} drawn by a child")
 def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
     asked: Workspace, images: list[Path]
 ) -> None:
-    models = OpenModels(asked)
+    models = ModelCache(asked)
     answer = predict(models, runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
     assert answer["images"] == list(map(str, images))
     for run, inv_tau in ((1, None), (2, 30.0)):
@@ -50,7 +50,7 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
 def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
     asked: Workspace, images: list[Path], monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
 ) -> None:
-    models, paths = OpenModels(asked), list(map(str, images))
+    models, paths = ModelCache(asked), list(map(str, images))
     alone = predict(models, runs=[1], images=paths, labels=LABELS[:1], templates=TEMPLATES)["runs"]["1"]
     assert (alone["shares"], alone["probabilities"]) == ("none", None)
     words = ["classify", "1", *paths, "--labels", "circle", "--workspace", str(asked.folder)]
@@ -69,7 +69,7 @@ def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
 
 
 def test_the_learned_temperature_is_that_of_the_step(asked: Workspace) -> None:
-    models = OpenModels(asked)
+    models = ModelCache(asked)
     logged = dict(zip(*asked.results.series(1, "train/inv_tau")[:2], strict=True))
     early, late = models.get(1, 4).inv_tau, models.get(1).inv_tau
     assert early != late
@@ -84,16 +84,16 @@ def test_unreadable_images_are_named_and_the_others_answered(
     broken, missing = tmp_path / "broken.png", tmp_path / "missing.png"
     broken.write_bytes(images[0].read_bytes()[:60])
     asked_for = [str(broken), str(images[1]), str(missing)]
-    answer = predict(OpenModels(asked), runs=[2], images=asked_for, labels=LABELS, templates=TEMPLATES)
+    answer = predict(ModelCache(asked), runs=[2], images=asked_for, labels=LABELS, templates=TEMPLATES)
     assert answer["images"] == [str(images[1])]
     assert set(answer["unreadable"]) == {str(broken), str(missing)}
     assert len(answer["runs"]["2"]["probabilities"]) == 1
-    nothing = predict(OpenModels(asked), runs=[2], images=[str(broken)], labels=LABELS, templates=TEMPLATES)
+    nothing = predict(ModelCache(asked), runs=[2], images=[str(broken)], labels=LABELS, templates=TEMPLATES)
     assert nothing["runs"]["2"]["probabilities"] == []
 
 
 def test_only_new_labels_are_embedded(asked: Workspace) -> None:
-    kept = OpenModels(asked).get(1)
+    kept = ModelCache(asked).get(1)
     calls: list[int] = []
     embed = kept.opened.embed_texts
     object.__setattr__(kept.opened, "embed_texts", lambda texts: (calls.append(len(texts)), embed(texts))[1])
@@ -105,7 +105,7 @@ def test_only_new_labels_are_embedded(asked: Workspace) -> None:
 
 
 def test_the_models_used_longest_ago_are_closed(asked: Workspace) -> None:
-    models = OpenModels(asked, keep=2)
+    models = ModelCache(asked, keep=2)
     first = models.get(1)
     models.get(2)
     assert models.get(1) is first
@@ -120,7 +120,7 @@ def test_the_models_used_longest_ago_are_closed(asked: Workspace) -> None:
 )
 def test_what_cannot_be_opened_says_what_to_do(asked: Workspace, run: int, step: int | None, kind: str) -> None:
     with pytest.raises(AnswerError) as caught:
-        OpenModels(asked).get(run, step)
+        ModelCache(asked).get(run, step)
     assert caught.value.kind == kind
     if step:
         assert "4, 8" in caught.value.next
@@ -133,7 +133,7 @@ def test_words_that_ask_nothing_are_refused(
     asked: Workspace, labels: tuple[str, ...], templates: tuple[str, ...]
 ) -> None:
     with pytest.raises(AnswerError, match=r"\."):
-        predict(OpenModels(asked), runs=[1], images=[], labels=labels, templates=templates)
+        predict(ModelCache(asked), runs=[1], images=[], labels=labels, templates=templates)
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # no font of the figures has every script that file names have
@@ -144,7 +144,7 @@ def test_the_command_prints_what_the_process_answers_and_draws_it(
     argv = ["classify", *map(str, images), "--runs", "clip", "2", "--labels", *LABELS, "--templates", *TEMPLATES]
     assert main([*argv, "--json", "--out", *map(str, outs), "--workspace", str(asked.folder)]) == 0
     printed = json.loads(capsys.readouterr().out)
-    answer = predict(OpenModels(asked), runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
+    answer = predict(ModelCache(asked), runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
     for run in printed["runs"]:
         assert np.allclose(run["probabilities"], answer["runs"][str(run["run"])]["probabilities"], atol=1e-6)
     for out, start in zip(outs, (b"<?xml", b"%PDF", b"\x89PNG", b"image,"), strict=True):

@@ -16,8 +16,8 @@ from trainer import config, losses, models
 from trainer.analysis.neighbors import accuracy, nearest
 from trainer.data import Pairs
 from trainer.data.augment import DEVIATION, MEAN, normalized, placed, uniform
+from trainer.data.caption_tokens import CaptionTokens, sentences
 from trainer.data.order import class_batches, word_batches
-from trainer.data.sentences import CaptionTokens, sentences
 from trainer.data.tokenizer import train_tokenizer
 from trainer.data.views import ViewStrength, augmented_view
 from trainer.methods import Batch, Material, MethodError, build

@@ -13,7 +13,7 @@ from PIL import Image
 
 from trainer import config, plugins
 from trainer.config.extension import PluginObjective
-from trainer.plugins import loading
+from trainer.plugins import loaded_plugins
 from trainer.store import Workspace, read_snapshot
 from trainer.untrusted.safe_subprocess import python
 
@@ -30,14 +30,14 @@ TINY = (
 def fresh(monkeypatch: pytest.MonkeyPatch):
     """Forget plug-ins before and after the test."""
     monkeypatch.delenv(plugins.FILES, raising=False)
-    monkeypatch.setattr(loading, "_LOADED", loading.LoadedPlugins())
-    monkeypatch.setattr(loading, "_DONE", set())
+    monkeypatch.setattr(loaded_plugins, "_LOADED", loaded_plugins.LoadedPlugins())
+    monkeypatch.setattr(loaded_plugins, "_DONE", set())
     sections = dict(config.SECTIONS)
     yield monkeypatch
     config.SECTIONS.update(sections)
 
 
-def load(monkeypatch: pytest.MonkeyPatch, *files: Path) -> loading.LoadedPlugins:
+def load(monkeypatch: pytest.MonkeyPatch, *files: Path) -> loaded_plugins.LoadedPlugins:
     monkeypatch.setenv(plugins.FILES, os.pathsep.join(map(str, files)))
     return plugins.load_all()
 

@@ -15,7 +15,7 @@ from trainer import config, pretrained
 from trainer.__main__ import main
 from trainer.data import read_image
 from trainer.data.tokenizer import train_tokenizer
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.inference.predictions import predict
 from trainer.models import build
 from trainer.store import Workspace, read_snapshot
@@ -51,7 +51,7 @@ def test_an_opened_model_is_a_finished_run_with_snapshots_of_its_embeddings(work
     image = torch.from_numpy(read_image(snapshot.items.path[3], 32)).permute(2, 0, 1)[None] / 255
     own = clip.encode_image((image - 0.5) / 0.25, normalize=True)[0].numpy()
     assert np.asarray(snapshot.image[3], np.float32) @ own == pytest.approx(1, abs=1e-3)
-    kept = OpenModels(workspace).get(opened)
+    kept = ModelCache(workspace).get(opened)
     assert kept.inv_tau == pytest.approx(37, rel=1e-4)
     assert (kept.objective, kept.opened.image_size) == ("CLIP", 32)
 
@@ -59,7 +59,7 @@ def test_an_opened_model_is_a_finished_run_with_snapshots_of_its_embeddings(work
 def test_labels_are_answered(workspace, opened):
     picture = read_snapshot(workspace.results.snapshots(opened)[0].folder).items.path[0]
     asked = {"labels": ["a ring", "a star"], "templates": ["a photo of {}."]}
-    answer = predict(OpenModels(workspace), runs=[opened], images=[picture], **asked)
+    answer = predict(ModelCache(workspace), runs=[opened], images=[picture], **asked)
     assert sum(answer["runs"][str(opened)]["probabilities"][0]) == pytest.approx(1)
 
 
@@ -92,7 +92,7 @@ def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monke
     monkeypatch.setattr(TrainingSession, "update", update)
     fit(workspace, halved)
     assert (workspace.runs.get(halved).status, workspace.runs.get(halved).step) == ("finished", 6)
-    first, second = (OpenModels(workspace).get(run).opened.model.state_dict() for run in (whole, halved))
+    first, second = (ModelCache(workspace).get(run).opened.model.state_dict() for run in (whole, halved))
     assert all(first[name].equal(second[name]) for name in first)
 
 
@@ -108,7 +108,7 @@ def test_frozen_towers_stay_as_they_are(workspace, hub_folder, clip):
     )
     run = workspace.runs.create(made)
     fit(workspace, run)
-    towers = OpenModels(workspace).get(run).opened.model
+    towers = ModelCache(workspace).get(run).opened.model
     assert workspace.runs.get(run).status == "finished"
     assert towers.visual.conv1.weight.equal(clip.visual.conv1.weight)
     assert not towers.text.token_embedding.weight.equal(clip.token_embedding.weight)
@@ -263,7 +263,7 @@ def test_tiny_towers_take_other_tokenizers(workspace, tmp_path):
         )
         run = workspace.runs.create(made)
         fit(workspace, run)
-        tokenizer = OpenModels(workspace).get(run).opened.tokenizer
+        tokenizer = ModelCache(workspace).get(run).opened.tokenizer
         rows = tokenizer.encode(["ring " * 40, "star " * 40], 8)
         assert rows[:, -1].tolist() == [tokenizer.eot] * 2
         assert not rows[0].equal(rows[1])

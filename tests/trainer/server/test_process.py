@@ -59,7 +59,7 @@ def process(asked: Workspace) -> Iterator[Process]:
 
 
 def test_it_warms_up_and_answers_as_the_library_does(process: Process, asked: Workspace, images: list[Path]) -> None:
-    from trainer.inference.model_cache import OpenModels
+    from trainer.inference.model_cache import ModelCache
     from trainer.inference.predictions import predict
 
     warm = process.ask(1, WarmUp(runs=(1, 2, 3)))["answer"]
@@ -67,7 +67,7 @@ def test_it_warms_up_and_answers_as_the_library_does(process: Process, asked: Wo
     assert "no checkpoint" in warm["missing"]["3"]
     asked_for = {"images": tuple(map(str, images)), "labels": ("star", "ring"), "templates": ("a {}",)}
     answer = process.ask(2, Classify(runs=(1, 2), **asked_for))["answer"]
-    expected = predict(OpenModels(asked), runs=(1, 2), **asked_for)
+    expected = predict(ModelCache(asked), runs=(1, 2), **asked_for)
     assert answer["images"] == expected["images"]
     for run in ("1", "2"):
         assert np.allclose(answer["runs"][run]["probabilities"], expected["runs"][run]["probabilities"], atol=1e-5)

@@ -13,7 +13,7 @@ import pytest
 from trainer.__main__ import main
 from trainer.charts.snapshots import choose_snapshot
 from trainer.inference.embed import embed_files, embed_sentences
-from trainer.inference.model_cache import OpenModels
+from trainer.inference.model_cache import ModelCache
 from trainer.store import Workspace, read_snapshot
 from trainer.store.results_table import ResultsTable
 
@@ -28,7 +28,7 @@ def nearest(workspace: Workspace, run: int, vector: np.ndarray, modality: str) -
 def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
     asked: Workspace, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    space, models = ["--workspace", str(asked.folder)], OpenModels(asked)
+    space, models = ["--workspace", str(asked.folder)], ModelCache(asked)
     for question, modality in ((["--text", "a red star"], "image"), (["--image", str(images[2])], "text")):
         asking = [*question, "--runs", "1", "2", "--k", "4", "--target", modality, *space]
         assert main(["search", *asking, "--json"]) == 0

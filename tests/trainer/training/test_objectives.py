@@ -220,9 +220,9 @@ def test_a_run_without_texts_opens_where_it_makes_sense_and_says_so_elsewhere(wo
             workspace, Request((Target(run),)), load("similarity").settings(), lambda share, note: None
         )
     assert {row.name for row in comparison(workspace, [run]).rows} == {"knn_acc1", "knn_words"}
-    from trainer.inference.model_cache import AnswerError, OpenModels
+    from trainer.inference.model_cache import AnswerError, ModelCache
 
-    kept = OpenModels(workspace).get(run)
+    kept = ModelCache(workspace).get(run)
     with pytest.raises(AnswerError, match=r"\(SimCLR\) compares no images with texts"):
         kept.class_weights(["star"], ["a {}"])
     results = evaluate.evaluate(workspace, workspace.runs.get(run), kept)

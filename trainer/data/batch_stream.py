@@ -16,7 +16,7 @@ from jaxtyping import Int, UInt8
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainer.data.errors import DataError
-from trainer.data.lazy_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages
 from trainer.data.workers import processes
 from trainer.errors import UserError
 from trainer.images import Decoder, Preprocessing, scratch_file
@@ -78,7 +78,7 @@ class BatchStream:
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         context = multiprocessing.get_context(method)
         if method == "forkserver":
-            context.set_forkserver_preload(["trainer.data.loader"])
+            context.set_forkserver_preload(["trainer.data.batch_stream"])
         self._loading = iter(
             DataLoader(
                 _Decoding(self._images.size, self._images.preprocessing),

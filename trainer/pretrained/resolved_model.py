@@ -74,12 +74,12 @@ class ResolvedModel:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The location of a model: its settings and its weights."""
+class _ModelFiles:
+    """The settings and weights of a model, and what they are called in sentences."""
 
     settings: dict[str, Any] | None
     file: Path | None
-    words: str
+    label: str
     folder: Path | None = None
     repository: str = ""
     looks_beside: bool = False
@@ -106,7 +106,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     folder = Path(choice.name.strip().removeprefix("local-dir:")).expanduser()
     if folder.is_dir() and is_exported_run(folder):
         return _exported(folder, choice)
-    files = _place(choice, cache, progress)
+    files = _model_files(choice, cache, progress)
     if files.file is None:
         settings = files.settings or {}
         layout = StateDictFormat(_sized(settings), {}, expected(settings))
@@ -123,7 +123,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
         blueprint = blueprint.at_size(choice.image_size)
     blueprint = with_text_sizes(blueprint, folder=files.folder, cache=cache, progress=progress)
     if layout.weights:
-        check_sizes(blueprint, layout.weights, source=files.words)
+        check_sizes(blueprint, layout.weights, source=files.label)
     chosen = choice.tokenizer.strip()
     tokenizer = tokenizer_for(
         blueprint, chosen, folder=files.folder, repository=files.repository, cache=cache, progress=progress
@@ -135,7 +135,7 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
                 "model's own. Leave model.tokenizer empty, or train from random weights."
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
-    origin = " ".join((f"the model is {files.words}.", *guesses.values()))
+    origin = " ".join((f"the model is {files.label}.", *guesses.values()))
     return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
 
 
@@ -152,11 +152,11 @@ def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
     return ResolvedModel(blueprint, exported.tokenizer, weights, exported.learned, origin)
 
 
-def _recognized(tensors: dict[str, Tensor], files: _Place) -> StateDictFormat:
+def _recognized(tensors: dict[str, Tensor], files: _ModelFiles) -> StateDictFormat:
     """Return the format of a place's weights; where settings next to them do not fit, the refusal says so."""
-    name = files.file.name if files.file else files.words
+    name = files.file.name if files.file else files.label
     if files.settings is not None:
-        check_settings(files.settings, source=files.words)
+        check_settings(files.settings, source=files.label)
     try:
         return recognize(tensors, files.settings, source=name)
     except NoSizes as error:
@@ -236,7 +236,7 @@ def read_architecture(choice: config.Model, run_folder: Path) -> Architecture:
     return Blueprint.from_json(text)
 
 
-def _place(choice: config.OpenClip, cache: Path, progress: Progress) -> _Place:
+def _model_files(choice: config.OpenClip, cache: Path, progress: Progress) -> _ModelFiles:
     name = choice.name.strip()
     if name.startswith("hf-hub:"):
         return _of_hub(name.removeprefix("hf-hub:"), cache, progress)
@@ -246,11 +246,11 @@ def _place(choice: config.OpenClip, cache: Path, progress: Progress) -> _Place:
     if path.is_dir():
         return _of_folder(path) if is_model_folder(path) else _of_run(path)
     if path.suffix.lower() in WEIGHTS:
-        return _Place(None, path, str(path), path.parent, looks_beside=True)
+        return _ModelFiles(None, path, str(path), path.parent, looks_beside=True)
     return _of_architecture(name, choice.pretrained.strip(), cache, progress)
 
 
-def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress) -> _Place:
+def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress) -> _ModelFiles:
     import open_clip
 
     sizes = open_clip.get_model_config(name)
@@ -261,11 +261,11 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
             f"{name!r} is not an architecture of open_clip, a file or a folder.{hint} Write folders as local-dir:PATH."
         )
     if not pretrained:
-        return _Place({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
+        return _ModelFiles({"model_cfg": sizes}, None, f"{name} with random weights", repository=_tokenizer_of(sizes))
     file = Path(pretrained).expanduser()
     if file.suffix.lower() in WEIGHTS:
         label, guesses = f"{name} from {file}", {"colors": COLOR_GUESS}
-        return _Place({"model_cfg": sizes}, file, label, file.parent, guesses=guesses)
+        return _ModelFiles({"model_cfg": sizes}, file, label, file.parent, guesses=guesses)
     tag = open_clip.get_pretrained_cfg(name, pretrained)
     if not tag:
         tags = ", ".join(open_clip.list_pretrained_tags_by_model(name)) or "none"
@@ -274,7 +274,7 @@ def _of_architecture(name: str, pretrained: str, cache: Path, progress: Progress
     if tag.get("quick_gelu") is not None:
         sizes["quick_gelu"] = bool(tag["quick_gelu"]) or bool(sizes.get("quick_gelu"))
     label = f"{name} from open_clip's {pretrained}"
-    return _Place(settings, _tagged(tag, cache, progress), label, repository=_tokenizer_of(sizes))
+    return _ModelFiles(settings, _tagged(tag, cache, progress), label, repository=_tokenizer_of(sizes))
 
 
 def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
@@ -289,13 +289,13 @@ def _tagged(tag: dict[str, Any], cache: Path, progress: Progress) -> Path:
     return downloads.fetch(url, cache / "models" / url.rpartition("/")[2], progress, sha256=sha256)
 
 
-def _of_hub(repository: str, cache: Path, progress: Progress) -> _Place:
+def _of_hub(repository: str, cache: Path, progress: Progress) -> _ModelFiles:
     settings = downloads.hub_file(repository, (SETTINGS,), cache=cache, progress=progress)
     file = downloads.hub_file(repository, _HUB_WEIGHTS, cache=cache, progress=progress)
-    return _Place(_read(settings), file, f"{repository} from the Hugging Face hub", file.parent, repository)
+    return _ModelFiles(_read(settings), file, f"{repository} from the Hugging Face hub", file.parent, repository)
 
 
-def _of_folder(folder: Path) -> _Place:
+def _of_folder(folder: Path) -> _ModelFiles:
     if not (folder / SETTINGS).is_file():
         return _of_transformers(folder)
     weights = [file for suffix in WEIGHTS for file in sorted(folder.glob(f"*{suffix}"))]
@@ -304,10 +304,10 @@ def _of_folder(folder: Path) -> _Place:
         raise PretrainedError(
             f"{folder} has {SETTINGS} and no weights ({', '.join(WEIGHTS)}). Add the file of weights."
         )
-    return _Place(_read(folder / SETTINGS), weights[0], f"the folder {folder}", folder)
+    return _ModelFiles(_read(folder / SETTINGS), weights[0], f"the folder {folder}", folder)
 
 
-def _of_transformers(folder: Path) -> _Place:
+def _of_transformers(folder: Path) -> _ModelFiles:
     """Return a folder that transformers saved."""
     settings = transformers_models.settings_of(folder)
     if settings is None:
@@ -316,10 +316,10 @@ def _of_transformers(folder: Path) -> _Place:
             "Choose a folder that has one of them."
         )
     file, *parts = transformers_models.weights_of(folder)
-    return _Place(settings, file, f"the folder {folder} of transformers", folder, parts=tuple(parts))
+    return _ModelFiles(settings, file, f"the folder {folder} of transformers", folder, parts=tuple(parts))
 
 
-def _of_run(folder: Path) -> _Place:
+def _of_run(folder: Path) -> _ModelFiles:
     """Return an open_clip run; `params.txt` contains the architecture and its overrides."""
     file = newest_epoch(folder)
     settings, guesses = None, {}
@@ -332,7 +332,7 @@ def _of_run(folder: Path) -> _Place:
         if settings is not None and parameters.get("pretrained") == "openai":
             guesses = _activation_of_run(settings["model_cfg"], folder)
     label = f"the open_clip run {folder.name} ({file.name})"
-    return _Place(settings, file, label, folder, guesses=guesses)
+    return _ModelFiles(settings, file, label, folder, guesses=guesses)
 
 
 def _activation_of_run(sizes: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -385,23 +385,23 @@ def _forced_on_pictures(parameters: dict[str, str]) -> dict[str, Any]:
     return forced
 
 
-def _with_fitting_settings(files: _Place, file: Path, tensors: dict[str, Tensor]) -> _Place:
+def _with_fitting_settings(files: _ModelFiles, file: Path, tensors: dict[str, Tensor]) -> _ModelFiles:
     """Return the place with the first fitting JSON settings next to the weights; without settings if none fits."""
     if transformers_models.PATCHES in without_wrappers(tensors)[0]:
         settings = transformers_models.settings_of(file.parent)
         label = f"{file} with the settings of {CONFIG}"
-        return files if settings is None else replace(files, settings=settings, words=label)
+        return files if settings is None else replace(files, settings=settings, label=label)
     named = (file.with_suffix(".json"), file.parent / SETTINGS)
     unfitting = []
     for candidate in dict.fromkeys([*named, *sorted(file.parent.glob("*.json"))[:_LOOKED_AT]]):
         if settings := _settings_in(candidate):
             if _fit(settings, tensors, likely=candidate in named):
-                return replace(files, settings=settings, words=f"{file} with the settings of {candidate.name}")
+                return replace(files, settings=settings, label=f"{file} with the settings of {candidate.name}")
             unfitting.append(candidate.name)
     if not unfitting:
         return files
     label = f"{file} without the settings of {', '.join(unfitting)}, which do not fit its tensors"
-    return replace(files, words=label, unfitting=tuple(unfitting))
+    return replace(files, label=label, unfitting=tuple(unfitting))
 
 
 def _settings_in(file: Path) -> dict[str, Any] | None:
