@@ -143,7 +143,7 @@ class DecoderMeasurement(Measurement):
         return f"n = {min(sizes.get('val', 0), MOST):,}  {values}"
 
 
-_MEASUREMENTS: Final[dict[type[Method], type[Measurement]]] = {
+_MEASUREMENTS: Final[dict[type, type[Measurement]]] = {
     ImageText: PairMeasurement,
     BagOfWords: WordMeasurement,
     CaptionPrediction: CaptionMeasurement,

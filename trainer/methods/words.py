@@ -32,7 +32,7 @@ class BagOfWords(Method):
         loss: Of logits against the words of captions.
     """
 
-    loss: ClassVar[Callable[[Tensor, Tensor], Tensor]]
+    loss: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, choice: config.OneVsAll | config.Multiclass, material: Material | None) -> None:
         super().__init__()

@@ -60,9 +60,13 @@ def starting_point(workspace: Workspace, run: config.Run, log: RunLog, progress:
 
 def keep(file: Path, text: str) -> None:
     """Write a file that later sessions need, unless it exists."""
+
+    def write(draft: Path) -> None:
+        draft.write_text(text, encoding="utf-8")
+
     with disk.writing(file.name, file, 2 * len(text)):
         if not file.exists():
-            write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8") and None, private=True)
+            write_atomically(file, write, private=True)
 
 
 def _of_run(workspace: Workspace, run: config.Run, log: RunLog, source: SourceRun) -> StartingPoint:

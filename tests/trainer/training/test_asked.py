@@ -23,7 +23,7 @@ def test_the_best_of_an_evaluation_that_was_asked_for_is_kept(
         numbers = measure(heldout, *arguments, **options)
         return numbers | ({"image_to_text_R@1": next(recalls)} if heldout.prefix == "val" else {})
 
-    monkeypatch.setattr("trainer.training.recorder.measure", told)
+    monkeypatch.setattr("trainer.evaluation.measurement.measure", told)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
     rare = {"watching.evaluate_every": 1000, "watching.snapshots": 2, "watching.checkpoint_every": checkpoint_every}
     run = tiny(**rare)

@@ -278,7 +278,7 @@ def test_comparing_each_with_each_gives_signs_of_life(workspace, tiny, monkeypat
 
         return measure(heldout, *arguments, alive=counted, **options)
 
-    monkeypatch.setattr("trainer.training.recorder.measure", heard)
+    monkeypatch.setattr("trainer.evaluation.measurement.measure", heard)
     run = tiny(**{"optimizer.epochs": 1, "watching.snapshots": 2, "watching.evaluate_every": 1000})
     fit(workspace, run)
     assert told.count("val") > 2 * 2 * 64, "for every image and every text, at both evaluations"
