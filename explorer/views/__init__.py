@@ -134,7 +134,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         "run_comparison",
         "Many runs",
         "grid-2x2",
-        "ManyRunsView",
+        "RunComparisonView",
         place="compare",
         synonyms=("Map of models", "Small multiples", "Parallel coordinates", "Importance", "Odd run", "Config diff"),
     ),
@@ -195,7 +195,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         place="evaluate",
         synonyms=("Benchmark", "Significance", "Linear probe", "Confusion matrix"),
     ),
-    ViewEntry("losslab", "Loss lab", "flask-conical", "LossLabView", place="losslab", synonyms=("InfoNCE", "InfoLOOB")),
+    ViewEntry("losslab", "Loss lab", "flask-conical", "LosslabView", place="losslab", synonyms=("InfoNCE", "InfoLOOB")),
 )
 
 

@@ -31,7 +31,7 @@ LEAST_RADIUS: Final = 0.2
 """Nearer to the middle of the circle, the pointer says nothing about an angle."""
 
 
-class LossLabView(ChartView):
+class LosslabView(ChartView):
     """Interactive plots of the objectives; needs no run."""
 
     title = "Loss lab"

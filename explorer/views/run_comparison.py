@@ -84,7 +84,7 @@ def runs_for(
     return ChosenRuns(chosen, len(ids), len(rows) - len(ids), data if needs_snapshot else None)
 
 
-class ManyRunsView(ChartView):
+class RunComparisonView(ChartView):
     """Charts of many runs."""
 
     title = "Many runs"

@@ -16,7 +16,7 @@ from explorer import theme
 from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
 from explorer.render_qt.xy_plot import read_at, tone_color
-from explorer.views.losslab import LossLabView
+from explorer.views.losslab import LosslabView
 from tests.nightly import nightly_except
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.replayed_step import ReplaySettings
@@ -26,8 +26,8 @@ CHARTS = BUILT_IN["losslab"]
 
 
 @pytest.fixture
-def view(qtbot, make_context) -> Iterator[LossLabView]:
-    shown = LossLabView(make_context())
+def view(qtbot, make_context) -> Iterator[LosslabView]:
+    shown = LosslabView(make_context())
     shown.resize(1100, 700)
     shown.show()
     yield shown
@@ -36,14 +36,14 @@ def view(qtbot, make_context) -> Iterator[LossLabView]:
     QCoreApplication.sendPostedEvents(shown, QEvent.Type.DeferredDelete)
 
 
-def open_chart(qtbot, view: LossLabView, name: str) -> dict[str, Any]:
+def open_chart(qtbot, view: LosslabView, name: str) -> dict[str, Any]:
     """Open the tab and return its cards."""
     view.open_chart(name)
     settle(qtbot, view)
     return view.pane.panel.cards
 
 
-def settle(qtbot, view: LossLabView) -> None:
+def settle(qtbot, view: LosslabView) -> None:
     def is_settled() -> bool:
         shown = view.pane.answer
         return shown is not None and shown.chart is view.chart and shown.settings == view.settings_now()
@@ -51,11 +51,11 @@ def settle(qtbot, view: LossLabView) -> None:
     qtbot.waitUntil(lambda: is_settled() and not view.busy, timeout=5000)
 
 
-def control(view: LossLabView, name: str) -> Any:
+def control(view: LosslabView, name: str) -> Any:
     return view.controls_of(view.chart).controls[name]
 
 
-def test_toy_batch_shows_the_golden_numbers(qtbot, view: LossLabView):
+def test_toy_batch_shows_the_golden_numbers(qtbot, view: LosslabView):
     cards = open_chart(qtbot, view, "toy-batch")
     numbers = cards["numbers"]
     assert [numbers.text(words) for words in ("Total loss", "Image → text", "Text → image")] == [
@@ -72,7 +72,7 @@ def test_toy_batch_shows_the_golden_numbers(qtbot, view: LossLabView):
     assert cards["two_classes"].table.values[0, 0] == pytest.approx(0.99999, abs=1e-5)
 
 
-def test_cells_change_the_loss_and_bad_ones_are_marked(qtbot, view: LossLabView):
+def test_cells_change_the_loss_and_bad_ones_are_marked(qtbot, view: LosslabView):
     cards = open_chart(qtbot, view, "toy-batch")
     box = control(view, "image").boxes[0]
     assert box.accessibleName() == "Image vectors I, I₁, 1"
@@ -92,7 +92,7 @@ def test_cells_change_the_loss_and_bad_ones_are_marked(qtbot, view: LossLabView)
 
 
 @pytest.mark.parametrize("name", nightly_except(CHARTS, "toy-batch", "loss-margins"))
-def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: LossLabView, name: str):
+def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: LosslabView, name: str):
     open_chart(qtbot, view, name)
     slides = [one for one in view.controls_of(view.chart).controls.values() if isinstance(one, Slide)]
     for one in slides:
@@ -111,14 +111,14 @@ def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: Los
 
 
 @pytest.mark.parametrize("name", ["loss-saturation", "hopfield-temperature"])
-def test_axes_are_those_of_the_chart(qtbot, view: LossLabView, name: str):
+def test_axes_are_those_of_the_chart(qtbot, view: LosslabView, name: str):
     for card in open_chart(qtbot, view, name).values():
         plot = getattr(card, "plot", None)
         if plot is not None and not plot.spec.y.log and not plot.spec.equal:
             assert plot.viewRange()[1] == pytest.approx([plot.spec.y.low, plot.spec.y.high])
 
 
-def test_sliders_answer_at_once(qtbot, view: LossLabView):
+def test_sliders_answer_at_once(qtbot, view: LosslabView):
     for name in ("toy-batch", "loss-saturation", "hopfield-temperature"):
         open_chart(qtbot, view, name)
         slide = next(one for one in view.controls_of(view.chart).controls.values() if isinstance(one, Slide))
@@ -129,7 +129,7 @@ def test_sliders_answer_at_once(qtbot, view: LossLabView):
         assert all(a is not b for a, b in itertools.pairwise(shown)), name
 
 
-def test_merge_is_red_and_named_where_it_is_no_number(qtbot, view: LossLabView):
+def test_merge_is_red_and_named_where_it_is_no_number(qtbot, view: LosslabView):
     cards = open_chart(qtbot, view, "loss-saturation")
     merge = cards["merge"].plot.spec
     assert [curve.tone for curve in merge.curves] == ["first", "bad"]
@@ -144,7 +144,7 @@ def test_merge_is_red_and_named_where_it_is_no_number(qtbot, view: LossLabView):
     assert view.settings_now().match == 0.6
 
 
-def test_dragging_the_query_and_a_dashed_line(qtbot, view: LossLabView):
+def test_dragging_the_query_and_a_dashed_line(qtbot, view: LosslabView):
     plot = open_chart(qtbot, view, "hopfield-temperature")["circle"].plot
     place = plot.mapFromScene(plot.getPlotItem().getViewBox().mapViewToScene(QPointF(0.0, 0.9)))
     qtbot.mousePress(plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
@@ -157,13 +157,13 @@ def test_dragging_the_query_and_a_dashed_line(qtbot, view: LossLabView):
     assert view.settings_now() == before
 
 
-def test_the_pointer_is_a_hand_over_what_can_be_dragged(qtbot, view: LossLabView):
+def test_the_pointer_is_a_hand_over_what_can_be_dragged(qtbot, view: LosslabView):
     cards = open_chart(qtbot, view, "hopfield-temperature")
     for key, shape in (("circle", Qt.CursorShape.PointingHandCursor), ("shares", Qt.CursorShape.ArrowCursor)):
         assert cards[key].plot.viewport().cursor().shape() == shape
 
 
-def test_readout_names_the_curves(qtbot, view: LossLabView):
+def test_readout_names_the_curves(qtbot, view: LosslabView):
     card = open_chart(qtbot, view, "loss-saturation")["pulls"]
     card.plot.pointed.emit(0.5)
     words = read_at(card.plot.spec, 0.5)
@@ -173,19 +173,19 @@ def test_readout_names_the_curves(qtbot, view: LossLabView):
     assert card.note.text() == ""
 
 
-def test_settings_are_remembered_and_broken_ones_forgotten(qtbot, view: LossLabView):
+def test_settings_are_remembered_and_broken_ones_forgotten(qtbot, view: LosslabView):
     open_chart(qtbot, view, "loss-saturation")
     control(view, "n").slider.setValue(0)
     qtbot.waitUntil(lambda: "n=2" in view.context.settings.value("loss-saturation/settings", []), timeout=3000)
     view.context.settings.set("loss-margins/settings", ["nonsense=1"])
-    again = LossLabView(view.context)
+    again = LosslabView(view.context)
     qtbot.addWidget(again)
     assert again.chart.name == "loss-saturation"
     assert again.settings_now().n == 2
     assert again.controls_of(load("loss-margins")).settings == load("loss-margins").settings()
 
 
-def test_everything_has_a_name_for_keyboard_and_reader(qtbot, view: LossLabView):
+def test_everything_has_a_name_for_keyboard_and_reader(qtbot, view: LosslabView):
     for name in CHARTS:
         open_chart(qtbot, view, name)
         for kind in (QSlider, QAbstractSpinBox, QPushButton):
@@ -196,7 +196,7 @@ def test_everything_has_a_name_for_keyboard_and_reader(qtbot, view: LossLabView)
     assert all(action.text() for action in view.actions_for_palette())
 
 
-def test_dark_repaints_in_its_own_colors(qtbot, view: LossLabView):
+def test_dark_repaints_in_its_own_colors(qtbot, view: LosslabView):
     card = open_chart(qtbot, view, "loss-saturation")["pulls"]
     light = tone_color("first").name()
     theme.theme().mode = "dark"
@@ -216,7 +216,7 @@ def test_slider_places_and_values(name: str):
             assert to_value(one, to_place(one, one.default)) == pytest.approx(one.default, rel=0.03, abs=0.02)
 
 
-def test_file_name_says_the_chart(qtbot, view: LossLabView):
+def test_file_name_says_the_chart(qtbot, view: LosslabView):
     open_chart(qtbot, view, "toy-batch")
     assert file_stem(view.command()) == "toy-batch"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.views.run_comparison import ChosenRuns, ManyRunsView, runs_for
+from explorer.views.run_comparison import ChosenRuns, RunComparisonView, runs_for
 from trainer.store import SplitKey
 
 
@@ -12,7 +12,7 @@ def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context,
     context.jobs.poll()
     qtbot.waitUntil(lambda: context.jobs.is_read)
     context.selection.select_runs(second, None)
-    view = ManyRunsView(context)
+    view = RunComparisonView(context)
     qtbot.addWidget(view)
     view.resize(1180, 700)
     view.show()

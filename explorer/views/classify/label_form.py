@@ -18,7 +18,7 @@ OF_THE_RUN: Final = "of the run"
 OWN: Final = "own"
 
 
-class Questions(QWidget):
+class LabelForm(QWidget):
     """A suite picker, the labels, the templates, and a note about ignored ones.
 
     Signals:

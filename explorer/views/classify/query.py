@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -64,11 +65,39 @@ class ClassifyRequest:
     templates: tuple[str, ...] = ()
 
 
+@dataclass
+class ModelState:
+    """How far one model is with the current request.
+
+    Attributes:
+        open_question: Number of the question that it has not answered; None if there is none.
+        trouble: Why it does not answer; empty if it does, as far as known.
+        is_prepared: It has been sent the labels, with or without images.
+        lacks_step: The checkpoint of its step is kept no longer: the newest one answers.
+    """
+
+    open_question: int | None = None
+    trouble: str = ""
+    is_prepared: bool = False
+    lacks_step: bool = False
+
+
+@dataclass(frozen=True)
+class StoredPrediction:
+    """A model's prediction for an image, and whether it answers an earlier request."""
+
+    prediction: Prediction
+    is_stale: bool = False
+
+
 class ClassifyQuery(QObject):
     """Sends requests to the model process until every image has the predictions of every model.
 
     Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
     checkpoint of a step is kept no longer, the newest one of that run answers.
+
+    Attributes:
+        request: The current one.
 
     Signals:
         answered: The images of which something new is known.
@@ -81,34 +110,20 @@ class ClassifyQuery(QObject):
     def __init__(self, client: ModelClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client = client
-        self._wanted = ClassifyRequest()
+        self.request = ClassifyRequest()
         self._images: tuple[str, ...] = ()
-        self._known: dict[tuple[str, Model], Prediction] = {}
-        self._old: dict[tuple[str, Model], Prediction] = {}
+        self._models: defaultdict[Model, ModelState] = defaultdict(ModelState)
+        self._predictions: dict[tuple[str, Model], StoredPrediction] = {}
         self._unreadable: dict[str, str] = {}
-        self._trouble: dict[Model, str] = {}
-        self._open: dict[Model, int] = {}
-        self._prepared: set[Model] = set()
-        self._gone: set[Model] = set()
-
-    @property
-    def wanted(self) -> ClassifyRequest:
-        """The current request."""
-        return self._wanted
 
     def want(self, images: Sequence[str], request: ClassifyRequest) -> None:
         """Request what is not yet known of `images`, in order; cancel what is no longer needed."""
-        if request != self._wanted:
-            self._cancel()
-            self._old |= self._known
-            self._known.clear()
-            self._trouble.clear()
-            self._prepared.clear()
-            self._gone.clear()
-            self._wanted = request
+        if request != self.request:
+            self._start_over()
+            self._models.clear()
+            self.request = request
         self._images = tuple(images)
-        self._old = {key: value for key, value in self._old.items() if key[0] in self._images}
-        self._known = {key: value for key, value in self._known.items() if key[0] in self._images}
+        self._predictions = {key: stored for key, stored in self._predictions.items() if key[0] in self._images}
         self._unreadable = {path: why for path, why in self._unreadable.items() if path in self._images}
         for model in request.models:
             self._next(model)
@@ -116,26 +131,25 @@ class ClassifyQuery(QObject):
 
     def ask_again(self) -> None:
         """Request everything again, because a run may have a newer checkpoint."""
-        self._cancel()
-        self._old |= self._known
-        self._known.clear()
+        self._start_over()
         self._unreadable.clear()
-        self._trouble.clear()
-        self._gone.clear()
-        self.want(self._images, self._wanted)
+        for model, state in self._models.items():
+            self._models[model] = ModelState(is_prepared=state.is_prepared)
+        self.want(self._images, self.request)
 
     def prediction(self, path: str, run: int, step: int | None = None) -> Prediction | None:
         """Return the run's prediction for an image; the previous one while a newer one is pending."""
-        key = path, (run, step)
-        return self._known.get(key) or self._old.get(key)
+        stored = self._predictions.get((path, (run, step)))
+        return None if stored is None else stored.prediction
 
     def answering(self, run: int, step: int | None) -> int | None:
         """Return the checkpoint step that is requested for this one; None for the newest, as far as known."""
-        return None if (run, step) in self._gone else step
+        return None if self._models[run, step].lacks_step else step
 
     def is_stale(self, path: str) -> bool:
         """Return whether the known prediction of the image belongs to an earlier request."""
-        return any((path, model) in self._old and (path, model) not in self._known for model in self._wanted.models)
+        predictions = (self._predictions.get((path, model)) for model in self.request.models)
+        return any(stored is not None and stored.is_stale for stored in predictions)
 
     def problem(self, path: str) -> str:
         """Return why the image cannot be read; empty if it can, as far as known."""
@@ -143,30 +157,45 @@ class ClassifyQuery(QObject):
 
     def trouble(self, run: int, step: int | None = None) -> str:
         """Return why `run` does not respond; empty if it does, as far as known."""
-        return self._trouble.get((run, step), "")
+        return self._models[run, step].trouble
 
     @property
     def waiting(self) -> bool:
         """Whether predictions are pending."""
-        return bool(self._open)
+        return any(state.open_question is not None for state in self._models.values())
 
-    def _missing(self, model: Model) -> list[str]:
-        return [path for path in self._images if (path, model) not in self._known and path not in self._unreadable]
+    def _start_over(self) -> None:
+        """Cancel what is pending; the predictions stay until there are newer ones."""
+        for state in self._models.values():
+            if state.open_question is not None:
+                self._client.cancel(state.open_question)
+                state.open_question = None
+        self._predictions = {key: replace(stored, is_stale=True) for key, stored in self._predictions.items()}
+
+    def _needs(self, path: str, model: Model) -> bool:
+        stored = self._predictions.get((path, model))
+        return path not in self._unreadable and (stored is None or stored.is_stale)
 
     def _next(self, model: Model) -> None:
-        missing = self._missing(model)
-        request = self._wanted
-        if model in self._open or model in self._trouble or not (request.labels and request.templates):
+        """Send the next question to a model, if it has answered the last one and there is something to ask."""
+        state, request = self._models[model], self.request
+        if state.open_question is not None or state.trouble or not (request.labels and request.templates):
             return
-        if not missing and (self._images or model in self._prepared):
+        missing = [path for path in self._images if self._needs(path, model)]
+        if not missing and (self._images or state.is_prepared):
             return
         # The first image alone: its answer is what a person waits for. Before there is one, none: then the labels
         # are embedded already when it is dropped.
-        chosen = missing[:1] if missing and missing[0] == self._images[0] else missing[:AT_ONCE]
-        self._prepared.add(model)
-        about = {"images": tuple(chosen), "labels": request.labels, "templates": request.templates}
-        question = Classify(runs=(model[0],), step=self.answering(*model), **about)
-        self._open[model] = self._client.ask(
+        images = missing[:1] if missing and missing[0] == self._images[0] else missing[:AT_ONCE]
+        state.is_prepared = True
+        question = Classify(
+            runs=(model[0],),
+            step=self.answering(*model),
+            images=tuple(images),
+            labels=request.labels,
+            templates=request.templates,
+        )
+        state.open_question = self._client.ask(
             question,
             done=lambda answer: self._take(model, question, answer),
             failed=lambda failure: self._fail(model, question, failure),
@@ -174,46 +203,41 @@ class ClassifyQuery(QObject):
         )
 
     def _take(self, model: Model, question: Classify, answer: dict[str, Any]) -> None:
-        if not self._is_wanted(model, question):
+        if not self._is_current(model, question):
             return
-        del self._open[model]
+        self._models[model].open_question = None
         said = answer["runs"][str(model[0])]
         each = said["milliseconds"] / max(1, len(answer["images"]))
         shares = said["probabilities"] or [[np.nan] * len(question.labels)] * len(answer["images"])
         for path, row, cosines in zip(answer["images"], shares, said["cosines"], strict=True):
-            self._known[path, model] = Prediction(
-                question.labels, np.array(row), np.array(cosines), said["step"], each, said["shares"]
+            self._predictions[path, model] = StoredPrediction(
+                Prediction(question.labels, np.array(row), np.array(cosines), said["step"], each, said["shares"])
             )
-            self._old.pop((path, model), None)
         self._unreadable |= answer["unreadable"]
         self._next(model)
         self.answered.emit(list(question.images))
         self.changed.emit()
 
     def _fail(self, model: Model, question: Classify, failure: Failure) -> None:
-        if failure.kind == "cancelled" or not self._is_wanted(model, question):
+        if failure.kind == "cancelled" or not self._is_current(model, question):
             return
-        del self._open[model]
+        state = self._models[model]
+        state.open_question = None
         if failure.kind == "no_checkpoint" and question.step is not None:
-            self._gone.add(model)
-            self._prepared.discard(model)
+            state.lacks_step, state.is_prepared = True, False
             self._next(model)
             return
         if not question.images:
             # Nobody has asked anything yet; a drop will ask again, and then say what is wrong.
             return
-        self._trouble[model] = reason_words(reason_of(failure))
+        state.trouble = reason_words(reason_of(failure))
         for path in question.images:
-            self._old.pop((path, model), None)
+            self._predictions.pop((path, model), None)
         self.answered.emit(list(question.images))
         self.changed.emit()
 
-    def _is_wanted(self, model: Model, question: Classify) -> bool:
-        request = self._wanted
+    def _is_current(self, model: Model, question: Classify) -> bool:
+        """Return whether the model is still asked this question; its answer may come after a cancellation."""
+        request = self.request
         same = (question.labels, question.templates) == (request.labels, request.templates)
-        return model in self._open and model in request.models and same
-
-    def _cancel(self) -> None:
-        for number in self._open.values():
-            self._client.cancel(number)
-        self._open.clear()
+        return self._models[model].open_question is not None and model in request.models and same

@@ -16,14 +16,14 @@ LONGEST: Final = 300
 
 
 @dataclass(frozen=True)
-class Words:
+class TextInput:
     """Valid entries in the order typed, and a note about ignored ones (empty if none)."""
 
     entries: tuple[str, ...]
     remark: str
 
 
-def labels(text: str) -> Words:
+def labels(text: str) -> TextInput:
     """Return the labels in `text`, separated by commas or newlines; unique and not empty.
 
     A label with a comma stands in quotes, in which a quote is written twice.
@@ -44,7 +44,7 @@ def labels_text(entries: Iterable[str]) -> str:
     return ", ".join(quoted)
 
 
-def templates(text: str) -> Words:
+def templates(text: str) -> TextInput:
     """Return the templates in `text`, one per line; unique, and only those with a placeholder for the label."""
     lines = [(i, " ".join(line.split())) for i, line in enumerate(text.split("\n"), 1)]
     without = [i for i, line in lines if line and "{}" not in line]
@@ -55,7 +55,7 @@ def templates(text: str) -> Words:
     return _words([line for _, line in lines if "{}" in line], 0, "template", MOST_TEMPLATES, remarks)
 
 
-def _words(pieces: Iterable[str], empty: int, what: str, most: int, remarks: list[str]) -> Words:
+def _words(pieces: Iterable[str], empty: int, what: str, most: int, remarks: list[str]) -> TextInput:
     pieces = [piece[:LONGEST] for piece in pieces]
     unique = list(dict.fromkeys(pieces))
     if twice := len(pieces) - len(unique):
@@ -65,7 +65,7 @@ def _words(pieces: Iterable[str], empty: int, what: str, most: int, remarks: lis
     if len(unique) > most:
         remarks.append(f"only the first {most:,} are asked")
     remark = ", ".join(remarks)
-    return Words(tuple(unique[:most]), f"Left out: {remark}." if remark else "")
+    return TextInput(tuple(unique[:most]), f"Left out: {remark}." if remark else "")
 
 
 def _count(n: int, what: str) -> str:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSp
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
-from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
+from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.classify.method import METHOD
 from explorer.views.classify.preview import ImagePreview, plain_label
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
@@ -43,7 +43,7 @@ class ClassifyView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.questions = Questions()
+        self.questions = LabelForm()
         self.asking = ClassifyQuery(context.client, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
         yield
@@ -383,7 +383,7 @@ class ClassifyView(View):
             self._show_bars(self.strip.current)
 
     def _run_ended(self, row: object) -> None:
-        if getattr(row, "id", None) in {run for run, _ in self.asking.wanted.models}:
+        if getattr(row, "id", None) in {run for run, _ in self.asking.request.models}:
             self.asking.ask_again()
 
     def _recolor(self) -> None:

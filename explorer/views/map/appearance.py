@@ -52,7 +52,7 @@ class StopFlag:
         self.share, self.note = share, note
 
 
-class Looks(QObject):
+class MapAppearance(QObject):
     """The appearance of both maps.
 
     Signals:

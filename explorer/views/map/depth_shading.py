@@ -22,19 +22,19 @@ PALEST: Final = 0.45
 
 
 @dataclass(frozen=True)
-class DepthView:
+class DepthProjection:
     """A projected cloud: positions, and each point's depth level, 0 nearest."""
 
     xy: Float[np.ndarray, "m 2"]
     level: Int[np.ndarray, " m"]
 
 
-def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float) -> DepthView:
+def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float) -> DepthProjection:
     """Project the cloud from a direction, with depth in equal levels from nearest to farthest."""
     xy, near = turned(cloud, azimuth, elevation)
     low, high = (float(near.min()), float(near.max())) if len(near) else (0.0, 1.0)
     share = (high - near) / max(high - low, 1e-12)
-    return DepthView(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
+    return DepthProjection(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
 
 
 def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:

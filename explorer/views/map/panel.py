@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.map.coloring import Coloring, classes_of
-from explorer.views.map.depth_shading import DepthView, shaded
+from explorer.views.map.depth_shading import DepthProjection, shaded
 from explorer.views.map.load import MapSide, Sketch
 from explorer.widgets.map_card import MapCard
 from explorer.widgets.point_map import PointMap
@@ -102,7 +102,7 @@ class MapPanel(MapCard):
             if self.coloring is not None and self.side is not None:
                 self.color(self.coloring)
 
-    def preview(self, seen: DepthView, of: Int[np.ndarray, " k"]) -> None:
+    def preview(self, seen: DepthProjection, of: Int[np.ndarray, " k"]) -> None:
         """Draw a sample of points from a direction until all are drawn again."""
         if self.coloring is not None:
             palette, index = self.coloring.palette, self.coloring.index[of]

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from explorer.models.thumbnails import Pictures
 from explorer.theme import BETWEEN, set_role
 from explorer.views.map.actions import make_actions
-from explorer.views.map.appearance import Looks
+from explorer.views.map.appearance import MapAppearance
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
 from explorer.views.map.external_images import ExternalImages, PlacedLayout
@@ -23,7 +23,7 @@ from explorer.views.map.load import MapSide, Sketch, read_one, read_sketch
 from explorer.views.map.locking import Locking
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
-from explorer.views.map.rotate_3d import Turning
+from explorer.views.map.rotation_3d import Rotation3D
 from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
@@ -59,8 +59,8 @@ class MapView(View):
         self.details_pane = MapDetails(context, self.pictures)
         yield
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
-        self.looks = Looks(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
-        self.turning = Turning(self.panels, context.background, self)
+        self.looks = MapAppearance(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
+        self.turning = Rotation3D(self.panels, context.background, self)
         self.placing = ProgressRow("map-placing", self, asks=True)
         self._locking = Locking(self.panels, self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QTabBar, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.views.classify.label_form import OF_THE_RUN, OWN, Questions
+from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
@@ -55,7 +55,7 @@ class PromptsView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.questions = Questions()
+        self.questions = LabelForm()
         self._name_questions()
         self.asking = PromptQuery(context, self)
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE)

@@ -13,7 +13,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 
 
 @dataclass(frozen=True)
-class Where:
+class SearchRequest:
     """The snapshot to search, and the method."""
 
     run: int
@@ -25,7 +25,7 @@ class Where:
     k: int
 
 
-def embedder(workspace: Workspace, where: Where) -> Embedder:
+def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
     """Return the checkpoint that embeds the query.
 
     Raises:
@@ -37,7 +37,7 @@ def embedder(workspace: Workspace, where: Where) -> Embedder:
     )
 
 
-def find(workspace: Workspace, where: Where, array: str, ticket: Ticket) -> Hits:
+def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket) -> Hits:
     """Return the hits of a query whose embedding is in the file `array`.
 
     Raises:

@@ -18,7 +18,7 @@ from explorer.models.thumbnails import Pictures
 from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
-from explorer.views.search.load import Where, embedder, find
+from explorer.views.search.load import SearchRequest, embedder, find
 from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
 from explorer.views.view import View, reason_of
@@ -212,13 +212,13 @@ class SearchView(View):
             self.panels[index].show_nothing("circle-stop", "Search cancelled", hint)
         self._shown = None
 
-    def _where(self, index: int, run: int) -> Where:
+    def _where(self, index: int, run: int) -> SearchRequest:
         selection = self.context.selection
         step = selection.step_of(index)
         data = of_split(selection.dataset)
-        return Where(run, step, **data, target=self.target, csls=self.hubs.csls.isChecked(), k=K)  # type: ignore[arg-type]
+        return SearchRequest(run, step, **data, target=self.target, csls=self.hubs.csls.isChecked(), k=K)  # type: ignore[arg-type]
 
-    def _embed(self, index: int, where: Where, query: SearchQuery, by: Embedder) -> None:
+    def _embed(self, index: int, where: SearchRequest, query: SearchQuery, by: Embedder) -> None:
         self.panels[index].note.setToolTip(by.note)
         if by.note:
             self.note.setText(by.note)
@@ -238,7 +238,9 @@ class SearchView(View):
             owner=self,
         )
 
-    def _take_vector(self, index: int, where: Where, query: SearchQuery, by: Embedder, answer: dict[str, Any]) -> None:
+    def _take_vector(
+        self, index: int, where: SearchRequest, query: SearchQuery, by: Embedder, answer: dict[str, Any]
+    ) -> None:
         self._open.pop(index, None)
         unreadable = answer.get("unreadable") or {}
         if query.image in unreadable:
@@ -251,7 +253,7 @@ class SearchView(View):
         if query == self._asked:
             self._find(index, where, answer["array"])
 
-    def _find(self, index: int, where: Where, array: str) -> None:
+    def _find(self, index: int, where: SearchRequest, array: str) -> None:
         self.context.background.run(
             self,
             find,

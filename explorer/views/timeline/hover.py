@@ -14,7 +14,7 @@ from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.view import Context
 
 
-class Pointing(QObject):
+class TimelineHover(QObject):
     """The card of the pair under the pointer, with both runs' numbers if both contain the pair."""
 
     def __init__(self, context: Context, panels: Sequence[TimelinePanel], view: QWidget) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
-from explorer.views.timeline.hover import Pointing
+from explorer.views.timeline.hover import TimelineHover
 from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.timeline.query import TimelineQuery
@@ -85,7 +85,7 @@ class TimelineView(View):
         )
         self.note, self.legend = ElidedLabel(), Legend()
         self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
-        self.pointing = Pointing(context, self.panels, self)
+        self.pointing = TimelineHover(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
         self.working = ProgressRow("timeline-working", self)

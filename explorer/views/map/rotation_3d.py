@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.event_loop.background import Background
-from explorer.views.map.depth_shading import DepthView, sample_of, seen_from
+from explorer.views.map.depth_shading import DepthProjection, sample_of, seen_from
 from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 
@@ -46,7 +46,7 @@ class Cloud:
         return len(self.of) < len(self.points)
 
 
-class Turning(QObject):
+class Rotation3D(QObject):
     """Keeps the clouds, rotates them, and passes their projections to the maps.
 
     Signals:
@@ -171,7 +171,7 @@ class Turning(QObject):
         self._busy.pop(index, None)
         self.failed.emit(error)
 
-    def _show(self, index: int, side: MapSide, seen: DepthView) -> None:
+    def _show(self, index: int, side: MapSide, seen: DepthProjection) -> None:
         again = self._busy.pop(index, False)
         panel = self._panels[index]
         if self.on and panel.side is side and not self._rest.isActive():

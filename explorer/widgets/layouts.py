@@ -1,0 +1,94 @@
+"""Rows, columns and texts: what nearly every widget is made of, each in one call.
+
+A part of a row or a column is a widget, a layout, a number of pixels, or `STRETCH`; with `(part, stretch)` it takes its
+share of the room that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLayout, QVBoxLayout, QWidget
+
+from explorer import theme
+
+
+class _Stretch:
+    """What takes the room that the other parts of a layout leave."""
+
+
+STRETCH: Final = _Stretch()
+Part = QWidget | QLayout | _Stretch | int
+Parts = Part | tuple[Part, int]
+Margins = int | tuple[int, int, int, int]
+Box = TypeVar("Box", bound=QBoxLayout)
+
+
+def row(*parts: Parts, gap: int | None = theme.INSIDE, margins: Margins = 0, of: QWidget | None = None) -> QHBoxLayout:
+    """Return the parts from left to right.
+
+    Args:
+        *parts: Widgets, layouts, pixels and `STRETCH`, each alone or with its stretch factor.
+        gap: Pixels between two parts; None for the gap of the layout that it becomes a part of.
+        margins: Pixels around them: at all sides, or left, top, right and bottom.
+        of: The widget that it lays out.
+    """
+    return _filled(QHBoxLayout(of) if of is not None else QHBoxLayout(), parts, gap, margins)
+
+
+def column(
+    *parts: Parts, gap: int | None = theme.INSIDE, margins: Margins = 0, of: QWidget | None = None
+) -> QVBoxLayout:
+    """Return the parts from top to bottom; the arguments are those of `row`."""
+    return _filled(QVBoxLayout(of) if of is not None else QVBoxLayout(), parts, gap, margins)
+
+
+def panel(layout: QLayout) -> QWidget:
+    """Return a new widget that this layout fills."""
+    made = QWidget()
+    made.setLayout(layout)
+    return made
+
+
+def add(layout: QBoxLayout, *parts: Parts) -> None:
+    """Add parts to a row or a column."""
+    for part in parts:
+        content, stretch = part if isinstance(part, tuple) else (part, 0)
+        if isinstance(content, QWidget):
+            layout.addWidget(content, stretch)
+        elif isinstance(content, QLayout):
+            layout.addLayout(content, stretch)
+        elif isinstance(content, _Stretch):
+            layout.addStretch(stretch)
+        else:
+            layout.addSpacing(content)
+
+
+def text(
+    label: str = "", role: str = "", *, name: str = "", wrap: bool = False, buddy: QWidget | None = None
+) -> QLabel:
+    """Return a label whose text is plain: names and captions come from people and must not be read as HTML.
+
+    Args:
+        label: What it says.
+        role: Its look (see `theme.set_role`).
+        name: Its object name.
+        wrap: Whether a long text continues in further lines.
+        buddy: The field that it names.
+    """
+    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, objectName=name)
+    if role:
+        theme.set_role(made, role)
+    if buddy is not None:
+        made.setBuddy(buddy)
+    return made
+
+
+def _filled(layout: Box, parts: Sequence[Parts], gap: int | None, margins: Margins) -> Box:
+    layout.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
+    if gap is not None:
+        layout.setSpacing(gap)
+    add(layout, *parts)
+    return layout
