@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -15,6 +15,7 @@ from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
 from explorer.views.sentences import EmbeddedSentences, Sentences
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
 from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
@@ -102,16 +103,9 @@ class ChartPane(QWidget):
         self.warnings = QLabel(wordWrap=True, objectName=f"{name}-warnings", visible=False)
         self.warnings.setTextFormat(Qt.TextFormat.PlainText)
         theme.set_role(self.warnings, "warn")
-        content = QWidget()
-        inside = QVBoxLayout(content)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.setSpacing(theme.INSIDE)
-        inside.addWidget(self.warnings)
-        inside.addWidget(self.panel, 1)
+        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1)))
         self.area = StateArea(content)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.area)
+        layouts.column(self.area, gap=None, of=self)
         self.computing.cancelled.connect(self._cancel)
         context.selection.pairs_changed.connect(self._mark)
         self.panel.plot_brushed.connect(self._select)

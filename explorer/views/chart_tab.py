@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from trainer.charts import ChartError
 from trainer.charts.registry import load
 from trainer.charts.settings import parse, words
@@ -36,11 +37,7 @@ class ChartTab(QWidget):
         self.pane = ChartPane(context, name, pictures)
         self.controls = Controls(self.chart.settings, name)
         self.controls.show_settings(remembered(context, self.chart))
-        self.column = column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.INSIDE, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(self.controls)
-        column.addWidget(self.pane, 1)
+        self.column = layouts.column(self.controls, (self.pane, 1), margins=(0, theme.INSIDE, 0, 0), of=self)
         self.controls.changed.connect(self._on_settings)
         self.pane.answered.connect(self.answered)
 

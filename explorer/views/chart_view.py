@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QTabBar
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -16,7 +16,7 @@ from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.chart_tab import remembered
 from explorer.views.view import View
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from trainer.charts.registry import charts_of
 from trainer.charts.settings import words
 from trainer.charts.spec import Chart, Request
@@ -47,21 +47,16 @@ class ChartView(View):
         self.tabs.setExpanding(False)
         for chart in self.charts.values():
             self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
-        self.tab_question, self.status = ElidedLabel(), QLabel(objectName=f"{self.name}-status")
+        self.tab_question = layouts.elided(role="secondary")
+        self.status = layouts.text(role="small", name=f"{self.name}-status")
         if len(self.charts) <= 1:
             # Shown before it has a parent, a widget is a window of its own for a moment.
             self.tabs.hide()
             self.tab_question.hide()
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.status, "small")
-        theme.set_role(self.tab_question, "secondary")
         yield
         self.pane = ChartPane(self.context, self.name, self.pictures)
-        self.above, self.tools = QVBoxLayout(), QVBoxLayout()
-        for column in (self.above, self.tools):
-            column.setSpacing(theme.INSIDE)
-        self.beside = QHBoxLayout()
-        self.beside.setSpacing(theme.AROUND)
+        self.above, self.tools = layouts.column(), layouts.column()
+        self.beside = layouts.row(gap=theme.AROUND)
         self.controls: dict[str, Controls] = {}
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
@@ -206,33 +201,16 @@ class ChartView(View):
         self.pane.answered.connect(lambda: self.show_message(""))
 
     def _lay_out(self) -> None:
-        self.bar = bar = QHBoxLayout()
-        bar.setSpacing(theme.BETWEEN)
-        bar.addWidget(self.tabs)
-        bar.addWidget(self.tab_question, 1)
-        bar.addWidget(self.status)
-        tools = QHBoxLayout()
-        tools.setSpacing(theme.AROUND)
-        tools.addLayout(self.beside)
-        tools.addLayout(self.tools, 1)
-        self.body.addLayout(bar)
-        self.body.addLayout(self.above)
+        self.bar = layouts.row(self.tabs, (self.tab_question, 1), self.status, gap=theme.BETWEEN)
+        tools = layouts.row(self.beside, (self.tools, 1), gap=theme.AROUND)
+        layouts.add(self.body, self.bar, self.above)
         if not self.controls_left:
-            self.body.addLayout(tools)
-            self.body.addWidget(self.pane, 1)
+            layouts.add(self.body, tools, (self.pane, 1))
             return
-        row = QHBoxLayout()
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(self._side(tools))
-        row.addWidget(self.pane, 1)
-        self.body.addLayout(row, 1)
+        self.body.addLayout(layouts.row(self._side(tools), (self.pane, 1), gap=theme.BETWEEN), 1)
 
     def _side(self, tools: QHBoxLayout) -> QScrollArea:
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, theme.BETWEEN, 0)
-        column.addLayout(tools)
-        column.addStretch()
+        side = layouts.panel(layouts.column(tools, layouts.STRETCH, gap=None, margins=(0, 0, theme.BETWEEN, 0)))
         scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, objectName=f"{self.name}-side")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
@@ -127,15 +127,9 @@ class ExperimentsView(ChartView):
         self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
         self.stop = QPushButton("Stop", objectName="experiments-stop")
-        self.progress = QLabel(objectName="experiments-progress", wordWrap=True)
-        theme.set_role(self.progress, "secondary")
-        self.verdict = QLabel(objectName="experiments-verdict", wordWrap=True)
-        self.verdict.setTextFormat(Qt.TextFormat.PlainText)
-        self.progress.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.verdict, "heading")
-        self.above.addWidget(self._choices())
-        self.above.addWidget(self.verdict)
-        self.above.addWidget(self.progress)
+        self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
+        self.verdict = layouts.text(role="heading", name="experiments-verdict", wrap=True)
+        layouts.add(self.above, self._choices(), self.verdict, self.progress)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)

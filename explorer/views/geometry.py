@@ -6,11 +6,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.chart_view import ChartView
+from explorer.widgets import layouts
 
 CONCEPTS: Final = "concepts"
 
@@ -28,7 +28,7 @@ class GeometryView(ChartView):
         self.select_pairs = QPushButton("Select its pairs", objectName="concepts-select")
         self.switch_off = QPushButton("Switch it off", objectName="concepts-off")
         self.all_on = QPushButton("Switch all on", objectName="concepts-on")
-        self.chosen = QLabel(objectName="concepts-chosen")
+        self.chosen = layouts.text(role="secondary", name="concepts-chosen")
         self._off_seen: tuple[int, ...] = ()
         self._known: Callable[[], Any] = lambda: None
         yield from super().build()
@@ -115,11 +115,5 @@ class GeometryView(ChartView):
 
     def _lay_out(self) -> None:
         super()._lay_out()
-        row = QHBoxLayout(self._tools)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        theme.set_role(self.chosen, "secondary")
-        for widget in (self.select_pairs, self.switch_off, self.all_on, self.chosen):
-            row.addWidget(widget)
-        row.addStretch(1)
+        layouts.row(self.select_pairs, self.switch_off, self.all_on, self.chosen, (layouts.STRETCH, 1), of=self._tools)
         self.above.addWidget(self._tools)

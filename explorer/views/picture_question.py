@@ -12,7 +12,7 @@ from explorer import theme
 from explorer.model_client.single_request import KeptAnswers
 from explorer.models.thumbnails import Pictures
 from explorer.views.view import View, reason_of
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.image_strip import PICTURE, ImageStrip
 from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.state_area import Act, StateArea
@@ -45,8 +45,7 @@ class PictureQuestionView(View):
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
         theme.set_role(self.show_button, "primary")
         self.working = ProgressRow(f"{self.prefix}-working", self, asks=True)
-        self.status: QLabel = ElidedLabel()
-        theme.set_role(self.status, "small")
+        self.status: QLabel = layouts.elided(role="small")
 
     def lay_in(self, panels: QWidget) -> StateArea:
         """Return the area of the answer with these panels, and listen to the parts."""

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton
+from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from explorer import theme
 from explorer.views.chart_view import ChartView
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from trainer.charts.probes import MOST, MOST_LETTERS, PinnedProbe, keep, pinned
 
@@ -44,16 +45,11 @@ class ProbesView(ChartView):
         theme.keep_icon(self.add, "plus")
         self.chips = [QPushButton(objectName=f"probes-chip-{index}") for index in range(MOST)]
         yield from super().build()
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.line, 1)
-        row.addWidget(self.add)
         self.row = FlowRow()
         for index, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)
-        self.above.addLayout(row)
-        self.above.addWidget(self.row)
+        layouts.add(self.above, layouts.row((self.line, 1), self.add), self.row)
         self.line.returnPressed.connect(self._pin_sentence)
         self.add.clicked.connect(self._pin_sentence)
         self.pane.panel.pair_chosen.connect(self._choose_pair)

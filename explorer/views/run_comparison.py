@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QLabel, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 
-from explorer import theme
 from explorer.views.chart_view import ChartView
+from explorer.widgets import layouts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
@@ -101,10 +101,8 @@ class RunComparisonView(ChartView):
         self.filter.setPlaceholderText("Filter: objective:cloob beta>8 tag:paper -is:failed")
         self.filter.setClearButtonEnabled(True)
         self.filter.setText(str(self.context.settings.value("run_comparison/filter", "")))
-        self.shown = QLabel(objectName="many-runs-shown", wordWrap=True)
-        theme.set_role(self.shown, "small")
-        self.above.addWidget(self.filter)
-        self.above.addWidget(self.shown)
+        self.shown = layouts.text(role="small", name="many-runs-shown", wrap=True)
+        layouts.add(self.above, self.filter, self.shown)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._typed)
         self.filter.textChanged.connect(lambda _: self._rest.start())
         self.context.jobs.runs_changed.connect(lambda _: self._look_again())

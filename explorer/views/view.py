@@ -11,16 +11,14 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
@@ -109,21 +107,21 @@ class View(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setProperty("role", "view")
         self._content = QWidget()
-        self.body = QVBoxLayout(self._content)
-        self.body.setContentsMargins(0, 0, 0, 0)
-        self.body.setSpacing(theme.BETWEEN)
+        self.body = layouts.column(gap=theme.BETWEEN, of=self._content)
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
         self.area = StateArea(MinSizeScroll(self._content))
         self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()
-        self.header = QHBoxLayout()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.BETWEEN)
-        column.addLayout(self._lay_out_header())
-        column.addWidget(self.area, 1)
+        self.header = layouts.row(gap=theme.SPACE)
+        layouts.column(
+            self._lay_out_header(),
+            (self.area, 1),
+            gap=theme.BETWEEN,
+            margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND),
+            of=self,
+        )
         self.building = self.build()
         if at_once:
             for _ in self.building:
@@ -209,22 +207,18 @@ class View(QWidget):
             self.refresh()
 
     def _lay_out_header(self) -> QHBoxLayout:
-        title = QLabel(self.title, objectName=f"{self.objectName()}-title")
-        theme.set_role(title, "title")
-        question = ElidedLabel(self.question)
+        title = layouts.text(self.title, "title", name=f"{self.objectName()}-title")
+        question = layouts.elided(self.question, "secondary")
         # What it does not need is left to the words on progress.
         question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        theme.set_role(question, "secondary")
-        texts = QVBoxLayout()
-        texts.setSpacing(2)
-        texts.addWidget(title)
-        texts.addWidget(question)
-        self.header.setSpacing(theme.SPACE)
-        self.header.addLayout(texts)
-        self.header.addWidget(self.job_slot, 1)
-        self.header.addWidget(self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit))
-        self.header.addWidget(self._export_button())
-        self.header.addWidget(self._tool("method", "circle-help", "Method", self.method_asked.emit))
+        layouts.add(
+            self.header,
+            layouts.column(title, question, gap=2),
+            (self.job_slot, 1),
+            self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit),
+            self._export_button(),
+            self._tool("method", "circle-help", "Method", self.method_asked.emit),
+        )
         return self.header
 
     def _tool(self, name: str, icon: str, label: str, clicked: Callable[[], object]) -> QToolButton:

@@ -1,7 +1,7 @@
 """Rows, columns and texts: what nearly every widget is made of, each in one call.
 
 A part of a row or a column is a widget, a layout, a number of pixels, or `STRETCH`; with `(part, stretch)` it takes its
-share of the room that is left.
+share of the room that is left, and with `(widget, stretch, alignment)` it does not fill that.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLayout, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import ElidedLabel
 
 
 class _Stretch:
@@ -21,9 +22,10 @@ class _Stretch:
 
 STRETCH: Final = _Stretch()
 Part = QWidget | QLayout | _Stretch | int
-Parts = Part | tuple[Part, int]
+Parts = Part | tuple[Part, int] | tuple[QWidget, int, Qt.AlignmentFlag]
 Margins = int | tuple[int, int, int, int]
 Box = TypeVar("Box", bound=QBoxLayout)
+Label = TypeVar("Label", bound=QLabel)
 
 
 def row(*parts: Parts, gap: int | None = theme.INSIDE, margins: Margins = 0, of: QWidget | None = None) -> QHBoxLayout:
@@ -55,9 +57,9 @@ def panel(layout: QLayout) -> QWidget:
 def add(layout: QBoxLayout, *parts: Parts) -> None:
     """Add parts to a row or a column."""
     for part in parts:
-        content, stretch = part if isinstance(part, tuple) else (part, 0)
+        content, stretch, *alignment = part if isinstance(part, tuple) else (part, 0)
         if isinstance(content, QWidget):
-            layout.addWidget(content, stretch)
+            layout.addWidget(content, stretch, *alignment)
         elif isinstance(content, QLayout):
             layout.addLayout(content, stretch)
         elif isinstance(content, _Stretch):
@@ -78,12 +80,28 @@ def text(
         wrap: Whether a long text continues in further lines.
         buddy: The field that it names.
     """
-    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, objectName=name)
-    if role:
-        theme.set_role(made, role)
+    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
+    made.setObjectName(name)
     if buddy is not None:
         made.setBuddy(buddy)
-    return made
+    return _with_role(made, role)
+
+
+def elided(label: str = "", role: str = "", *, middle: bool = False) -> ElidedLabel:
+    """Return a label of one line, cut where there is no room; the other arguments are those of `text`.
+
+    Args:
+        label: What it says.
+        role: Its look.
+        middle: Whether it is cut in its middle.
+    """
+    return _with_role(ElidedLabel(label, middle=middle), role)
+
+
+def _with_role(label: Label, role: str) -> Label:
+    if role:
+        theme.set_role(label, role)
+    return label
 
 
 def _filled(layout: Box, parts: Sequence[Parts], gap: int | None, margins: Margins) -> Box:

@@ -234,7 +234,10 @@ def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     pane = view.pane(3)
     qtbot.waitUntil(lambda: len(pane.runs) == 2 and not pane.pane.busy, timeout=30_000)
     run = pane.runs[0]
-    axis = model.vectors((pane.x.text().split(" - ")[0],))[0] - model.vectors((pane.x.text().split(" - ")[1],))[0]
+    axis = (
+        model.vectors((pane.x_texts.text().split(" - ")[0],))[0]
+        - model.vectors((pane.x_texts.text().split(" - ")[1],))[0]
+    )
     snapshot = read_snapshot(view.context.workspace.results.snapshots(run.run)[-1].folder)
     assert np.allclose(run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
     left = float(np.median(run.images[:, 0]))
@@ -248,12 +251,12 @@ def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     (pair,) = view.context.selection.pairs.tolist()
     near = np.concatenate([run.images[[pair]], run.texts[[pair]]])
     assert np.abs(near - (x, y)).max(1).min() < 0.05, "a point under the pointer"
-    pane.x.setText("a red ring; a red disc - a blue ring")
-    QTest.keyClick(pane.x, Qt.Key.Key_Return)
+    pane.x_texts.setText("a red ring; a red disc - a blue ring")
+    QTest.keyClick(pane.x_texts, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "a red disc" in pane.pane.panel.cards["axes-0"].plot.spec.x.label, timeout=30_000)
-    assert view.command()[-2:] == ["--x", pane.x.text()]
-    pane.x.setText(" - nothing")
-    QTest.keyClick(pane.x, Qt.Key.Key_Return)
+    assert view.command()[-2:] == ["--x", pane.x_texts.text()]
+    pane.x_texts.setText(" - nothing")
+    QTest.keyClick(pane.x_texts, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "needs a sentence" in pane.pane.area.page.text.text(), timeout=30_000)
     assert view.command() is None
 

@@ -8,11 +8,10 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication
 
-from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from trainer.charts.changes import pairs_inside
 from trainer.charts.measures.changes import bad_pairs
 from trainer.charts.mispairs import Mispairs
@@ -34,8 +33,7 @@ class Compared(ChartTab):
         # Another day's data may have other classes.
         self.controls.show_settings(replace(self.controls.settings, suite=""))
         self.request = Request()
-        hint = ElidedLabel("Drag to select · Ctrl adds")
-        theme.set_role(hint, "small")
+        hint = layouts.elided("Drag to select · Ctrl adds", "small")
         self.column.insertWidget(1, hint)
         self.pane.panel.plot_brushed.connect(self._brush)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
+from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import Changes
@@ -38,29 +39,18 @@ class MispairLists(QWidget):
         super().__init__(parent, objectName="changes-mispairs")
         self.lists: dict[str, Tiles] = {}
         self.counts: dict[str, QLabel] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, theme.INSIDE, 0, 0)
-        row.setSpacing(theme.BETWEEN)
+        row = layouts.row(gap=theme.BETWEEN, margins=(0, theme.INSIDE, 0, 0), of=self)
         for key, heading, _hint in HEADS:
             tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", label=heading, edge=88, lines=3)
-            count = QLabel(wordWrap=True)
-            count.setTextFormat(Qt.TextFormat.PlainText)
-            theme.set_role(count, "small")
-            title = QLabel(heading)
-            theme.set_role(title, "strong")
-            head = QHBoxLayout()
-            head.setSpacing(theme.SPACE)
+            count = layouts.text(role="small", wrap=True)
+            title = layouts.text(heading, "strong")
+            head = layouts.row(gap=theme.SPACE)
             for letter, index in (("A", 0), ("B", 1)):
                 if key in ("both", f"only_{letter.lower()}"):
                     head.addWidget(RunBadge(letter, index))
             head.addSpacing(theme.SPACE)
             head.addWidget(title, 1)
-            column = QVBoxLayout()
-            column.setSpacing(theme.SPACE)
-            column.addLayout(head)
-            column.addWidget(count)
-            column.addWidget(tiles, 1)
-            row.addLayout(column, 1)
+            row.addLayout(layouts.column(head, count, (tiles, 1), gap=theme.SPACE), 1)
             self.lists[key], self.counts[key] = tiles, count
             tiles.chosen.connect(lambda pairs, key=key: self._announce(key, pairs))
             tiles.hovered.connect(self.hovered)

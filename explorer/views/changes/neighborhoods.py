@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.pair_changes import MEASURES, Changes
 
@@ -19,29 +19,16 @@ class Neighborhoods(QWidget):
 
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-neighborhoods")
-        self.title, self.note = ElidedLabel(), QLabel()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.title, "strong")
-        theme.set_role(self.note, "small")
+        self.title, self.note = layouts.elided(role="strong"), layouts.text(role="small")
         self.rows = tuple(
             Tiles(pictures, name=f"changes-near-{x.lower()}", label=f"Nearest in {x}", edge=64, lines=1, one_row=True)
             for x in "AB"
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.INSIDE, 0, 0)
-        column.setSpacing(theme.SPACE)
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(self.title, 1)
-        head.addWidget(self.note)
-        column.addLayout(head)
+        head = layouts.row((self.title, 1), self.note)
+        column = layouts.column(head, gap=theme.SPACE, margins=(0, theme.INSIDE, 0, 0), of=self)
         self._badges = tuple(RunBadge("AB"[index], index) for index in range(2))
         for badge, row in zip(self._badges, self.rows, strict=True):
-            line = QHBoxLayout()
-            line.setSpacing(theme.INSIDE)
-            line.addWidget(badge, alignment=Qt.AlignmentFlag.AlignVCenter)
-            line.addWidget(row, 1)
-            column.addLayout(line)
+            column.addLayout(layouts.row((badge, 0, Qt.AlignmentFlag.AlignVCenter), (row, 1)))
         self.show_pair(None, -1)
 
     def show_pair(self, changes: Changes | None, index: int, *, first: bool = False) -> None:

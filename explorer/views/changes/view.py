@@ -21,7 +21,7 @@ from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.whole_runs import WholeRuns
 from explorer.views.selected import PairTable
 from explorer.views.view import View
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
@@ -53,8 +53,7 @@ class ChangesView(View):
             SearchableComboBox(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160)
             for x in "AB"
         )
-        self.note = ElidedLabel()
-        theme.set_role(self.note, "small")
+        self.note = layouts.elided(role="small")
         self.suite = SearchableComboBox(name="changes-suite", label="Class prompts for the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")
@@ -303,9 +302,7 @@ class ChangesView(View):
             self.tabs.addTab(widget, label)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
-        self.body.addWidget(bar)
-        self.body.addWidget(self.note)
-        self.body.addWidget(self.tabs, 1)
+        layouts.add(self.body, bar, self.note, (self.tabs, 1))
 
 
 def _present(step: int | None, steps: tuple[int, ...]) -> int | None:

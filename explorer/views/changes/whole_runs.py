@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal
 
-from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from trainer.charts.spec import Request, Target
 
 
@@ -23,8 +22,7 @@ class WholeRuns(ChartTab):
 
     def __init__(self, context: Context, pictures: Pictures) -> None:
         super().__init__(context, "representation-similarity", pictures)
-        hint = ElidedLabel("Click a cell or press Enter to show its two snapshots as A and B")
-        theme.set_role(hint, "small")
+        hint = layouts.elided("Click a cell or press Enter to show its two snapshots as A and B", "small")
         self.column.insertWidget(1, hint)
         self.pane.panel.cell_chosen.connect(lambda _key, row, column: self._choose(row, column))
 

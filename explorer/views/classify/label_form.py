@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QWidget
 
 from explorer import theme
 from explorer.views.classify import text_input
+from explorer.widgets import layouts
 from explorer.widgets.still import StillComboBox
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.catalog import PromptSuite
@@ -37,7 +38,7 @@ class LabelForm(QWidget):
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
-        self._labels_count, self._templates_count = _small(), _small()
+        self._labels_count, self._templates_count = layouts.text(role="small"), layouts.text(role="small")
         self._labels_remark, self._templates_remark = (
             _remark("classifyLabelsRemark", self),
             _remark("classifyTemplatesRemark", self),
@@ -127,22 +128,22 @@ class LabelForm(QWidget):
         remark.setVisible(bool(text))
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(*[theme.BETWEEN] * 4)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(_heading("Label set", None))
-        column.addWidget(self.suites)
-        column.addSpacing(theme.INSIDE)
-        column.addLayout(_heading("Labels", self._labels_count))
-        column.addWidget(self.labels_edit, 1)
-        column.addWidget(self._labels_remark)
-        column.addSpacing(theme.INSIDE)
-        column.addLayout(_heading("Templates", self._templates_count))
-        column.addWidget(self.templates_edit, 2)
-        column.addWidget(self._templates_remark)
-        hint = _small("Each label replaces {}, a(n) is its article; embeddings are averaged over templates.")
-        hint.setWordWrap(True)
-        column.addWidget(hint)
+        hint = "Each label replaces {}, a(n) is its article; embeddings are averaged over templates."
+        layouts.column(
+            _heading("Label set"),
+            self.suites,
+            theme.INSIDE,
+            _heading("Labels", self._labels_count),
+            (self.labels_edit, 1),
+            self._labels_remark,
+            theme.INSIDE,
+            _heading("Templates", self._templates_count),
+            (self.templates_edit, 2),
+            self._templates_remark,
+            layouts.text(hint, "small", wrap=True),
+            margins=theme.BETWEEN,
+            of=self,
+        )
 
 
 def _editor(name: str, label: str) -> QPlainTextEdit:
@@ -154,21 +155,8 @@ def _editor(name: str, label: str) -> QPlainTextEdit:
     return edit
 
 
-def _heading(text: str, count: QLabel | None) -> QHBoxLayout:
-    row = QHBoxLayout()
-    label = QLabel(text)
-    theme.set_role(label, "heading")
-    row.addWidget(label)
-    row.addStretch()
-    if count is not None:
-        row.addWidget(count)
-    return row
-
-
-def _small(text: str = "") -> QLabel:
-    label = QLabel(text)
-    theme.set_role(label, "small")
-    return label
+def _heading(text: str, *count: QLabel) -> QHBoxLayout:
+    return layouts.row(layouts.text(text, "heading"), layouts.STRETCH, *count, gap=None)
 
 
 def _remark(name: str, parent: QWidget) -> QLabel:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPixmap
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.thumbnails import NoThumbnail, thumbnail
+from explorer.widgets import layouts
 from explorer.widgets.image_box import ImageBox
 
 EDGE: Final = 960
@@ -33,15 +33,17 @@ class ImagePreview(QWidget):
         self._known: OrderedDict[str, tuple[QPixmap | None, str]] = OrderedDict()
         self.picture = ImageBox()
         self.picture.setObjectName("classifyPreview")
-        self.name = plain_label("classifyName", "strong")
-        self.caption = plain_label("classifyCaption", "secondary", wrap=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, theme.BETWEEN, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.picture, 1)
-        column.addSpacing(theme.SPACE)
-        column.addWidget(self.name)
-        column.addWidget(self.caption)
+        self.name = layouts.text(role="strong", name="classifyName")
+        self.caption = layouts.text(role="secondary", name="classifyCaption", wrap=True)
+        layouts.column(
+            (self.picture, 1),
+            theme.SPACE,
+            self.name,
+            self.caption,
+            gap=theme.SPACE,
+            margins=(0, 0, theme.BETWEEN, 0),
+            of=self,
+        )
 
     def look_at(self, path: str) -> None:
         """Show the file; nothing for an empty path."""
@@ -73,14 +75,6 @@ def read_preview(path: str) -> tuple[QImage | None, str]:
         return thumbnail(path, EDGE), _caption_beside(Path(path))
     except NoThumbnail:
         return None, ""
-
-
-def plain_label(name: str, role: str, *, wrap: bool = False) -> QLabel:
-    """Return a plain-text label, because file names and labels come from users and must not be read as HTML."""
-    label = QLabel(objectName=name, wordWrap=wrap)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    theme.set_role(label, role)
-    return label
 
 
 def _caption_beside(image: Path) -> str:

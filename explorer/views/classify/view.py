@@ -8,17 +8,18 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QStandardPaths, Qt
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.classify.method import METHOD
-from explorer.views.classify.preview import ImagePreview, plain_label
+from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
 from explorer.views.classify.verdict import ranking, verdict
 from explorer.views.view import View, hairline, steps_in_words
+from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
@@ -394,22 +395,14 @@ class ClassifyView(View):
         return str(scenes[0]) if scenes else _pictures_folder()
 
     def _build(self) -> None:
-        self._verdict = plain_label("classifyVerdict", "title")
-        self._verdict.setWordWrap(True)
+        self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)
         self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
-        self._count = plain_label("classifyCount", "secondary")
+        self._count = layouts.text(role="secondary", name="classifyCount")
         self.strip.setObjectName("classifyStrip")
-        right = QWidget()
-        line = QHBoxLayout()
-        line.setSpacing(theme.INSIDE)
-        line.addWidget(self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop)
-        line.addWidget(self._verdict, 1)
-        column = QVBoxLayout(right)
-        column.setContentsMargins(theme.BETWEEN, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(line)
-        column.addSpacing(theme.INSIDE)
-        column.addWidget(self.bars, 1)
+        line = layouts.row((self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop), (self._verdict, 1))
+        right = layouts.panel(
+            layouts.column(line, theme.INSIDE, (self.bars, 1), gap=theme.SPACE, margins=(theme.BETWEEN, 0, 0, 0))
+        )
         self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="classifySplitter")
         self.splitter.setChildrenCollapsible(False)
         for index, (part, stretch) in enumerate(((self.sight, 2), (right, 3))):
@@ -419,10 +412,7 @@ class ClassifyView(View):
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
         )
-        self.body.addWidget(self.splitter, 1)
-        self.body.addWidget(hairline())
-        self.body.addWidget(self._strip_head())
-        self.body.addWidget(self.strip)
+        layouts.add(self.body, (self.splitter, 1), hairline(), self._strip_head(), self.strip)
 
     def _strip_head(self) -> FlowRow:
         add = QPushButton("Add images…", objectName="classifyAdd")

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QPixmap
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLabel, QLineEdit, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Controls
@@ -18,7 +18,7 @@ from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the
 from explorer.views.decode.method import METHOD
 from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.image_strip import StripItem
 from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.state_area import Act
@@ -67,8 +67,7 @@ class DecodeView(PictureQuestionView):
         self.sentence = _line("decode-sentence", "A sentence to decode; empty: the chosen picture")
         self.before = _line("decode-before", "From this text …")
         self.after = _line("decode-after", "… to this one")
-        self.limits = QLabel(objectName="decode-limits", wordWrap=True)
-        theme.set_role(self.limits, "small")
+        self.limits = layouts.text(role="small", name="decode-limits", wrap=True)
         yield
         self.controls = Controls(DecodeSettings, "decode")
         yield
@@ -273,38 +272,29 @@ class DecodeView(PictureQuestionView):
             self._later.start()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        bar.addWidget(self.sentence, 1)
-        bar.addWidget(self.show_button)
-        panels = QWidget()
-        column = QVBoxLayout(panels)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(DecodedRows(self.rows), 1)
-        content = QVBoxLayout()
-        content.setSpacing(theme.INSIDE)
-        content.addLayout(bar)
-        content.addWidget(self.controls.controls["prior"])
-        content.addWidget(self.status)
-        content.addWidget(self.lay_in(panels), 1)
-        content.addWidget(self.limits)
-        content.addWidget(self.strip)
-        self.body.addLayout(content, 1)
+        panels = layouts.panel(layouts.column((DecodedRows(self.rows), 1)))
+        self.body.addLayout(
+            layouts.column(
+                layouts.row((self.sentence, 1), self.show_button),
+                self.controls.controls["prior"],
+                self.status,
+                (self.lay_in(panels), 1),
+                self.limits,
+                self.strip,
+            ),
+            1,
+        )
         self._moves = self._moves_panel()
 
     def _moves_panel(self) -> QWidget:
         """Return the right panel: how an embedding is moved before it is decoded."""
         panel = QWidget(objectName="decode-moves")
-        column = QVBoxLayout(panel)
-        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.INSIDE)
+        column = layouts.column(margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND), of=panel)
         for name, control in self.controls.controls.items():
             if name == "prior":
                 continue
             if name == "strength":
-                column.addWidget(self.before)
-                column.addWidget(self.after)
+                layouts.add(column, self.before, self.after)
             control.setMinimumWidth(0)
             control.setMaximumWidth(QWIDGETSIZE_MAX)
             column.addWidget(control)
@@ -364,22 +354,16 @@ class DecodedRow(QWidget):
         super().__init__()
         self.setObjectName(name)
         self._place = index
-        self.heading, self.facts = ElidedLabel(middle=True), _two_lines()
-        theme.set_role(self.heading, "strong")
+        self.heading, self.facts = layouts.elided(role="strong", middle=True), _two_lines()
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]
         self._tiles = QWidget()
         self._labels = []
         for title, box in zip(COLUMNS, self.boxes, strict=True):
             box.setParent(self._tiles)
-            label = QLabel(title, self._tiles)
-            theme.set_role(label, "small")
+            label = layouts.text(title, "small")
+            label.setParent(self._tiles)
             self._labels.append(label)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.heading)
-        column.addWidget(self.facts)
-        column.addWidget(self._tiles, 1)
+        layouts.column(self.heading, self.facts, (self._tiles, 1), gap=2, of=self)
         self._tiles.setMinimumSize(LEAST_PX * ACROSS[0], LEAST_PX + self._words_px())
 
     @property

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
 from explorer.widgets.grid_map import GridMap, Heat
@@ -40,9 +40,7 @@ class ConfusionPane(QWidget):
             grid_map.setObjectName(f"evaluate-confusion-{letter}")
             grid_map.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
         self.heads = [ElidedLabel() for _ in range(2)]
-        self.note = QLabel()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.note, "secondary")
+        self.note = layouts.text(role="secondary")
         self.strip = ImageStrip(pictures.get)
         self.strip.setObjectName("evaluate-cell-images")
         self.strip.setAccessibleName("Images of the chosen cell")
@@ -127,31 +125,20 @@ class ConfusionPane(QWidget):
 
     def _lay_out(self) -> None:
         self._badges = [RunBadge("AB"[index], index) for index in range(2)]
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.SPACE)
         self.tasks.setMaximumWidth(220)
-        bar.addWidget(self.tasks)
-        bar.addWidget(self.note, 1)
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)
         for index in range(2):
-            head = QHBoxLayout()
-            head.setSpacing(theme.SPACE)
-            head.addWidget(self._badges[index])
-            head.addWidget(self.heads[index], 1)
+            head = layouts.row(self._badges[index], (self.heads[index], 1), gap=theme.SPACE)
             grid.addLayout(head, 0, index)
             grid.addWidget(self.maps[index], 1, index)
             grid.setColumnStretch(index, 1)
         grid.setRowStretch(1, 1)
-        content = QWidget()
-        column = QVBoxLayout(content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(bar)
-        column.addLayout(grid, 1)
-        column.addWidget(self.strip)
+        content = layouts.panel(
+            layouts.column(
+                layouts.row(self.tasks, (self.note, 1), gap=theme.SPACE), (grid, 1), self.strip, gap=theme.SPACE
+            )
+        )
         self.area = StateArea(content)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self.area)
+        layouts.column(self.area, gap=None, of=self)

@@ -11,18 +11,16 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QHBoxLayout,
-    QLabel,
     QMenu,
     QPushButton,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.state.selection import Side
 from explorer.state.settings import Settings
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
@@ -74,7 +72,7 @@ class EvaluateControls(QWidget):
         self.suite = SearchableComboBox(name="evaluate-suite", label="Class names and templates", width=170)
         self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
-        self.second = QHBoxLayout()
+        self.second = layouts.row()
         self.task_menu = self._menu()
         self._dress()
         self._lay_out()
@@ -216,22 +214,14 @@ class EvaluateControls(QWidget):
         theme.keep_icon(self.tasks, "list-checks", 16, "secondary")
 
     def _lay_out(self) -> None:
-        most = QLabel("At most")
-        most.setBuddy(self.most)
-        theme.set_role(most, "secondary")
+        most = layouts.text("At most", "secondary", buddy=self.most)
         first = FlowRow()
         self.data.setMaximumWidth(DATA_PX)
         first.add(self.data, stretch=True)
         for widget in (self.browse, self.tasks, most, self.most, self.go):
             first.add(widget, gap=theme.INSIDE)
-        self.second.setSpacing(theme.INSIDE)
-        for widget in (self.split, self.suite):
-            self.second.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(first)
-        column.addLayout(self.second)
+        layouts.add(self.second, self.split, self.suite)
+        layouts.column(first, self.second, of=self)
 
 
 def command_of(question: Evaluate, workspace: Path) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from explorer import theme
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.data_efficiency import CHART, EfficiencySettings
@@ -32,25 +31,17 @@ class EfficiencyPane(QWidget):
         self.groups = GroupBar("evaluate-efficiency", "Draw")
         self.data = SearchableComboBox(name="evaluate-efficiency-data", label="Data of the curves", width=220)
         self.measure = SearchableComboBox(name="evaluate-efficiency-measure", label="Measure of the curves", width=320)
-        self.note = QLabel(NOTHING)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
-        self.note.setWordWrap(True)
-        theme.set_role(self.note, "small")
+        self.note = layouts.text(NOTHING, "small", wrap=True)
         self.pane = ChartPane(context, CHART.name)
         # On a line of their own: next to the groups, neither these nor the groups' patterns have room.
-        choices = QHBoxLayout()
-        choices.setSpacing(theme.INSIDE)
-        choices.addWidget(self.data)
-        choices.addWidget(self.measure)
-        choices.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(self.groups)
-        column.addLayout(choices)
-        column.addWidget(self.note)
-        column.addWidget(self.pane, 1)
-        column.addStretch(0)
+        layouts.column(
+            self.groups,
+            layouts.row(self.data, self.measure, (layouts.STRETCH, 1)),
+            self.note,
+            (self.pane, 1),
+            layouts.STRETCH,
+            of=self,
+        )
         self.groups.wanted.connect(self._draw)
         for picker in (self.data, self.measure):
             picker.picked.connect(lambda _key: self.groups.ask())

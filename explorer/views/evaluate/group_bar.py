@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
-from explorer import theme
+from explorer.widgets import layouts
 
 
 class GroupBar(QWidget):
@@ -24,20 +24,15 @@ class GroupBar(QWidget):
         super().__init__(parent)
         self.patterns = [QLineEdit(objectName=f"{name}-group-{letter}") for letter in "ab"]
         self.compare = QPushButton(action, objectName=f"{name}-compare")
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(theme.INSIDE)
+        self.row = layouts.row(of=self)
         for index, edit in enumerate(self.patterns):
             edit.setAccessibleName(f"Names of the runs of group {'AB'[index]}")
             edit.setPlaceholderText("clip-*" if index == 0 else "cloob-*")
             edit.returnPressed.connect(self.ask)
             edit.textEdited.connect(lambda _text: self.edited.emit())
             edit.textChanged.connect(edit.setToolTip)
-            label = QLabel(f"Group {'AB'[index]}")
-            label.setBuddy(edit)
-            theme.set_role(label, "secondary")
-            self.row.addWidget(label)
-            self.row.addWidget(edit, 1)
+            label = layouts.text(f"Group {'AB'[index]}", "secondary", buddy=edit)
+            layouts.add(self.row, label, (edit, 1))
         self.row.addWidget(self.compare)
         self.compare.clicked.connect(self.ask)
 

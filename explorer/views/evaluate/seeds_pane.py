@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.group_bar import GroupBar
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.still import StillSpinBox
 from trainer import config
 from trainer.charts.groups import CHART
@@ -47,8 +48,7 @@ class SeedsPane(QWidget):
         self.seeds.setValue(SEEDS)
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.launch = QPushButton("Train both over seeds", objectName="evaluate-launch")
-        self.note = QLabel(NOTHING, wordWrap=True)
-        theme.set_role(self.note, "small")
+        self.note = layouts.text(NOTHING, "small", wrap=True)
         self.controls = Controls(CHART.settings, CHART.name)
         self.pane = ChartPane(context, CHART.name)
         self.groups.wanted.connect(self.compare)
@@ -75,20 +75,9 @@ class SeedsPane(QWidget):
         self.pane.ask(CHART, Request(), replace(self.controls.settings, group=patterns))
 
     def _lay_out(self) -> None:
-        bar = self.groups.row
-        bar.addSpacing(theme.BETWEEN)
-        label = QLabel("Seeds")
-        label.setBuddy(self.seeds)
-        theme.set_role(label, "secondary")
-        for widget in (label, self.seeds, self.launch):
-            bar.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        for widget in (self.groups, self.controls, self.note):
-            column.addWidget(widget)
-        column.addWidget(self.pane, 1)
-        column.addStretch(0)
+        label = layouts.text("Seeds", "secondary", buddy=self.seeds)
+        layouts.add(self.groups.row, theme.BETWEEN, label, self.seeds, self.launch)
+        layouts.column(self.groups, self.controls, self.note, (self.pane, 1), layouts.STRETCH, gap=theme.SPACE, of=self)
         self.pane.hide()
 
 

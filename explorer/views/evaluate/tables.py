@@ -7,9 +7,10 @@ from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from trainer.charts.published_numbers import PublishedNumber
 
 WIDEST_PX: Final = 1160
@@ -36,12 +37,7 @@ class ResultTable(QTableWidget):
 
     def at_left(self) -> QWidget:
         """Return a pane with this table left-aligned, up to its maximum width."""
-        pane = QWidget()
-        row = QHBoxLayout(pane)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self, 1000)
-        row.addStretch(1)
-        return pane
+        return layouts.panel(layouts.row((self, 1000), (layouts.STRETCH, 1), gap=None))
 
     def show_cells(
         self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, tips: Sequence[str] = (), text_columns: int = 1

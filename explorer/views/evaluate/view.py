@@ -9,10 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
-    QLabel,
     QTabBar,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,8 +25,8 @@ from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import EXPORTS, View, reason_of
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
@@ -87,7 +84,7 @@ class EvaluateView(View):
         self._read: tuple[Any, ...] | None = None
         self.controls = EvaluateControls(context.settings)
         self.working = ProgressRow("evaluate-working", self, asks=True)
-        self.status = ElidedLabel(PROCESS)
+        self.status = layouts.elided(PROCESS, "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
         self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
         self.stack = CurrentPageStack()
@@ -104,7 +101,7 @@ class EvaluateView(View):
         self.seeds = SeedsPane(context)
         yield
         self.efficiency = EfficiencyPane(context)
-        self.about = ElidedLabel()
+        self.about = layouts.elided(role="small")
         yield
         self._lay_out()
         yield
@@ -335,20 +332,13 @@ class EvaluateView(View):
         self.seeds.launch_asked.connect(self._launch)
 
     def _lay_out(self) -> None:
-        theme.set_role(self.status, "small")
         self.controls.second.addWidget(self.status, 1)
         for _, label in TABS:
             self.tabs.addTab(label)
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
-        ways = QHBoxLayout()
-        ways.setSpacing(theme.SPACE)
-        ways.addWidget(self.tabs)
-        theme.set_role(self.about, "small")
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        ways.addWidget(self.about, 1)
         self.shown.setMaximumWidth(280)
-        ways.addWidget(self.shown)
         for pane in (
             self._numbers(),
             self.confusion,
@@ -358,42 +348,38 @@ class EvaluateView(View):
             self.efficiency,
         ):
             self.stack.addWidget(pane)
-        column = QVBoxLayout()
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.controls)
-        column.addLayout(ways)
-        column.addWidget(self.stack, 1)
-        self.body.addLayout(column, 1)
+        self.body.addLayout(
+            layouts.column(
+                self.controls,
+                layouts.row(self.tabs, (self.about, 1), self.shown, gap=theme.SPACE),
+                (self.stack, 1),
+                gap=theme.SPACE,
+            ),
+            1,
+        )
 
     def _curves_pane(self) -> QWidget:
-        pane = QWidget()
         self._no_curves = StatePage()
         _show_nothing(self._no_curves, NOTHING)
-        column = QVBoxLayout(pane)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._no_curves, 1)
-        column.addWidget(self.curves, 1)
-        column.addStretch(0)
-        return pane
+        return layouts.panel(layouts.column((self._no_curves, 1), (self.curves, 1), layouts.STRETCH, gap=None))
 
     def _numbers(self) -> QWidget:
-        pane = QWidget()
         self.empty = StatePage()
         _show_nothing(self.empty, NOTHING)
         self._published_pane = self.published.at_left()
-        self._published_head = QLabel("Published numbers, of other models at full resolution")
-        theme.set_role(self._published_head, "strong")
-        column = QVBoxLayout(pane)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.empty, 3)
-        column.addWidget(self.table, 3)
-        column.addWidget(self._published_head)
-        column.addWidget(self._published_pane, 2)
+        self._published_head = layouts.text("Published numbers, of other models at full resolution", "strong")
         self._published_head.hide()
         self._published_pane.hide()
-        column.addStretch(0)
-        return pane
+        return layouts.panel(
+            layouts.column(
+                (self.empty, 3),
+                (self.table, 3),
+                self._published_head,
+                (self._published_pane, 2),
+                layouts.STRETCH,
+                gap=theme.SPACE,
+            )
+        )
 
 
 def stored(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.progress_row import ProgressRow, Ticket
 from trainer.messages import Failure, ReplayStep
@@ -103,14 +104,7 @@ class TimeMachine(QWidget):
 
     def _lay_out(self) -> None:
         self.step.set_value(1)
-        label = QLabel("Step")
-        label.setBuddy(self.step)
-        theme.set_role(label, "secondary")
+        label = layouts.text("Step", "secondary", buddy=self.step)
         theme.set_role(self.again, "primary")
         self.step.setMaximumWidth(90)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        for widget in (label, self.step, self.again):
-            row.addWidget(widget)
-        row.addStretch(1)
+        layouts.row(label, self.step, self.again, (layouts.STRETCH, 1), of=self)

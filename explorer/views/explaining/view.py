@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
@@ -54,7 +54,7 @@ class ExplainingView(ChartView):
         self.levels = SearchableComboBox(name="explaining-levels", label="Co-occurrence of the ablation", width=190)
         self.levels.setMaximumWidth(240)
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
-        self.state = ElidedLabel()
+        self.state = layouts.elided(role="secondary")
         self.state.setObjectName("explaining-state")
         self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
         self.working = ProgressRow("explaining-working", self, asks=True)
@@ -66,7 +66,6 @@ class ExplainingView(ChartView):
         self.levels.show_choices(LEVELS, (0.0,))
         theme.set_role(self.start, "primary")
         theme.keep_icon(self.start, "play", role="accent_text")
-        theme.set_role(self.state, "secondary")
         self.start.setToolTip("Trains InfoNCE, InfoNCE + Hopfield, InfoLOOB and CLOOB with equal settings")
         yield
         self.start.clicked.connect(self.start_ablation)
@@ -222,15 +221,8 @@ class ExplainingView(ChartView):
     def _lay_out(self) -> None:
         super()._lay_out()
         self._tools = QWidget()
-        row = QHBoxLayout(self._tools)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(self.start)
-        row.addWidget(self.levels)
-        row.addWidget(self.state, 1)
-        row.addWidget(self.embed)
-        self.above.addWidget(self._tools)
-        self.above.addWidget(self.time_machine)
+        layouts.row(self.start, self.levels, (self.state, 1), self.embed, gap=theme.BETWEEN, of=self._tools)
+        layouts.add(self.above, self._tools, self.time_machine)
 
     def _ablation(self) -> list[Any]:
         return [row for row in self.context.jobs.runs if row.preset == PRESET]

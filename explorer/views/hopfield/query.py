@@ -12,16 +12,14 @@ from PySide6.QtWidgets import (
     QCompleter,
     QFileDialog,
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 PICTURE: Final = 52
@@ -48,9 +46,7 @@ class QueryBar(QFrame):
         self._captions: list[str] = []
         self.setAcceptDrops(True)
         self.picture = _Picture()
-        self.caption, self.about = ElidedLabel(), ElidedLabel()
-        theme.set_role(self.caption, "strong")
-        theme.set_role(self.about, "small")
+        self.caption, self.about = layouts.elided(role="strong"), layouts.elided(role="small")
         self.sides = {side: QPushButton(side.capitalize(), checkable=True) for side in ("image", "text")}
         self._group = QButtonGroup(self)
         for side, button in self.sides.items():
@@ -125,21 +121,14 @@ class QueryBar(QFrame):
             self.image_chosen.emit(path)
 
     def _lay_out(self) -> None:
-        texts = QVBoxLayout()
-        texts.setSpacing(0)
-        texts.addStretch()
-        texts.addWidget(self.caption)
-        texts.addWidget(self.about)
-        texts.addStretch()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.picture)
-        row.addLayout(texts, 2)
-        for button in self.sides.values():
-            row.addWidget(button)
-        row.addWidget(self.search, 3)
-        row.addWidget(self.browse)
+        layouts.row(
+            self.picture,
+            (layouts.column(layouts.STRETCH, self.caption, self.about, layouts.STRETCH, gap=0), 2),
+            *self.sides.values(),
+            (self.search, 3),
+            self.browse,
+            of=self,
+        )
 
 
 class _Picture(QWidget):

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from PySide6.QtWidgets import QLabel, QVBoxLayout
+from PySide6.QtWidgets import QLabel
 
 from explorer import theme
 from explorer.state.selection import Side
 from explorer.views.chart_view import ChartView
 from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.hopfield_patterns import Patterns, StoredSettings
@@ -251,10 +252,5 @@ class HopfieldView(ChartView):
         super()._lay_out()
         self.query = QueryBar(self.pictures)
         self.which_label.setBuddy(self.which)
-        stored = QVBoxLayout()
-        stored.setSpacing(theme.SPACE)
-        stored.addWidget(self.which_label)
-        stored.addWidget(self.which)
-        stored.addStretch()
-        self.beside.addLayout(stored)
+        self.beside.addLayout(layouts.column(self.which_label, self.which, layouts.STRETCH, gap=theme.SPACE))
         self.above.addWidget(self.query)

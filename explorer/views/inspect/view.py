@@ -11,10 +11,7 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
     QGridLayout,
-    QHBoxLayout,
-    QLabel,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,6 +21,7 @@ from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import StripItem
@@ -340,24 +338,16 @@ class InspectView(PictureQuestionView):
             button.setChecked(name == remembered or map_index == 0)
             self.methods.addButton(button, map_index)
             bar.add(button)
-        cells = QLabel("Grid size")
-        theme.set_role(cells, "secondary")
-        cells.setBuddy(self.grid)
+        cells = layouts.text("Grid size", "secondary", buddy=self.grid)
         for widget in (cells, self.grid, self.show_button):
             bar.add(widget)
-        show_message = QHBoxLayout()
-        show_message.setSpacing(theme.INSIDE)
-        show_message.addWidget(self.status, 1)
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
         for map_index, saliency_map in enumerate(self.maps):
-            heading, quiet = ElidedLabel(middle=True), ElidedLabel()
-            theme.set_role(heading, "strong")
-            theme.set_role(quiet, "small")
+            heading, quiet = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
             self._heads.append((heading, quiet))
-            head = QHBoxLayout()
-            head.setSpacing(theme.INSIDE)
+            head = layouts.row()
             if map_index in (1, 2):
                 head.addWidget(self._badges[map_index - 1])
             head.addWidget(heading, 1)
@@ -369,13 +359,7 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        column = QVBoxLayout()
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(bar)
-        column.addLayout(show_message)
-        column.addWidget(self.lay_in(panels), 1)
-        column.addWidget(self.strip)
-        self.body.addLayout(column, 1)
+        self.body.addLayout(layouts.column(bar, layouts.row((self.status, 1)), (self.lay_in(panels), 1), self.strip), 1)
 
 
 def images_of(

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.models.pair_table import Numbers
@@ -18,6 +18,7 @@ from explorer.views.map.coloring import MODALITY, SHADES, Coloring, classes_of, 
 from explorer.views.map.load import MapSide
 from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.class_legend import ClassEntry, ClassLegend, ScaleLegend
 from trainer.charts.pair_colors import PairNumbers
 
@@ -39,14 +40,12 @@ class MapDetails(QWidget):
         super().__init__(parent)
         self.setObjectName("map-details")
         self._by = MODALITY
-        self.legend_title = _heading("Colors")
+        self.legend_title = layouts.text("Colors", "heading")
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
         self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        self.note = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(self.note, "small")
-        self.placed = QLabel(textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(self.placed, "small")
+        self.note = layouts.text(role="small", wrap=True)
+        self.placed = layouts.text(role="small")
         self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")
         theme.set_role(self.remove, "quiet")
         self.remove.clicked.connect(self.remove_asked)
@@ -150,20 +149,19 @@ class MapDetails(QWidget):
         self.selected.show_items(side.items if side else None, rows, dataset=dataset, columns=columns, of=of)
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(self.legend_title)
-        column.addWidget(self.legend)
-        column.addWidget(self.scale)
-        column.addWidget(self.scale_b)
-        column.addWidget(self.note)
-        outside = QHBoxLayout()
-        outside.addWidget(self.placed, 1)
-        outside.addWidget(self.remove)
-        column.addLayout(outside)
-        column.addSpacing(theme.INSIDE)
-        column.addWidget(self.selected, 1)
+        outside = layouts.row((self.placed, 1), self.remove, gap=None)
+        layouts.column(
+            self.legend_title,
+            self.legend,
+            self.scale,
+            self.scale_b,
+            self.note,
+            outside,
+            theme.INSIDE,
+            (self.selected, 1),
+            margins=(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE),
+            of=self,
+        )
 
 
 def legend_entries(
@@ -197,10 +195,3 @@ def _counts(colors: Coloring, side: MapSide, rows: Int[np.ndarray, " k"] | slice
         return [int((rows < count).sum()) for count in (side.images, side.texts)]
     # The last row of the palette is the gray of what is not known: no class.
     return np.bincount(colors.index[: side.n][rows], minlength=len(colors.palette)).tolist()[:-1]
-
-
-def _heading(words_: str) -> QLabel:
-    label = QLabel(words_)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    theme.set_role(label, "heading")
-    return label

@@ -10,8 +10,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
     QFormLayout,
-    QHBoxLayout,
-    QLabel,
     QMenu,
     QToolButton,
     QWidget,
@@ -19,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.still import StillComboBox, StillDoubleSpinBox, StillSpinBox
 from trainer.charts.point_placement import LABELS, METRICS, PointPlacement
 
@@ -149,8 +148,7 @@ class MethodForm(QWidget):
             if isinstance(box, QAbstractSpinBox):
                 box.setAlignment(Qt.AlignmentFlag.AlignRight)
             form.addRow(label, box)
-        note = QLabel("More neighbors show global structure,\nfewer show local structure.")
-        theme.set_role(note, "small")
+        note = layouts.text("More neighbors show global structure,\nfewer show local structure.", "small")
         form.addRow(note)
         menu = QMenu(self)
         holder = QWidgetAction(menu)
@@ -159,11 +157,7 @@ class MethodForm(QWidget):
         return menu
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap, self.other, self.form):
-            row.addWidget(widget)
+        layouts.row(self.pca, self.umap, self.other, self.form, gap=theme.SPACE, of=self)
 
     def _connect(self) -> None:
         self._typing.timeout.connect(self.changed)

@@ -6,9 +6,10 @@ from typing import Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QMenu, QToolButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.point_map.view_box import Tool
 
 _MODES: Final = "Shift adds, Alt removes"
@@ -73,14 +74,17 @@ class Tools(QWidget):
         self.shown: dict[str, QAction] = {}
         self.show_menu.setMenu(self._menu())
         self.show_menu.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        for button in (*self.buttons.values(), self.grow):
-            row.addWidget(button)
-        row.addSpacing(theme.INSIDE)
-        for button in (self.space, self.lock, self.show_menu, self.fit):
-            row.addWidget(button)
+        layouts.row(
+            *self.buttons.values(),
+            self.grow,
+            theme.INSIDE,
+            self.space,
+            self.lock,
+            self.show_menu,
+            self.fit,
+            gap=2,
+            of=self,
+        )
         self.grow.clicked.connect(self.grow_asked)
         self.space.toggled.connect(self.space_changed)
         self.lock.toggled.connect(self.lock_changed)

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Pictures
-from explorer.theme import BETWEEN, set_role
+from explorer.theme import BETWEEN
 from explorer.views.map.actions import make_actions
 from explorer.views.map.appearance import MapAppearance
 from explorer.views.map.card import PairCard
@@ -28,6 +28,7 @@ from explorer.views.map.selecting import Selecting, written_rows
 from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
+from explorer.widgets import layouts
 from explorer.widgets.progress_row import ProgressRow
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.point_placement import LABELS, METHODS, PointPlacement
@@ -65,16 +66,11 @@ class MapView(View):
         self._locking = Locking(self.panels, self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
         self._projecting = Projecting(context.client, context.background, self)
-        self.caution = QLabel(CAUTION, objectName="map-caution", wordWrap=True)
-        set_role(self.caution, "small")
+        self.caution = layouts.text(CAUTION, "small", name="map-caution", wrap=True)
         yield
-        side_by_side = QHBoxLayout()
-        side_by_side.setSpacing(BETWEEN)
-        for panel in self.panels:
-            side_by_side.addWidget(panel, 1)
-        self.body.addWidget(self.toolbar)
-        self.body.addLayout(side_by_side, 1)
-        self.body.addWidget(self.caution)
+        layouts.add(
+            self.body, self.toolbar, (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1), self.caution
+        )
         yield
         self._actions = make_actions(self, self.toolbar, self.selecting, fit=self.fit, resize_brush=self.resize_brush)
         self._remembered()

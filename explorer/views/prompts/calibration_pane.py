@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.prompts.tau_control import TauControl
+from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
@@ -159,21 +160,10 @@ class CalibrationPane(QWidget):
         self.picture.setFixedHeight(PICTURE_PX)
         beside = QWidget()
         beside.setFixedWidth(BESIDE_PX)
-        side = QVBoxLayout(beside)
-        side.setContentsMargins(0, 0, 0, 0)
-        side.setSpacing(theme.INSIDE)
-        side.addWidget(self.samples)
-        side.addWidget(self.picture)
-        side.addWidget(self.bars, 1)
-        below = QHBoxLayout()
-        below.setSpacing(theme.AROUND)
-        below.addWidget(self.panel, 1)
-        below.addWidget(beside)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.BETWEEN)
-        column.addWidget(controls)
-        column.addLayout(below, 1)
+        layouts.column(self.samples, self.picture, (self.bars, 1), of=beside)
+        layouts.column(
+            controls, (layouts.row((self.panel, 1), beside, gap=theme.AROUND), 1), gap=theme.BETWEEN, of=self
+        )
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:

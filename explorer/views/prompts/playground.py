@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,7 +19,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Pictures
 from explorer.views.prompts.heat_table import HeatData, HeatTable
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
@@ -298,25 +297,13 @@ class Playground(QWidget):
         split = HairlineSplitter(Qt.Orientation.Vertical)
         below = HairlineSplitter(Qt.Orientation.Horizontal)
         for title, widget in ((self.confusion_title, self.confusion), (self.images_title, self.strip)):
-            side = QWidget()
-            part = QVBoxLayout(side)
-            part.setContentsMargins(0, 0, 0, 0)
-            part.setSpacing(theme.SPACE)
-            part.addWidget(title)
-            part.addWidget(widget, 1 if widget is self.confusion else 0)
-            if widget is self.strip:
-                part.addStretch()
-            below.addWidget(side)
+            parts = [title, (widget, 1)] if widget is self.confusion else [title, widget, layouts.STRETCH]
+            below.addWidget(layouts.panel(layouts.column(*parts, gap=theme.SPACE)))
         below.setSizes([520, 400])
         split.addWidget(self.matrix)
         split.addWidget(below)
         split.setSizes([300, 260])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(bar)
-        column.addWidget(self.summary)
-        column.addWidget(split, 1)
+        layouts.column(bar, self.summary, (split, 1), of=self)
 
 
 def weigh(runs: Sequence[PromptRun | None], weights: Sequence[float]) -> list[Mixture | None]:
@@ -337,9 +324,6 @@ def _row(classifier: Mixture) -> np.ndarray:
 
 
 def _plain(role: str, *, wrap: bool = False) -> QLabel:
-    label = QLabel() if wrap else ElidedLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(wrap)
+    label = layouts.text(role=role, wrap=True) if wrap else layouts.elided(role=role)
     label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-    theme.set_role(label, role)
     return label

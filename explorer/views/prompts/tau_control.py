@@ -6,10 +6,10 @@ import math
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillSlider
 
@@ -32,8 +32,7 @@ class TauControl(QWidget):
         super().__init__(parent, objectName=f"prompts-tau-{letter.lower()}")
         self.index = index
         self._tau, self._trained, self._best = 0.07, 0.07, 0.07
-        self.name = ElidedLabel(middle=True)
-        theme.set_role(self.name, "strong")
+        self.name = layouts.elided(role="strong", middle=True)
         self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
         self.slider.setRange(0, STEPS)
@@ -104,16 +103,8 @@ class TauControl(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(theme.INSIDE)
         grid.setVerticalSpacing(theme.SPACE)
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(self._swatch)
-        head.addWidget(self.name, 1)
-        tau = QLabel("tau")
-        theme.set_role(tau, "secondary")
-        head.addWidget(tau)
-        head.addWidget(self.box)
-        head.addWidget(self.to_trained)
-        head.addWidget(self.to_best)
+        tau = layouts.text("tau", "secondary")
+        head = layouts.row(self._swatch, (self.name, 1), tau, self.box, self.to_trained, self.to_best)
         grid.addLayout(head, 0, 0)
         grid.addWidget(self.slider, 1, 0)
 

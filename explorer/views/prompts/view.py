@@ -9,9 +9,8 @@ from typing import Any, Final
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QTabBar, QWidget
+from PySide6.QtWidgets import QTabBar, QWidget
 
-from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
@@ -19,8 +18,8 @@ from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
 from explorer.views.prompts.query import PromptQuery, PromptRequest, PromptResult
 from explorer.views.view import View
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
 from trainer import catalog
@@ -76,8 +75,7 @@ class PromptsView(View):
         for chart, pane in zip(CHARTS, (self.calibration, self.playground), strict=True):
             self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
             self.stack.addWidget(pane)
-        self.status = ElidedLabel()  # a long reason must not widen the view
-        theme.set_role(self.status, "small")
+        self.status = layouts.elided(role="small")
         self.working = ProgressRow("prompts-working", self, asks=True)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
         self._again = QAction("Recompute the predictions", self, objectName="prompts-again", triggered=self._ask_again)
@@ -392,9 +390,4 @@ class PromptsView(View):
             widget.setObjectName(f"prompts-{name}")
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        bar.addWidget(self.tabs)
-        bar.addWidget(self.status, 1)
-        self.body.addLayout(bar)
-        self.body.addWidget(self.stack, 1)
+        layouts.add(self.body, layouts.row(self.tabs, (self.status, 1)), (self.stack, 1))

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFileDialog,
     QHeaderView,
-    QLabel,
     QPushButton,
     QTableView,
     QTabWidget,
@@ -25,6 +24,7 @@ from explorer.views.quality.findings_model import FINDING_ROLE, STATES, Findings
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
 from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
 from explorer.views.view import View, reason_of
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import ProgressRow
@@ -103,9 +103,7 @@ class QualityView(View):
         self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
         self.tables = {kind: _FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
         self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
-        self.note, self.helped = (QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText) for _ in range(2))
-        for label in (self.note, self.helped):
-            theme.set_role(label, "small")
+        self.note, self.helped = (layouts.text(role="small", wrap=True) for _ in range(2))
         self.answers = (self.helped,)
         yield
         self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
@@ -384,11 +382,7 @@ class QualityView(View):
         for kind, label in TABS.items():
             self.tabs.addTab(self.areas[kind], label)
         self.tabs.setDocumentMode(True)
-        self.body.addWidget(bar)
-        self.body.addWidget(self.note)
-        self.body.addWidget(self.tabs, 1)
-        self.body.addWidget(self.helped)
-        self.body.addWidget(self.working)
+        layouts.add(self.body, bar, self.note, (self.tabs, 1), self.helped, self.working)
 
     def _connect(self) -> None:
         selection = self.context.selection

@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.views.runs.queue_sheets import Sheet
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice, Choices, holding
 
 WIDTH, HEIGHT = 720, 520
@@ -115,11 +115,12 @@ class ColumnsSheet(Sheet):
         return super().eventFilter(watched, event)
 
     def _lay_out(self) -> None:
-        both = QHBoxLayout()
-        both.setSpacing(theme.BETWEEN)
-        both.addLayout(_side((self.search, self.found), (self.add_button,)), 1)
         right = (self.up_button, self.down_button, self.remove_button)
-        both.addLayout(_side((QLabel("Shown after the fixed columns, in this order"), self.names), right), 1)
+        both = layouts.row(
+            (_side((self.search, self.found), (self.add_button,)), 1),
+            (_side((QLabel("Shown after the fixed columns, in this order"), self.names), right), 1),
+            gap=theme.BETWEEN,
+        )
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         column.insertLayout(0, both, 1)
@@ -156,13 +157,4 @@ class ColumnsSheet(Sheet):
 
 def _side(widgets: Sequence[QWidget], buttons: Sequence[QPushButton]) -> QVBoxLayout:
     """Return widgets under each other with buttons below."""
-    column, row = QVBoxLayout(), QHBoxLayout()
-    column.setSpacing(theme.INSIDE)
-    row.setSpacing(theme.INSIDE)
-    for widget in widgets:
-        column.addWidget(widget)
-    for button in buttons:
-        row.addWidget(button)
-    row.addStretch(1)
-    column.addLayout(row)
-    return column
+    return layouts.column(*widgets, layouts.row(*buttons, (layouts.STRETCH, 1)))

@@ -11,17 +11,16 @@ from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QLabel,
     QPlainTextEdit,
     QStackedWidget,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets import layouts
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.store import RunRow, Workspace
@@ -34,9 +33,7 @@ class ConfigPane(QWidget):
         super().__init__(parent)
         self._workspace, self._background = workspace, background
         self._asked: tuple[tuple[int, str], ...] = ()
-        self.words = QLabel(wordWrap=True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.words, "secondary")
+        self.words = layouts.text(role="secondary", wrap=True)
         self.toml = QPlainTextEdit()
         self.toml.setReadOnly(True)
         self.toml.setObjectName("config-toml")
@@ -51,11 +48,7 @@ class ConfigPane(QWidget):
         for page in (self.toml, self.table, self._blank):
             self._pages.addWidget(page)
         self.area = StateArea(self._pages)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, theme.INSIDE, 0, 0)
-        layout.setSpacing(theme.INSIDE)
-        layout.addWidget(self.words)
-        layout.addWidget(self.area, 1)
+        layouts.column(self.words, (self.area, 1), margins=(0, theme.INSIDE, 0, 0), of=self)
         self._say_what_to_choose()
         theme.theme().follow(self._recolor)
 

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,8 +23,8 @@ from explorer.models.runs import preparing
 from explorer.run_control.jobs import working
 from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.still import StillSlider
@@ -272,32 +271,24 @@ class CurvesPane(QWidget):
 
     def _build(self) -> None:
         self.grid = CurveGrid()
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, theme.INSIDE, 0)
-        column.addWidget(self.grid, 1)
-        column.addStretch(0)
+        inside = layouts.panel(
+            layouts.column((self.grid, 1), layouts.STRETCH, gap=None, margins=(0, 0, theme.INSIDE, 0))
+        )
         scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(inside)
         self.area = StateArea(scroll)
         self.legend = Legend()
         self.legend.setAccessibleName("Runs drawn")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, theme.INSIDE, 0, 0)
-        layout.setSpacing(theme.INSIDE)
-        layout.addLayout(self._controls())
-        self.partial = _small("")
-        self.partial.setWordWrap(True)
+        self.partial = layouts.text(role="small", wrap=True)
         self.partial.hide()
-        self.whole = ElidedLabel()
+        self.whole = layouts.elided(role="small")
         self.whole.setObjectName("curves-whole")
-        theme.set_role(self.whole, "small")
         self._context.selection.pairs_changed.connect(self._show_whole)
         self._show_whole()
-        layout.addWidget(self.partial)
-        layout.addWidget(self.area, 1)
-        layout.addWidget(self.whole)
+        layouts.column(
+            self._controls(), self.partial, (self.area, 1), self.whole, margins=(0, theme.INSIDE, 0, 0), of=self
+        )
 
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
@@ -335,14 +326,16 @@ class CurvesPane(QWidget):
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
         self.grid.menu_asked.connect(self._show_menu)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.legend, 1, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self.resume)
-        for widget in (_small("Smoothing"), self.slider, self.weight, self.by_step, self.by_time):
-            row.addWidget(widget)
-        row.addWidget(self.metrics_button)
-        return row
+        return layouts.row(
+            (self.legend, 1, Qt.AlignmentFlag.AlignVCenter),
+            self.resume,
+            layouts.text("Smoothing", "small"),
+            self.slider,
+            self.weight,
+            self.by_step,
+            self.by_time,
+            self.metrics_button,
+        )
 
     def _restore(self) -> None:
         remembered = self._context.settings.value("runs/curves", {})
@@ -400,9 +393,3 @@ def _axis_button(label: str) -> QPushButton:
     button.setAccessibleName(f"Draw over {label.lower()}")
     button.setCheckable(True)
     return button
-
-
-def _small(text: str) -> QLabel:
-    label = QLabel(text)
-    theme.set_role(label, "small")
-    return label

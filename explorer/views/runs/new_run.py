@@ -18,11 +18,9 @@ from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
     QInputDialog,
-    QLabel,
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,6 +29,7 @@ from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
+from explorer.widgets import layouts
 from explorer.widgets.cheat_sheet import MethodPanel
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
@@ -359,15 +358,12 @@ class NewRun(QDialog):
         self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=self)
         self.top.changed.connect(self._check_later)
         inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.BETWEEN)
-        column.addLayout(self._preset_row())
         self.where = WhereRow(self)
         self.where.changed.connect(self._check_later)
         self.where.manage_asked.connect(self.places_asked)
-        column.addWidget(self.where)
-        column.addWidget(self.top)
+        column = layouts.column(
+            self._preset_row(), self.where, self.top, gap=theme.BETWEEN, margins=theme.AROUND, of=inside
+        )
         for name in config.SECTIONS:
             section = SectionForm(name, folded=name in FOLDED, parent=inside)
             section.changed.connect(self._check_later)
@@ -378,33 +374,20 @@ class NewRun(QDialog):
             elif name == "objective":
                 tip = "What this objective minimizes, its paper and its caveats"
                 section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
-            column.addWidget(hairline())
-            column.addWidget(section)
+            layouts.add(column, hairline(), section)
         column.addStretch(1)
         area = QScrollArea(self)
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(area, 1)
-        layout.addWidget(hairline())
         self.foot = self._make_foot()
         self.start, self.estimate = self.foot.start, self.foot.summary
-        layout.addWidget(self.foot)
+        layouts.column((area, 1), hairline(), self.foot, gap=0, of=self)
 
     def _preset_row(self) -> QHBoxLayout:
-        label = QLabel("Preset")
+        label = layouts.text("Preset", buddy=self.preset)
         label.setFixedWidth(LABEL_WIDTH)
-        label.setBuddy(self.preset)
-        row = QHBoxLayout()
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(label)
-        row.addWidget(self.preset, 1)
-        row.addWidget(self.save)
-        row.addWidget(self.remove)
-        return row
+        return layouts.row(label, (self.preset, 1), self.save, self.remove, gap=theme.BETWEEN)
 
     def _make_foot(self) -> NewRunFoot:
         foot = NewRunFoot(self)
@@ -479,13 +462,8 @@ class SectionForm(QWidget):
         self.kind.setVisible(len(self._kinds) > 1)
         self.kind.currentIndexChanged.connect(self._show_kind)
         self._inside = QWidget(self)
-        column = QVBoxLayout(self._inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.INSIDE)
-        layout.addLayout(self._head())
-        layout.addWidget(self._inside)
+        layouts.column(gap=None, of=self._inside)
+        layouts.column(self._head(), self._inside, of=self)
         self._inside.setVisible(not folded)
         with QSignalBlocker(self.fold):
             self.fold.setChecked(not folded)
@@ -539,9 +517,7 @@ class SectionForm(QWidget):
         self.fold.toggled.connect(self._unfold)
         self._head_row = row = QHBoxLayout()
         row.setSpacing(theme.BETWEEN)
-        row.addWidget(self.fold)
-        row.addWidget(self.kind)
-        row.addStretch(1)
+        layouts.add(row, self.fold, self.kind, (layouts.STRETCH, 1))
         return row
 
     def _show_kind(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.quantities import duration
+from explorer.widgets import layouts
 
 
 class NewRunFoot(QFrame):
@@ -44,21 +45,9 @@ class NewRunFoot(QFrame):
         copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
         cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
         self.start.setDefault(True)
-        above, below = QHBoxLayout(), QHBoxLayout()
-        for row in (above, below):
-            row.setSpacing(theme.INSIDE)
-        above.addWidget(self.summary, 1)
-        for button in (self.repair, self.measure, self.stop):
-            above.addWidget(button)
-        below.addWidget(copy)
-        below.addStretch(1)
-        for button in (cancel, self.queue, self.start):
-            below.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(above)
-        column.addLayout(below)
+        above = layouts.row((self.summary, 1), self.repair, self.measure, self.stop)
+        below = layouts.row(copy, (layouts.STRETCH, 1), cancel, self.queue, self.start)
+        layouts.column(above, below, margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN), of=self)
         # As high with a button as without: the buttons below must not move.
         self.summary.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)

@@ -8,19 +8,18 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets import layouts
 from trainer.errors import UserError
 from trainer.places import known
 from trainer.places.address import parse
@@ -74,28 +73,17 @@ class PlacesSheet(QDialog):
         about = QLabel(_ABOUT, self, wordWrap=True)
         theme.set_role(about, "secondary")
         theme.set_role(self.note, "small")
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.name, 1)
-        row.addWidget(self.address, 3)
-        row.addWidget(self.add)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(theme.INSIDE)
-        buttons.addWidget(self.note, 1)
-        buttons.addWidget(self.test)
-        buttons.addWidget(self.remove)
-        below = QHBoxLayout()
-        below.addStretch(1)
-        below.addWidget(self._button("Close", "places-close", self.reject))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.BETWEEN)
-        column.addWidget(about)
-        column.addWidget(self.list, 1)
-        column.addLayout(row)
-        column.addLayout(buttons)
-        column.addWidget(self.report, 2)
-        column.addLayout(below)
+        layouts.column(
+            about,
+            (self.list, 1),
+            layouts.row((self.name, 1), (self.address, 3), self.add),
+            layouts.row((self.note, 1), self.test, self.remove),
+            (self.report, 2),
+            layouts.row((layouts.STRETCH, 1), self._button("Close", "places-close", self.reject), gap=None),
+            gap=theme.BETWEEN,
+            margins=theme.AROUND,
+            of=self,
+        )
 
     def _button(self, label: str, name: str, handler: Any) -> QPushButton:
         button = QPushButton(label, self, objectName=name, autoDefault=False)

@@ -13,17 +13,15 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFormLayout,
-    QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from trainer import config
@@ -54,25 +52,15 @@ class Sheet(QDialog):
         self.form.setHorizontalSpacing(theme.BETWEEN)
         self.form.setVerticalSpacing(theme.INSIDE)
         self.form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self.message = QLabel(wordWrap=True)
-        self.message.setTextFormat(Qt.TextFormat.PlainText)
+        self.message = layouts.text(role="small", wrap=True)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        theme.set_role(self.message, "small")
         self.confirm = QPushButton(confirm, default=True)
         theme.set_role(self.confirm, "primary")
         self.confirm.clicked.connect(self.accept)
         leave = QPushButton("Cancel", autoDefault=False)
         leave.clicked.connect(self.reject)
-        self.buttons = QHBoxLayout()
-        self.buttons.addStretch(1)
-        self.buttons.addWidget(leave)
-        self.buttons.addWidget(self.confirm)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.BETWEEN)
-        column.addLayout(self.form)
-        column.addWidget(self.message, 1)
-        column.addLayout(self.buttons)
+        self.buttons = layouts.row((layouts.STRETCH, 1), leave, self.confirm, gap=None)
+        layouts.column(self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
 
     def show_message(self, text: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""

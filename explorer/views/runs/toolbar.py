@@ -6,10 +6,11 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolButton
+from PySide6.QtWidgets import QLineEdit, QPushButton, QToolButton
 
 from explorer import theme
 from explorer.views.runs.actions import TOOLBAR, RunActions
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 
 WORDED: Final = {"show-a": "A", "show-b": "B"}
@@ -42,8 +43,7 @@ class RunsToolbar:
         )
         self.filter.setClearButtonEnabled(True)
         self.filter.setMaximumWidth(360)
-        self.count = QLabel()
-        theme.set_role(self.count, "small")
+        self.count = layouts.text(role="small")
         self.row = _OneLine()
         self.row.add(new)
         gap = theme.SPACE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
-from PySide6.QtWidgets import QHBoxLayout, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
@@ -27,7 +27,7 @@ from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
 from explorer.views.runs.toolbar import RunsToolbar
 from explorer.views.view import View, hairline
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from explorer.widgets.state_area import reason_words
@@ -432,24 +432,13 @@ class RunsView(View):
         self.tabs.setDocumentMode(True)
         for pane, label in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
             self.tabs.addTab(pane, label)
-        top = QWidget()
-        column = QVBoxLayout(top)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
         toolbar = RunsToolbar(self.actions_of_runs, self.arrangement.button)
         self.filter, self.count = toolbar.filter, toolbar.count
-        column.addWidget(toolbar.row)
-        column.addWidget(hairline())
-        column.addWidget(self.table, 1)
-        self.headline = ElidedLabel()
+        self.headline = layouts.elided(role="small")
         self.headline.setObjectName("runs-headline")
-        theme.set_role(self.headline, "small")
         # Under the table: beside the buttons the row would go on in a second line when a run is queued.
-        foot = QHBoxLayout()
-        foot.setSpacing(theme.BETWEEN)
-        foot.addWidget(self.headline, 1)
-        foot.addWidget(self.count)
-        column.addLayout(foot)
+        foot = layouts.row((self.headline, 1), self.count, gap=theme.BETWEEN)
+        top = layouts.panel(layouts.column(toolbar.row, hairline(), (self.table, 1), foot))
         self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("runs-splitter")
         top.setMinimumHeight(240)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.form import LABEL_WIDTH
 from explorer.widgets.still import StillComboBox
 from trainer import config
@@ -43,16 +44,9 @@ class WhereRow(QWidget):
         manage = QPushButton("Places…", self, objectName="new-run-places", autoDefault=False)
         manage.setToolTip("Add, remove and test other computers that train runs")
         manage.clicked.connect(self.manage_asked)
-        label = QLabel("Where")
+        label = layouts.text("Where", buddy=self.place)
         label.setFixedWidth(LABEL_WIDTH)
-        label.setBuddy(self.place)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(label)
-        row.addWidget(self.place, 1)
-        row.addWidget(self.upload)
-        row.addWidget(manage)
+        layouts.row(label, (self.place, 1), self.upload, manage, gap=theme.BETWEEN, of=self)
         self.read()
         self.show_data(None)
         self.place.currentIndexChanged.connect(lambda _: self.changed.emit())

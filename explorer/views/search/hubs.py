@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_pane import ChartPane
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from trainer.charts.hubness import CHART
 from trainer.charts.spec import Request
 
@@ -27,14 +28,14 @@ class Hubs(QWidget):
         self.csls = QCheckBox("Reduce hubness (CSLS)", objectName="search-csls")
         self.csls.setToolTip("Order hits by cosine minus half the hit's mean cosine to its 10 nearest captions")
         self.pane = ChartPane(context, CHART.name, pictures)
-        heading = QLabel(CHART.label)
-        theme.set_role(heading, "heading")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
-        column.setSpacing(theme.INSIDE)
-        for widget in (heading, self.csls):
-            column.addWidget(widget)
-        column.addWidget(self.pane, 1)
+        heading = layouts.text(CHART.label, "heading")
+        layouts.column(
+            heading,
+            self.csls,
+            (self.pane, 1),
+            margins=(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE),
+            of=self,
+        )
         self.csls.toggled.connect(self.toggled)
 
     def show_hubs(self, request: Request) -> None:

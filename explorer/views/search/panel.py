@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
-from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected import PairTile, Tiles
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.state_area import StateArea
 from trainer.charts.search import Hits
@@ -22,21 +21,10 @@ class HitsPanel(QFrame):
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
         self.index = index
         self.hits: Hits | None = None
-        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
-        theme.set_role(self.title, "strong")
-        theme.set_role(self.note, "small")
+        self.title, self.note = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
         self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", label=f"Hits of {'AB'[index]}", edge=96)
         self.area = StateArea(self.tiles, width=320)
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(RunBadge("AB"[index], index))
-        head.addWidget(self.title, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(head)
-        column.addWidget(self.note)
-        column.addWidget(self.area, 1)
+        layouts.column(layouts.row(RunBadge("AB"[index], index), (self.title, 1)), self.note, (self.area, 1), of=self)
 
     def show_hits(self, hits: Hits, shared: set[int]) -> None:
         """Show the hits; `shared` pairs are framed."""

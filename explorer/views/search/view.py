@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -22,7 +22,7 @@ from explorer.views.search.load import SearchRequest, embedder, find
 from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
 from explorer.views.view import View, reason_of
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from trainer.charts.search import Hits, SearchSettings
@@ -85,8 +85,7 @@ class SearchView(View):
         self.hubs = Hubs(context, self.pictures)
         self.working = ProgressRow("search-working")
         self._waiting: set[int] = set()
-        self.note = ElidedLabel()
-        theme.set_role(self.note, "small")
+        self.note = layouts.elided(role="small")
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         yield
         self._lay_out()
@@ -381,11 +380,10 @@ class SearchView(View):
             self.targets.addButton(button)
             bar.add(button, gap=theme.INSIDE)
         bar.add(self.to_map, gap=theme.INSIDE)
-        hits = QHBoxLayout()
-        hits.setSpacing(theme.BETWEEN)
-        for panel in self.panels:
-            hits.addWidget(panel, 1)
-        self.body.addWidget(bar)
-        self.body.addLayout(hits, 1)
-        self.body.addWidget(self.working)
-        self.body.addWidget(self.note)
+        layouts.add(
+            self.body,
+            bar,
+            (layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN), 1),
+            self.working,
+            self.note,
+        )

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -18,7 +18,7 @@ from explorer.views.selected.pair_actions import PairActions
 from explorer.views.selected.pair_cards import CourseCard, FactsTable, NeighborRows, RanksTable
 from explorer.views.selected.pair_load import LoadedPair, load_pair
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.min_size_scroll import MinSizeScroll
@@ -51,17 +51,18 @@ class PairInspector(QWidget):
         self.context = context
         self.loaded: LoadedPair | None = None
         self.course: CourseCard | None = None
-        self._course_place = QVBoxLayout()
+        self._course_place = layouts.column(gap=None)
         self._at = 0
         self._row: int | None = None
         self._is_old = True
         self._sides: tuple[Side, ...] = ()
         self.pictures = Pictures(context.background, self, edge=2 * PICTURE_PX)
-        self.title, self.place = QLabel(), ElidedLabel()
+        self.title, self.place = layouts.text(role="strong"), layouts.elided(role="small")
         self.back = self._step("inspector-back", "chevron-left", "Previous selected pair", -1)
         self.forth = self._step("inspector-forth", "chevron-right", "Next selected pair", 1)
         self.picture = ImageBox()
-        self.caption, self.about, self.problems = (QLabel(wordWrap=True) for _ in range(3))
+        self.caption = layouts.text(name="inspector-caption", wrap=True)
+        self.about, self.problems = (layouts.text(role=role, wrap=True) for role in ("small", "warn"))
         self.ranks = RanksTable()
         self.near = NeighborRows(Pictures(context.background, self))
         self.pair_actions = PairActions(context)
@@ -69,9 +70,7 @@ class PairInspector(QWidget):
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
         self.show_saliency = QPushButton("Saliency", objectName="inspector-saliency")
         self.area = StateArea(MinSizeScroll(self._lay_out()), width=220)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.area)
+        layouts.column(self.area, gap=None, of=self)
         self._connect()
 
     @property
@@ -245,50 +244,36 @@ class PairInspector(QWidget):
         return button
 
     def _lay_out(self) -> QWidget:
-        content = QWidget()
-        for label in (self.title, self.place, self.caption, self.about, self.problems):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.title, "strong")
-        theme.set_role(self.place, "small")
-        theme.set_role(self.about, "small")
-        theme.set_role(self.problems, "warn")
         self.caption.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.caption.setObjectName("inspector-caption")
         self.picture.setFixedHeight(PICTURE_PX)
         self._walks = [QAction(button.toolTip(), self) for button in (self.back, self.forth)]
         for action, step in zip(self._walks, (-1, 1), strict=True):
             action.triggered.connect(lambda _=False, w=step: self.walk(w))
-        head = QHBoxLayout()
-        head.setSpacing(theme.SPACE)
-        head.addWidget(self.title)
-        head.addSpacing(theme.SPACE)
-        head.addWidget(self.place, 1)
-        head.addWidget(self.back)
-        head.addWidget(self.forth)
         others = FlowRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
         for part in (self.ranks, self.near, self.pair_actions, self.facts):
             part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        column = QVBoxLayout(content)
-        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(head)
-        column.addWidget(self.picture)
-        column.addWidget(self.caption)
-        column.addWidget(self.about)
-        column.addWidget(self.problems)
-        column.addSpacing(theme.SPACE)
-        column.addWidget(self.ranks)
-        column.addLayout(self._course_place)
-        column.addSpacing(theme.SPACE)
-        column.addWidget(self.near)
-        column.addSpacing(theme.SPACE)
-        column.addWidget(self.pair_actions)
-        column.addWidget(self.facts)
-        column.addWidget(others)
-        column.addStretch()
-        return content
+        return layouts.panel(
+            layouts.column(
+                layouts.row(self.title, theme.SPACE, (self.place, 1), self.back, self.forth, gap=theme.SPACE),
+                self.picture,
+                self.caption,
+                self.about,
+                self.problems,
+                theme.SPACE,
+                self.ranks,
+                self._course_place,
+                theme.SPACE,
+                self.near,
+                theme.SPACE,
+                self.pair_actions,
+                self.facts,
+                others,
+                layouts.STRETCH,
+                margins=theme.BETWEEN,
+            )
+        )
 
 
 def _about(pair: OnePair) -> str:

@@ -9,11 +9,12 @@ from typing import Final, Literal
 
 from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtGui import QAction, QUndoCommand
-from PySide6.QtWidgets import QCompleter, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCompleter, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.state_area import reason_words
 from trainer.charts.one_pair import OnePair
@@ -196,8 +197,7 @@ class PairActions(QWidget):
             self.tag(self._loaded.tags[index], on=False)
 
     def _lay_out(self) -> None:
-        title = QLabel("State and tags")
-        theme.set_role(title, "heading")
+        title = layouts.text("State and tags", "heading")
         states = FlowRow()
         for button in self._buttons.values():
             states.add(button)
@@ -208,14 +208,7 @@ class PairActions(QWidget):
         for index, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(title)
-        column.addWidget(states)
-        column.addWidget(self.row)
-        column.addWidget(self.name)
-        column.addWidget(pins)
+        layouts.column(title, states, self.row, self.name, pins, of=self)
 
 
 class _State(QUndoCommand):

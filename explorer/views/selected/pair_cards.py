@@ -6,12 +6,13 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.selected.tiles import PairTile, Tiles
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import Axis, Series, XYPlot, run_tone
@@ -143,8 +144,7 @@ class NeighborRows(QWidget):
     def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("inspector-near")
-        self.title = QLabel(textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(self.title, "heading")
+        self.title = layouts.text(role="heading")
         self.rows = tuple(
             Tiles(
                 pictures,
@@ -156,16 +156,9 @@ class NeighborRows(QWidget):
             for x in "AB"
         )
         self._badges = tuple(RunBadge(x, index) for index, x in enumerate("AB"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.title)
+        column = layouts.column(self.title, gap=theme.SPACE, of=self)
         for badge, row in zip(self._badges, self.rows, strict=True):
-            line = QHBoxLayout()
-            line.setSpacing(theme.INSIDE)
-            line.addWidget(badge, alignment=Qt.AlignmentFlag.AlignTop)
-            line.addWidget(row, 1)
-            column.addLayout(line)
+            column.addLayout(layouts.row((badge, 0, Qt.AlignmentFlag.AlignTop), (row, 1)))
             row.setFixedHeight(2 * row.cell.size.height() + 2)
             row.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
             row.chosen.connect(self._choose)

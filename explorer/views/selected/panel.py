@@ -12,14 +12,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QUndoCommand
 from PySide6.QtWidgets import (
     QFileDialog,
-    QHBoxLayout,
-    QLabel,
     QLineEdit,
     QMenu,
     QPushButton,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,7 +25,7 @@ from explorer.models.pair_table import Numbers
 from explorer.models.thumbnails import Pictures
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.state_area import reason_words
 from trainer.store import Items, Workspace
 from trainer.store.selections import NamedSelection, rows_of, write_selection
@@ -55,10 +52,8 @@ class SelectedPanel(QWidget):
         self._kept: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
         self.table = PairTable(pictures, name="selected-table", label="Selected pairs", background=context.background)
-        self.title = ElidedLabel()
-        theme.set_role(self.title, "heading")
-        self.hint = QLabel("Select pairs in any view; they are listed here.", wordWrap=True)
-        theme.set_role(self.hint, "small")
+        self.title = layouts.elided(role="heading")
+        self.hint = layouts.text("Select pairs in any view; they are listed here.", "small", wrap=True)
         self.name = QLineEdit(
             objectName="selected-name", placeholderText="Name this selection", accessibleName="Name of the selection"
         )
@@ -74,8 +69,7 @@ class SelectedPanel(QWidget):
         self.recall.setToolTip("Selections kept in this workspace")
         self.menu = QMenu(self.recall)
         self.recall.setMenu(self.menu)
-        self.outcome = ElidedLabel()
-        theme.set_role(self.outcome, "small")
+        self.outcome = layouts.elided(role="small")
         self.undo = QPushButton("Undo", objectName="selected-undo", visible=False)
         theme.set_role(self.undo, "quiet")
         self._lay_out()
@@ -262,28 +256,15 @@ class SelectedPanel(QWidget):
         self.context.selection.hovered = pair if pair >= 0 else None
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(theme.SPACE)
-        head.addWidget(self.title, 1)
-        for widget in (self.recall, self.export, self.clear):
-            head.addWidget(widget)
-        keep = QHBoxLayout()
-        keep.setSpacing(theme.SPACE)
-        keep.addWidget(self.name, 1)
-        keep.addWidget(self.save)
-        said = QHBoxLayout()
-        said.setSpacing(theme.SPACE)
-        said.addWidget(self.outcome, 1)
-        said.addWidget(self.undo)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(head)
-        column.addWidget(self.hint)
-        column.addWidget(self.table, 1)
-        column.addLayout(keep)
-        column.addLayout(said)
-        column.addStretch(0)
+        layouts.column(
+            layouts.row((self.title, 1), self.recall, self.export, self.clear, gap=theme.SPACE),
+            self.hint,
+            (self.table, 1),
+            layouts.row((self.name, 1), self.save, gap=theme.SPACE),
+            layouts.row((self.outcome, 1), self.undo, gap=theme.SPACE),
+            layouts.STRETCH,
+            of=self,
+        )
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit
 
-from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from trainer.charts.axes import AxesRun, AxesSettings, pairs_inside
 
 TYPING_MS = 600
@@ -21,10 +20,10 @@ class AxesTab(ChartTab):
 
     def __init__(self, context: Context, pictures: Pictures) -> None:
         super().__init__(context, "axes", pictures)
-        self.x, self.y = (
+        self.x_texts, self.y_texts = (
             QLineEdit(objectName=f"axes-{name}", accessibleName=f"Words of the {name} axis") for name in "xy"
         )
-        for line, text in ((self.x, self.settings_now().x), (self.y, self.settings_now().y)):
+        for line, text in ((self.x_texts, self.settings_now().x), (self.y_texts, self.settings_now().y)):
             line.setText(text)
             line.setPlaceholderText("a photo of X - a photo of Y")
             line.setToolTip("From the texts after “ - ” to those before it; several texts apart by ;")
@@ -42,7 +41,8 @@ class AxesTab(ChartTab):
         default, now = AxesSettings(), self.settings_now()
         # A line that is empty means the axis that a new window shows.
         x, y = (
-            line.text() if line.text().strip() else text for line, text in ((self.x, default.x), (self.y, default.y))
+            line.text() if line.text().strip() else text
+            for line, text in ((self.x_texts, default.x), (self.y_texts, default.y))
         )
         if (x, y) != (now.x, now.y):
             self.change(x=x, y=y)
@@ -60,7 +60,7 @@ class AxesTab(ChartTab):
         self.pane.panel.mark(self.context.selection.pairs)
 
     def _connect(self) -> None:
-        for line in (self.x, self.y):
+        for line in (self.x_texts, self.y_texts):
             line.textEdited.connect(lambda _text: self._typing.start())
             line.returnPressed.connect(self._typed)
         self._typing.timeout.connect(self._typed)
@@ -70,15 +70,10 @@ class AxesTab(ChartTab):
         self.context.selection.pairs_changed.connect(self._mark_pairs)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        for name, line in (("x axis", self.x), ("y axis", self.y)):
-            label = QLabel(name)
-            theme.set_role(label, "secondary")
-            label.setBuddy(line)
-            bar.addWidget(label)
-            bar.addWidget(line, 1)
-        hint = ElidedLabel("Drag to select · Ctrl adds")
-        theme.set_role(hint, "small")
+        bar = layouts.row()
+        for name, line in (("x axis", self.x_texts), ("y axis", self.y_texts)):
+            label = layouts.text(name, "secondary", buddy=line)
+            layouts.add(bar, label, (line, 1))
+        hint = layouts.elided("Drag to select · Ctrl adds", "small")
         self.column.insertLayout(0, bar)
         self.column.insertWidget(1, hint)

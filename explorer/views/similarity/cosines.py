@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
@@ -124,9 +125,7 @@ class CosinesTab(ChartTab):
     def _lay_out(self) -> None:
         row = FlowRow()
         for name, picker in (("Group by", self.facet), ("Only", self.only)):
-            label = QLabel(name)
-            theme.set_role(label, "secondary")
-            label.setBuddy(picker)
+            label = layouts.text(name, "secondary", buddy=picker)
             picker.setMaximumWidth(180)
             row.add(label, gap=theme.INSIDE + theme.SPACE)
             row.add(picker, gap=theme.INSIDE, stretch=True)

@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
@@ -71,7 +71,7 @@ class MatrixPane(Pane):
         theme.keep_icon(self.whole, "maximize", 16, "secondary")
         self.working = ProgressRow("matrix-working")
         self.sides = (MatrixSide(0), MatrixSide(1))
-        self.cell = ElidedLabel()
+        self.cell = layouts.elided(role="secondary")
         self.cell.setObjectName("matrix-cell")
         self._debounce = QTimer(self, singleShot=True, interval=TILE_MS)
         self._lay_out()
@@ -245,27 +245,14 @@ class MatrixPane(Pane):
             side.map.clicked.connect(self._click)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.INSIDE)
-        order = QLabel("Order by")
-        theme.set_role(order, "secondary")
-        hint = ElidedLabel("Ctrl+wheel zooms, drag moves, a click selects the image's and the text's pair")
-        theme.set_role(hint, "small")
-        for widget in (order, self.by, self.whole):
-            bar.addWidget(widget)
-        bar.addWidget(hint, 1)
-        bar.addWidget(self.working, 1)
-        maps = QHBoxLayout()
-        maps.setSpacing(theme.AROUND)
-        for side in self.sides:
-            maps.addWidget(side, 1)
-        theme.set_role(self.cell, "secondary")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(bar)
-        column.addLayout(maps, 1)
-        column.addWidget(self.cell)
+        order = layouts.text("Order by", "secondary")
+        hint = layouts.elided("Ctrl+wheel zooms, drag moves, a click selects the image's and the text's pair", "small")
+        layouts.column(
+            layouts.row(order, self.by, self.whole, (hint, 1), (self.working, 1)),
+            (layouts.row(*((side, 1) for side in self.sides), gap=theme.AROUND), 1),
+            self.cell,
+            of=self,
+        )
 
 
 class MatrixSide(QWidget):
@@ -275,28 +262,18 @@ class MatrixSide(QWidget):
         super().__init__(parent)
         self.index = index
         self.snapshot: Snapshot | None = None
-        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
-        theme.set_role(self.title, "strong")
-        theme.set_role(self.note, "small")
+        self.title, self.note = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
         self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(RunBadge("AB"[index], index))
-        head.addWidget(self.title, 2)
-        head.addWidget(self.note, 1)
-        content = QWidget()
-        inside = QVBoxLayout(content)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.addWidget(self.scale)
-        inside.addWidget(self.map, 1)
+        content = layouts.panel(layouts.column(self.scale, (self.map, 1), gap=None))
         self.area = StateArea(content, width=300)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)
+        layouts.column(
+            layouts.row(RunBadge("AB"[index], index), (self.title, 2), (self.note, 1)),
+            (self.area, 1),
+            gap=theme.SPACE,
+            of=self,
+        )
 
     def show_run(self, name: str, snapshot: Snapshot) -> None:
         """Prepare for this run's matrix, which is being computed."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.similarity import SimilarityRun
@@ -41,18 +41,13 @@ class PairStrip(QWidget):
         super().__init__(parent, objectName="similarity-strip-pane")
         self.rows: tuple[int, ...] = ()
         self._pictures = pictures
-        self.heading = ElidedLabel()
+        self.heading = layouts.elided(role="small")
         self.heading.setObjectName("similarity-strip-heading")
-        theme.set_role(self.heading, "small")
         self.strip = ImageStrip(pictures.get)
         self.strip.setObjectName("similarity-strip")
         self.strip.setAccessibleName("Pairs of the brushed range")
         pictures.arrived.connect(self.strip.picture_arrived)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.heading)
-        column.addWidget(self.strip)
+        layouts.column(self.heading, self.strip, gap=theme.SPACE, of=self)
         self.hide()
 
     def show_pairs(self, rows: Sequence[int], runs: Sequence[SimilarityRun], sides: Sequence[int], title: str) -> None:

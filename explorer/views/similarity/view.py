@@ -16,6 +16,7 @@ from explorer.views.similarity.method import METHOD
 from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.words import WordsTab
 from explorer.views.view import Context, View
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 
 TABS = (
@@ -44,8 +45,7 @@ class SimilarityView(View):
         for label, hint in TABS:
             self.tabs.setTabToolTip(self.tabs.addTab(label), hint)
         self.stack = CurrentPageStack()
-        self.body.addWidget(self.tabs)
-        self.body.addWidget(self.stack, 1)
+        layouts.add(self.body, self.tabs, (self.stack, 1))
         self.panes: dict[int, Pane | ChartTab] = {}
         yield
         self.cosines = self.panes[0] = CosinesTab(self.context, self.pictures)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
+from explorer.widgets import layouts
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.number_box import NumberBox
 from trainer.charts.words import WordsRun
@@ -102,20 +103,7 @@ class WordsTab(ChartTab):
         self.pane.answered.connect(self._on_answer)
 
     def _lay_out(self) -> None:
-        label = QLabel("Pair")
-        theme.set_role(label, "secondary")
-        label.setBuddy(self.number)
-        said = QHBoxLayout()
-        said.setSpacing(theme.INSIDE)
-        for widget in (label, self.number, self.caption, self.own):
-            said.addWidget(widget, 1 if widget is self.caption else 0)
-        beside = QVBoxLayout()
-        beside.setSpacing(theme.INSIDE)
-        beside.addLayout(said)
-        beside.addWidget(self.controls)
-        beside.addStretch()
-        head = QHBoxLayout()
-        head.setSpacing(theme.AROUND)
-        head.addWidget(self.picture)
-        head.addLayout(beside, 1)
+        label = layouts.text("Pair", "secondary", buddy=self.number)
+        said = layouts.row(label, self.number, (self.caption, 1), self.own)
+        head = layouts.row(self.picture, (layouts.column(said, self.controls, layouts.STRETCH), 1), gap=theme.AROUND)
         self.column.insertLayout(0, head)

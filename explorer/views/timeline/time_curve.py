@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotWidget
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from trainer.charts.snapshot_curves import measure_plot, value_at
 from trainer.charts.snapshot_series import Curve, TimelineMeasure, TimelineRun
 
@@ -34,9 +34,8 @@ class TimeCurve(QWidget):
         self.measure = measure
         self.setObjectName(f"timeline-{measure.key}")
         self._curves: dict[int, Curve] = {}
-        self.name = ElidedLabel(measure.label)
-        theme.set_role(self.name, "small")
-        self.values = (QLabel(), QLabel())
+        self.name = layouts.elided(measure.label, "small")
+        self.values = (layouts.text(), layouts.text())
         self._plot: XYPlotWidget | None = None
         self._lay_out()
         theme.theme().follow(self._recolor)
@@ -96,14 +95,4 @@ class TimeCurve(QWidget):
             label.setStyleSheet(f"color: {ink}")
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(theme.INSIDE)
-        head.addWidget(self.name, 1)
-        for label in self.values:
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            head.addWidget(label)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        self._column = column
+        self._column = layouts.column(layouts.row((self.name, 1), *self.values), gap=0, of=self)

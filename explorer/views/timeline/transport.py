@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.still import StillSlider
 
 SLOWEST_MS: Final = 700
@@ -39,12 +40,7 @@ class Transport(QWidget):
         self.label.setMinimumWidth(LABEL_PX)
         self.label.setFont(theme.pixel_font(theme.BODY_PX))
         self._timer = QTimer(self, timeout=self._tick)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.play)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.label)
+        layouts.row(self.play, (self.slider, 1), self.label, of=self)
         self.play.toggled.connect(self._on_play)
         self.slider.valueChanged.connect(self._on_value)
         self._on_play(False)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
@@ -20,7 +20,7 @@ from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import EXPORTS, View
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.legend import Legend
 from explorer.widgets.progress_row import Cancelled, ProgressRow
@@ -83,14 +83,13 @@ class TimelineView(View):
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
         )
-        self.note, self.legend = ElidedLabel(), Legend()
+        self.note, self.legend = layouts.elided(role="small"), Legend()
         self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
         self.pointing = TimelineHover(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
         self.working = ProgressRow("timeline-working", self)
         self.placing = ProgressRow("timeline-placing", self, asks=True)
-        theme.set_role(self.note, "small")
         self._asking = TimelineQuery(context.client, self)
         yield
         self._lay_out()
@@ -418,33 +417,25 @@ class TimelineView(View):
         theme.theme().follow(self._on_theme)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.SPACE)
-        for widget in (self.pca, self.umap):
-            bar.addWidget(widget)
-        bar.addSpacing(theme.INSIDE)
-        bar.addWidget(self.note, 1)
-        bar.addWidget(self.color)
-        maps = QHBoxLayout()
-        maps.setSpacing(theme.BETWEEN)
-        for panel in self.panels:
-            maps.addWidget(panel, 1)
-        left = QVBoxLayout()
-        left.setSpacing(theme.INSIDE)
-        left.addLayout(maps, 1)
-        left.addWidget(self.legend)
-        left.addWidget(self.transport)
-        beside = QWidget()
-        column = QVBoxLayout(beside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        for curve in self.curves:
-            column.addWidget(curve, 1)
+        beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))
         beside.setMinimumWidth(CURVES_PX[0])
         beside.setMaximumWidth(CURVES_PX[1])
-        row = QHBoxLayout()
-        row.setSpacing(theme.BETWEEN)
-        row.addLayout(left, 3)
-        row.addWidget(beside, 2)
-        self.body.addLayout(bar)
-        self.body.addLayout(row, 1)
+        layouts.add(
+            self.body,
+            layouts.row(self.pca, self.umap, theme.INSIDE, (self.note, 1), self.color, gap=theme.SPACE),
+            (
+                layouts.row(
+                    (
+                        layouts.column(
+                            (layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN), 1),
+                            self.legend,
+                            self.transport,
+                        ),
+                        3,
+                    ),
+                    (beside, 2),
+                    gap=theme.BETWEEN,
+                ),
+                1,
+            ),
+        )
