@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QTabBar
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea
 
 from explorer import theme
 from explorer.models.thumbnails import Pictures
@@ -42,11 +42,8 @@ class ChartView(View):
     def build(self) -> Iterator[None]:
         self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}
         self.pictures = Pictures(self.context.background, self, edge=128)
-        self.tabs = QTabBar(objectName=f"{self.name}-tabs", accessibleName=f"Charts of {self.title}")
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
-        for chart in self.charts.values():
-            self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
+        tabs = ((chart.label, chart.question) for chart in self.charts.values())
+        self.tabs = layouts.tab_bar(f"{self.name}-tabs", f"Charts of {self.title}", tabs)
         self.tab_question = layouts.elided(role="secondary")
         self.status = layouts.text(role="small", name=f"{self.name}-status")
         if len(self.charts) <= 1:

@@ -6,11 +6,11 @@ share of the room that is left, and with `(widget, stretch, alignment)` it does 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLayout, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -96,6 +96,23 @@ def elided(label: str = "", role: str = "", *, middle: bool = False) -> ElidedLa
         middle: Whether it is cut in its middle.
     """
     return _with_role(ElidedLabel(label, middle=middle), role)
+
+
+def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:
+    """Return flat tabs, each with its text and a tip.
+
+    Args:
+        name: The object name of the bar.
+        label: What screen readers call it.
+        tabs: Text and tip of each tab.
+    """
+    bar = QTabBar(accessibleName=label)
+    bar.setObjectName(name)
+    bar.setDrawBase(False)
+    bar.setExpanding(False)
+    for title, tip in tabs:
+        bar.setTabToolTip(bar.addTab(title), tip)
+    return bar
 
 
 def _with_role(label: Label, role: str) -> Label:

@@ -234,10 +234,8 @@ def test_axes_of_texts_are_brushed(qtbot, view: SimilarityView, model: _Model):
     pane = view.pane(3)
     qtbot.waitUntil(lambda: len(pane.runs) == 2 and not pane.pane.busy, timeout=30_000)
     run = pane.runs[0]
-    axis = (
-        model.vectors((pane.x_texts.text().split(" - ")[0],))[0]
-        - model.vectors((pane.x_texts.text().split(" - ")[1],))[0]
-    )
+    to, start = (model.vectors((text,))[0] for text in pane.x_texts.text().split(" - "))
+    axis = to - start
     snapshot = read_snapshot(view.context.workspace.results.snapshots(run.run)[-1].folder)
     assert np.allclose(run.images[:, 0], snapshot.image @ (axis / np.linalg.norm(axis)), atol=1e-5)
     left = float(np.median(run.images[:, 0]))

@@ -8,9 +8,11 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QWidget
 
 from explorer import theme
+from explorer.state.settings import Settings
 from explorer.views.classify import text_input
 from explorer.widgets import layouts
 from explorer.widgets.still import StillComboBox
+from trainer import catalog
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.catalog import PromptSuite
 
@@ -24,11 +26,11 @@ class LabelForm(QWidget):
 
     Signals:
         changed: Labels or templates are others now, 250 ms after the last key.
-        suite_wanted: The person chose a suite, by name or `OF_THE_RUN`.
+        run_wanted: The labels of run A's data are to be filled in.
     """
 
     changed = Signal()
-    suite_wanted = Signal(str)
+    run_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -66,14 +68,24 @@ class LabelForm(QWidget):
         """The name of the selected suite, `OF_THE_RUN`, or `OWN`."""
         return str(self.suites.currentData())
 
-    def show_suites(self, names: list[str]) -> None:
-        """Offer these suites by name."""
-        chosen = self.suite
-        while self.suites.count() > 2:
-            self.suites.removeItem(1)
-        for index, name in enumerate(names, 1):
-            self.suites.insertItem(index, name.capitalize(), name)
-        self.choose(chosen)
+    def restore(self, settings: Settings, view: str) -> None:
+        """Show the suite or the texts that `remember` kept for a view; those of a run are to be filled in later."""
+        for name in catalog.prompt_suites():
+            self.suites.insertItem(self.suites.count() - 1, name.capitalize(), name)
+        suite = settings.value(f"{view}/suite", OF_THE_RUN)
+        self.choose(suite if isinstance(suite, str) else OF_THE_RUN)
+        if self.suite == OWN:
+            stored = [settings.value(f"{view}/{part}", "") for part in ("labels", "templates")]
+            self.write(*(text if isinstance(text, str) else "" for text in stored))
+        elif self.suite != OF_THE_RUN:
+            self.fill(catalog.prompt_suites()[self.suite])
+
+    def remember(self, settings: Settings, view: str) -> None:
+        """Keep the name of the suite, or a person's own texts, for a view."""
+        settings.set(f"{view}/suite", self.suite)
+        if self.suite == OWN:
+            settings.set(f"{view}/labels", self.labels_edit.toPlainText())
+            settings.set(f"{view}/templates", self.templates_edit.toPlainText())
 
     def choose(self, suite: str) -> None:
         """Show a suite as selected without requesting its texts; an unknown one counts as the user's own."""
@@ -98,8 +110,10 @@ class LabelForm(QWidget):
         return self.labels_edit.toPlainText(), self.templates_edit.toPlainText()
 
     def _choose_suite(self) -> None:
-        if self.suite != OWN:
-            self.suite_wanted.emit(self.suite)
+        if self.suite == OF_THE_RUN:
+            self.run_wanted.emit()
+        elif self.suite != OWN:
+            self.fill(catalog.prompt_suites()[self.suite])
 
     def _edited(self) -> None:
         # Qt announces a change of the text also where only its font has changed.

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidg
 from explorer import theme
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
-from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
+from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.method import METHOD
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
@@ -66,7 +66,9 @@ class ClassifyView(View):
         self._build()
         yield
         self._connect()
-        self._restore_words()
+        self.questions.restore(context.settings, "classify")
+        if self.questions.suite == OF_THE_RUN:
+            self._fill_from_run()
 
     # -- what the window calls ---------------------------------------------------------------------------------
 
@@ -310,32 +312,11 @@ class ClassifyView(View):
         self._no_labels = f"Waiting for labels: those of run A cannot be read. {error} Enter some."
         self._show_current()
 
-    def _suite_wanted(self, name: str) -> None:
-        if name == OF_THE_RUN:
-            self._fill_from_run()
-        elif name in (suites := catalog.prompt_suites()):
-            self.questions.fill(suites[name])
-
     def _words_changed(self) -> None:
-        settings, questions = self.context.settings, self.questions
-        settings.set("classify/suite", questions.suite)
-        if questions.suite == OWN:
-            settings.set("classify/labels", questions.labels_edit.toPlainText())
-            settings.set("classify/templates", questions.templates_edit.toPlainText())
+        self.questions.remember(self.context.settings, "classify")
         if self.isVisible():
             self._ask()
             self._show_current()
-
-    def _restore_words(self) -> None:
-        settings = self.context.settings
-        self.questions.show_suites(list(catalog.prompt_suites()))
-        suite = settings.value("classify/suite", OF_THE_RUN)
-        self.questions.choose(suite if isinstance(suite, str) else OF_THE_RUN)
-        if self.questions.suite == OWN:
-            written = [settings.value(f"classify/{what}", "") for what in ("labels", "templates")]
-            self.questions.write(*(text if isinstance(text, str) else "" for text in written))
-        else:
-            self._suite_wanted(self.questions.suite)
 
     def _row(self, run: int) -> object | None:
         return self.context.jobs.run(run)
@@ -353,15 +334,14 @@ class ClassifyView(View):
     def _connect(self) -> None:
         selection, client, jobs = self.context.selection, self.context.client, self.context.jobs
         self.questions.changed.connect(self._words_changed)
-        self.questions.suite_wanted.connect(self._suite_wanted)
+        self.questions.run_wanted.connect(self._fill_from_run)
         self.asking.answered.connect(self._show_strip)
         self.asking.changed.connect(lambda: self._show_bars(self.strip.current))
         self.strip.current_changed.connect(self._current_changed)
         self.strip.remove_asked.connect(self._remove)
         self.pictures.arrived.connect(self.strip.picture_arrived)
-        selection.queries_changed.connect(self._refresh_if_visible)
-        selection.runs_changed.connect(self._refresh_if_visible)
-        selection.step_changed.connect(self._refresh_if_visible)
+        for signal in (selection.queries_changed, selection.runs_changed, selection.step_changed):
+            signal.connect(self.refresh_if_seen)
         client.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
@@ -371,10 +351,6 @@ class ClassifyView(View):
         if path and path in self._paths:
             self._ask()
         self._show_current()
-
-    def _refresh_if_visible(self) -> None:
-        if self.isVisible():
-            self.refresh()
 
     def _runs_changed(self, _rows: object) -> None:
         # Names may have changed; the empty state may be over.

@@ -59,6 +59,11 @@ class GroupBar(QWidget):
                 edit.setText(theirs.text())
             edit.setModified(theirs.isModified())
 
+    def ask_proposed(self, drawn: tuple[str, ...]) -> None:
+        """Compare the proposed groups unless they are drawn; edited ones are compared on request."""
+        if not self.is_modified and self.named != drawn:
+            self.ask()
+
     def ask(self) -> None:
         """Compare the groups if both patterns are set."""
         if len(self.named) == 2:

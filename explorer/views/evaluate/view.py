@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QApplication,
-    QTabBar,
     QWidget,
 )
 
@@ -45,20 +44,10 @@ from trainer.errors import UserError
 from trainer.messages import Evaluate, Failure
 from trainer.store import Workspace
 
-TABS: Final = (
-    (SCORES.name, SCORES.label),
-    (CONFUSION.name, CONFUSION.label),
-    (CURVES.name, CURVES.label),
-    (COMPARISON.name, COMPARISON.label),
-    (GROUPS.name, GROUPS.label),
-    (EFFICIENCY.name, EFFICIENCY.label),
-)
-CURVES_TAB: Final = 2
-COMPARISON_TAB: Final = 3
-SEEDS_TAB: Final = 4
-EFFICIENCY_TAB: Final = 5
-WITHOUT_DATA: Final = (COMPARISON_TAB, SEEDS_TAB, EFFICIENCY_TAB)
-"""Tabs that show more than the data set chosen."""
+TABS: Final = (SCORES, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY)
+"""The charts of the tabs."""
+OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
+"""Charts that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 NOTHING: Final = (
@@ -86,7 +75,7 @@ class EvaluateView(View):
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided(PROCESS, "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
-        self.tabs = QTabBar(objectName="evaluate-tabs", accessibleName="Views of the evaluation")
+        self.tabs = layouts.tab_bar("evaluate-tabs", "Views of the evaluation", ((chart.label, "") for chart in TABS))
         self.stack = CurrentPageStack()
         yield
         self.table = ChartPane(context, SCORES.name)
@@ -111,17 +100,24 @@ class EvaluateView(View):
     # -- what the window asks ----------------------------------------------------------------------------------
 
     def command(self) -> list[str] | None:
-        tab = self.tabs.currentIndex()
-        if tab in WITHOUT_DATA:
-            return (self.comparison, self.seeds, self.efficiency)[WITHOUT_DATA.index(tab)].command()
+        pane = self.open_pane
+        if not isinstance(pane, ConfusionPane):
+            return None if self.needs_data and self.chart is None else pane.command()
         if self.chart is None:
             return None
-        if self.tabs.currentIndex() == CURVES_TAB:
-            return self.curves.command()
-        if tab == 0:
-            return self.table.command()
-        task = ["--task", self.confusion.task] if self.confusion.task else []
+        task = ["--task", pane.task] if pane.task else []
         return ["export", CONFUSION.name, *request_words(self._request(self.chart)), *task]
+
+    @property
+    def open_pane(self) -> ChartPane | ConfusionPane | SeedsPane | EfficiencyPane:
+        """What the open tab shows."""
+        panes = (self.table, self.confusion, self.curves, self.comparison, self.seeds, self.efficiency)
+        return panes[self.tabs.currentIndex()]
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether the open tab shows the chosen data set, instead of all that was measured."""
+        return TABS[self.tabs.currentIndex()].name not in OF_ALL_DATA
 
     def _request(self, chart: EvaluationChart) -> Request:
         targets = tuple(Target(side.run, side.step) for side in self.context.selection.sides)
@@ -198,7 +194,7 @@ class EvaluateView(View):
         self.empty.setVisible(self.chart is None)
         self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
-            widget.setVisible(bool(evaluated) and self.tabs.currentIndex() not in WITHOUT_DATA)
+            widget.setVisible(bool(evaluated) and self.needs_data)
         self.about.setText(asked(self.chart, with_split=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self._draw_curves()
@@ -267,16 +263,14 @@ class EvaluateView(View):
 
     def _draw_if_seen(self) -> None:
         """Draw the comparison, or the proposed groups; edited ones are drawn on request."""
-        tab = self.tabs.currentIndex()
-        panes: dict[int, SeedsPane | EfficiencyPane] = {SEEDS_TAB: self.seeds, EFFICIENCY_TAB: self.efficiency}
-        pane = panes.get(tab)
-        if tab == COMPARISON_TAB and self.isVisible():
+        pane = self.open_pane
+        if not self.isVisible():
+            return
+        if pane is self.comparison:
             request = Request(targets_of(self.context.selection.runs))
             self.comparison.ask(COMPARISON, request, COMPARISON.settings())
-        if pane is None or not self.isVisible() or pane.groups.is_modified:
-            return
-        if pane.groups.named != pane.drawn:
-            pane.groups.ask()
+        elif isinstance(pane, SeedsPane | EfficiencyPane):
+            pane.groups.ask_proposed(pane.drawn)
 
     def _launch(self, seeds: int) -> None:
         self.seeds.launch.setEnabled(False)
@@ -299,7 +293,7 @@ class EvaluateView(View):
     def _on_tab(self, tab: int) -> None:
         self.stack.setCurrentIndex(tab)
         for widget in (self.shown, self.about):
-            widget.setVisible(tab not in WITHOUT_DATA and self.chart is not None)
+            widget.setVisible(self.needs_data and self.chart is not None)
         self._draw_if_seen()
         self.context.settings.set("evaluate/tab", tab)
 
@@ -333,10 +327,6 @@ class EvaluateView(View):
 
     def _lay_out(self) -> None:
         self.controls.second.addWidget(self.status, 1)
-        for _, label in TABS:
-            self.tabs.addTab(label)
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.shown.setMaximumWidth(280)
         for pane in (

@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QTabBar, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Pictures
-from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
+from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
@@ -68,12 +68,10 @@ class PromptsView(View):
         self._asked_images: set[tuple[int, int, str]] = set()
         self._sample_path = ""
         yield
-        self.tabs = QTabBar(objectName="prompts-tabs", accessibleName="Calibration or templates")
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
+        tabs = ((chart.label, chart.question) for chart in CHARTS)
+        self.tabs = layouts.tab_bar("prompts-tabs", "Calibration or templates", tabs)
         self.stack = CurrentPageStack()
-        for chart, pane in zip(CHARTS, (self.calibration, self.playground), strict=True):
-            self.tabs.setTabToolTip(self.tabs.addTab(chart.label), chart.question)
+        for pane in (self.calibration, self.playground):
             self.stack.addWidget(pane)
         self.status = layouts.elided(role="small")
         self.working = ProgressRow("prompts-working", self, asks=True)
@@ -289,39 +287,21 @@ class PromptsView(View):
         else:
             self.questions.fill(suite)
 
-    def _suite_wanted(self, name: str) -> None:
-        if name == OF_THE_RUN:
-            self._fill_from_run()
-        elif name in (suites := catalog.prompt_suites()):
-            self.questions.fill(suites[name])
-
     def _words_changed(self) -> None:
         self._remembering.start()
         if self.isVisible() and self.context.selection.runs:
             self._ask()
 
     def _remember(self) -> None:
-        settings, questions = self.context.settings, self.questions
-        settings.set("prompts/suite", questions.suite)
-        if questions.suite == OWN:
-            settings.set("prompts/labels", questions.labels_edit.toPlainText())
-            settings.set("prompts/templates", questions.templates_edit.toPlainText())
-        reading = self._reading
+        settings, reading = self.context.settings, self._reading
+        self.questions.remember(settings, "prompts")
         if reading is not None:
             weights = {"templates": list(reading.wanted.templates), "weights": list(self.playground.weights)}
             settings.set("prompts/weights", weights)
 
     def _restore(self) -> None:
-        settings = self.context.settings
-        self.questions.show_suites(list(catalog.prompt_suites()))
-        suite = settings.value("prompts/suite", OF_THE_RUN)
-        self.questions.choose(suite if isinstance(suite, str) else OF_THE_RUN)
-        if self.questions.suite == OWN:
-            written = [settings.value(f"prompts/{what}", "") for what in ("labels", "templates")]
-            self.questions.write(*(text if isinstance(text, str) else "" for text in written))
-        elif self.questions.suite != OF_THE_RUN:
-            self._suite_wanted(self.questions.suite)
-        tab = settings.value("prompts/tab", 0)
+        self.questions.restore(self.context.settings, "prompts")
+        tab = self.context.settings.value("prompts/tab", 0)
         self.tabs.setCurrentIndex(tab if tab in range(len(CHARTS)) else 0)
 
     # -- putting it together -----------------------------------------------------------------------------------
@@ -369,7 +349,7 @@ class PromptsView(View):
             signal.connect(self._pairs_changed)
         self.context.jobs.snapshots_changed.connect(self._on_snapshot)
         self.questions.changed.connect(self._words_changed)
-        self.questions.suite_wanted.connect(self._suite_wanted)
+        self.questions.run_wanted.connect(self._fill_from_run)
         self.asking.read.connect(self._show)
         self.asking.failed.connect(self._refuse)
         self.asking.progressed.connect(self._progressed)

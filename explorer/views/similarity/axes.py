@@ -40,10 +40,8 @@ class AxesTab(ChartTab):
         self._typing.stop()
         default, now = AxesSettings(), self.settings_now()
         # A line that is empty means the axis that a new window shows.
-        x, y = (
-            line.text() if line.text().strip() else text
-            for line, text in ((self.x_texts, default.x), (self.y_texts, default.y))
-        )
+        x = self.x_texts.text() if self.x_texts.text().strip() else default.x
+        y = self.y_texts.text() if self.y_texts.text().strip() else default.y
         if (x, y) != (now.x, now.y):
             self.change(x=x, y=y)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QTabBar
 
 from explorer.models.thumbnails import Pictures
 from explorer.views.chart_tab import ChartTab
@@ -39,11 +38,7 @@ class SimilarityView(View):
 
     def build(self) -> Iterator[None]:
         self.pictures = Pictures(self.context.background, self)
-        self.tabs = QTabBar(objectName="similarity-tabs", accessibleName="Views of the cosines")
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
-        for label, hint in TABS:
-            self.tabs.setTabToolTip(self.tabs.addTab(label), hint)
+        self.tabs = layouts.tab_bar("similarity-tabs", "Views of the cosines", TABS)
         self.stack = CurrentPageStack()
         layouts.add(self.body, self.tabs, (self.stack, 1))
         self.panes: dict[int, Pane | ChartTab] = {}
