@@ -25,9 +25,8 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Pictures
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
-from explorer.widgets.cell_map import number_in
 from explorer.widgets.elided_label import ElidedLabel, heading
-from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.heat_map import HeatMapWidget, number_in
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.min_size_scroll import SidewaysScroll
 from explorer.widgets.run_badge import RunBadge
@@ -355,7 +354,7 @@ class HeatMapCard(QWidget):
         self.grid: HeatMap | None = None
         self.title, self.note = heading(), ElidedLabel()
         theme.set_role(self.note, "small")
-        self.map = GridMap()
+        self.map = HeatMapWidget()
         self.map.setObjectName(f"{name}-map")
         self.map.setAccessibleName("Heat map")
         self.setMinimumHeight(PLOT_PX + 60)
@@ -368,25 +367,7 @@ class HeatMapCard(QWidget):
         self.grid = mark
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
-        marked = round(mark.y_ticks[0][0]) if mark.y_ticks and not mark.named else -1
-        names = [tuple(text for _, text in ticks) if mark.named else () for ticks in (mark.y_ticks, mark.x_ticks)]
-        self.map.show_heat(
-            Heat(
-                mark.values,
-                mark.low,
-                mark.high,
-                mark.log,
-                mark.x_label,
-                mark.y_label,
-                mark.x_ticks,
-                mark.cursor,
-                marked,
-                names[0],
-                names[1],
-                mark.dividers,
-                mark.centered,
-            )
-        )
+        self.map.show_heat(mark)
         self._show_values(-1, -1)
 
     def least_height(self, wide: int) -> int:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.widgets.accessible import present
-from explorer.widgets.cell_map import MOVES, NOWHERE, write_on
+from explorer.widgets.heat_map import MOVES, NOWHERE, write_on
 from explorer.widgets.viridis import picture
 
 MARGIN: Final = 52

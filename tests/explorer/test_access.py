@@ -16,12 +16,13 @@ from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
-from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
 from explorer.window import Window
+from trainer.charts.marks import HeatMap
 
 
 @pytest.fixture
@@ -161,15 +162,17 @@ def test_the_walk_is_to_the_nearest_of_a_quarter_as_a_loop_finds_it(qtbot, point
 
 
 def test_arrow_keys_read_a_heat_map(dressed, qtbot) -> None:
-    shown, seen = GridMap(), []
+    shown, seen = HeatMapWidget(), []
     qtbot.addWidget(shown)
     values = np.arange(6.0).reshape(2, 3)
-    shown.show_heat(Heat(values, 0, 5, False, row_names=("a", "b"), column_names=("x", "y", "z")))
+    shown.show_heat(
+        HeatMap("heat", "", values, "", "", tuple(enumerate("xyz")), tuple(enumerate("ab")), 0, 5, "", named=True)
+    )
     shown.pointed.connect(lambda *cell: seen.append(cell))
     press(shown, Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Right)
     assert seen == [(0, 0), (1, 0), (1, 1)]
     assert shown.words_at(1, 1) == "b, y: 4"
-    shown.show_heat(Heat(values, 0, 5, False))
+    shown.show_heat(HeatMap("heat", "", values, "", "", (), (), 0, 5, ""))
     seen.clear()
     press(shown, Qt.Key.Key_Right)
     assert seen[-1][1] > 0, "columns, too, where they have no names"
@@ -195,9 +198,9 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
     row = ImageRowWidget(lambda _path: None)
     qtbot.addWidget(row)
     row.show_pictures([ImageRowItem("", "a", "b"), ImageRowItem("", "c", "d")], "run_a")
-    heat = GridMap()
+    heat = HeatMapWidget()
     qtbot.addWidget(heat)
-    heat.show_heat(Heat(np.eye(3), 0, 1, False))
+    heat.show_heat(HeatMap("heat", "", np.eye(3), "", "", (), (), 0, 1, ""))
     focus = theme.theme().tokens.focus
     for widget in (points, row, heat):
         widget.resize(400, 300)

@@ -159,7 +159,7 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     heat = view.confusion.maps[0]
     qtbot.waitUntil(heat.isVisible)
     QApplication.processEvents()
-    place = heat.center_of(2, 0).toPoint()
+    place = heat.rect_of(2, 0).center().toPoint()
     QTest.mouseMove(heat, place)
     QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
     assert "Run A: heart predicted as ring: 20 of 20" in view.confusion.note.text()

@@ -6,8 +6,13 @@ import numpy as np
 from PySide6.QtGui import QFontMetrics
 
 from explorer import theme
-from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.viridis import picture, shade
+from trainer.charts.marks import HeatMap
+
+
+def heat_of(values: np.ndarray, low: float, high: float, *, centered: bool = False) -> HeatMap:
+    return HeatMap("heat", "", values, "", "", (), (), low, high, "", centered=centered)
 
 
 def test_more_is_brighter_and_what_is_no_number_is_clear(qapp):
@@ -28,15 +33,15 @@ def test_differences_diverge_from_white_at_zero(qtbot):
     assert zero.tolist() == [247, 247, 247]
     assert below[1] < min(below[0], below[2]), "purple"
     assert above[1] > max(above[0], above[2]), "green"
-    cells = GridMap()
+    cells = HeatMapWidget()
     qtbot.addWidget(cells)
     cells.resize(300, 260)
-    cells.show_heat(Heat(np.array([[-0.3, 0.0], [0.1, 0.3]]), -0.3, 0.3, log=False, centered=True))
+    cells.show_heat(heat_of(np.array([[-0.3, 0.0], [0.1, 0.3]]), -0.3, 0.3, centered=True))
     image = cells.grab().toImage()
     middle = cells.rect_of(0, 1).center().toPoint()
     assert image.pixelColor(middle).getRgb()[:3] == (247, 247, 247)
     wide = cells.room().right()
-    cells.show_heat(Heat(np.zeros((2, 2)), -6.38e-05, 6.38e-05, log=False, centered=True))
+    cells.show_heat(heat_of(np.zeros((2, 2)), -6.38e-05, 6.38e-05, centered=True))
     longest = QFontMetrics(theme.pixel_font(theme.SMALL_PX)).horizontalAdvance("−6.38e−05")
     assert cells.room().right() < wide
     assert cells.room().right() + 8 + 10 + 4 + longest <= cells.width(), "its ends are whole"
@@ -44,10 +49,10 @@ def test_differences_diverge_from_white_at_zero(qtbot):
 
 def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
     values = np.array([[0.2, np.nan], [0.9, 0.5]])
-    cells = GridMap()
+    cells = HeatMapWidget()
     qtbot.addWidget(cells)
     cells.resize(300, 260)
-    cells.show_heat(Heat(values, 0.0, 1.0, log=False))
+    cells.show_heat(heat_of(values, 0.0, 1.0))
     cells.show()
     image = cells.grab().toImage()
 
@@ -66,14 +71,14 @@ def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
 
 
 def test_square_cells_ask_for_no_more_height_than_their_width_lets_them_use(qtbot):
-    cells = GridMap()
+    cells = HeatMapWidget()
     qtbot.addWidget(cells)
-    cells.show_heat(Heat(np.zeros((4, 4)), 0.0, 1.0, log=False))
+    cells.show_heat(heat_of(np.zeros((4, 4)), 0.0, 1.0))
     for wide in (240, 400):
         cells.resize(wide, cells.height_in(wide))
         room = cells.room()
         assert room.width() == room.height()
         cells.resize(wide, cells.height_in(wide) + 100)
         assert cells.room().width() == room.width(), "more height makes them no larger"
-    cells.show_heat(Heat(np.zeros((4, 9)), 0.0, 1.0, log=False))
+    cells.show_heat(heat_of(np.zeros((4, 9)), 0.0, 1.0))
     assert cells.height_in(240) == cells.sizeHint().height()

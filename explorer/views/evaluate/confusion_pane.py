@@ -12,13 +12,13 @@ from explorer.models.thumbnails import Pictures
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
-from explorer.widgets.grid_map import GridMap, Heat
+from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
-from trainer.charts.marks import run_tone
+from trainer.charts.marks import HeatMap, run_tone
 
 MOST_IMAGES: Final = 60
 POINT: Final = "Hover over a cell for its count; click it to see its images."
@@ -35,7 +35,7 @@ class ConfusionPane(QWidget):
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]
         self.tasks = SearchableComboBox(name="evaluate-confused-task", label="Task of the confusion matrix", width=160)
-        self.maps = [GridMap() for _ in range(2)]
+        self.maps = [HeatMapWidget() for _ in range(2)]
         for letter, grid_map in zip("ab", self.maps, strict=True):
             grid_map.setObjectName(f"evaluate-confusion-{letter}")
             grid_map.setAccessibleName(f"Confusion matrix of run {letter.upper()}")
@@ -102,7 +102,9 @@ class ConfusionPane(QWidget):
             for widget in (self.maps[index], self.heads[index], self._badges[index]):
                 widget.setVisible(run is not None)
             names, values = ((), np.zeros((0, 0))) if confusion is None else (confusion.classes, confusion.shares)
-            self.maps[index].show_heat(Heat(values, 0.0, 1.0, False, row_names=names, column_names=names))
+            ticks = tuple(enumerate(names))
+            heat = HeatMap("confusion", "", values, "", "", ticks, ticks, 0.0, 1.0, "share of the class", named=True)
+            self.maps[index].show_heat(heat)
         self.note.setText(POINT)
         if self.task:
             self.area.ready()

@@ -1,19 +1,25 @@
-"""A heat map with values under the pointer; a click or a key selects a row or cell."""
+"""A heat map: colored cells with the value under the pointer; a click or a key chooses a row or a cell."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QFontMetrics, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
-from explorer.widgets.cell_map import MOVES, NOWHERE, CellMap, number_in, write_on
+from explorer.widgets.accessible import announce, present
 from explorer.widgets.viridis import picture, shade
+from trainer.charts.marks import HeatMap
 
+NOWHERE: Final = (-1, -1)
+MOVES: Final = {
+    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)
+}  # fmt: skip
+"""Arrow key -> rows down and columns to the right."""
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
 BAR, BESIDE_BAR = 10, 16
 """Width of the bar of colors, and what is left free at its sides and after its numbers."""
@@ -24,70 +30,60 @@ WRITTEN_CELL = 34
 """Cells of at least this size have their value written on them."""
 
 
-@dataclass(frozen=True)
-class Heat:
-    """The data of a heat map; row 0 is at the top.
+class HeatMapWidget(QWidget):
+    """Paints a `HeatMap`; row 0 is at the top.
 
-    Attributes:
-        low, high: Ends of the colors; `log`: they move in equal factors.
-        centered: The values are differences, and the colors diverge from 0.
-        x_ticks: Column and words.
-        cursor: Column of a dashed line; NaN for none.
-        marked: Row in a frame; -1 for none.
-        row_names, column_names: Written at the left and upright above, where cells can be chosen; empty for neither.
-        dividers: Rows, and columns, before which a line parts groups.
-    """
-
-    values: Float[np.ndarray, "rows columns"]
-    low: float
-    high: float
-    log: bool
-    x_label: str = ""
-    y_label: str = ""
-    x_ticks: tuple[tuple[float, str], ...] = ()
-    cursor: float = float("nan")
-    marked: int = -1
-    row_names: tuple[str, ...] = ()
-    column_names: tuple[str, ...] = ()
-    dividers: tuple[int, ...] = ()
-    centered: bool = False
-
-
-class GridMap(CellMap):
-    """Paints a `Heat`.
+    Where its ticks name every row and column, a cell can be chosen, else a row; the row of the first tick is framed.
 
     Signals:
+        pointed: Row and column under the pointer or the keyboard; -1, -1 for none.
         chosen: The row that was clicked, or moved to with the arrow keys.
         cell_chosen: Row and column that were clicked, or Enter was pressed on; where both have names.
     """
 
+    pointed = Signal(int, int)
     chosen = Signal(int)
     cell_chosen = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.heat: Heat | None = None
+        self.heat: HeatMap | None = None
+        self._row_names: tuple[str, ...] = ()
+        self._column_names: tuple[str, ...] = ()
+        self._framed_row = -1
+        self._image: QImage | None = None
+        self._at = NOWHERE
         self._right = RIGHT
+        self.setMouseTracking(True)
+        present(self, "Chart")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(150, 150)
+        theme.theme().changed.connect(self.update)
 
-    def show_heat(self, heat: Heat) -> None:
-        """Draw this heat map."""
-        self.heat, pointed = heat, self._at
+    def show_heat(self, heat: HeatMap) -> None:
+        """Draw this heat map; the pointer stays at its cell where there is one: the next answer as a slider moves."""
+        self.heat = heat
+        self._row_names, self._column_names = (
+            tuple(text for _, text in ticks) if heat.named else () for ticks in (heat.y_ticks, heat.x_ticks)
+        )
+        self._framed_row = round(heat.y_ticks[0][0]) if heat.y_ticks and not heat.named else -1
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
         ends = max(metrics.horizontalAdvance(number_in(end)) for end in (heat.low, heat.high))
         self._right = max(RIGHT, ends + BAR + BESIDE_BAR)
-        self.show_cells(heat.values, shares(heat), centered=heat.centered)
-        # The next answer while a slider moves: the pointer is where it was.
-        self._at = pointed if pointed[0] < len(heat.values) and pointed[1] < heat.values.shape[1] else NOWHERE
-        if heat.row_names:
-            self.setAccessibleDescription(f"{heat.values.shape[0]} by {heat.values.shape[1]} cells")
+        self._image = picture(shares(heat), centered=heat.centered)
+        rows, columns = heat.values.shape
+        self._at = self._at if self._at[0] < rows and self._at[1] < columns else NOWHERE
+        if self._row_names:
+            self.setAccessibleDescription(f"{rows} by {columns} cells")
+        self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(640, 560) if self.heat is not None and self.heat.row_names else QSize(300, 260)
+        return QSize(640, 560) if self._row_names else QSize(300, 260)
 
     def room(self) -> QRectF:
         """Return the rectangle of the cells in widget pixels; square if there are as many rows as columns."""
-        if self.heat is not None and self.heat.row_names:
+        if self.heat is not None and self._row_names:
             return self._room_between_names(self.heat)
         wide, high = max(self.width() - LEFT - self._right, 1), max(self.height() - TOP - BOTTOM, 1)
         if self._is_square():
@@ -96,50 +92,60 @@ class GridMap(CellMap):
 
     def height_in(self, wide: int) -> int:
         """Return the height at which square cells use this width; of others the preferred height."""
-        square = self._is_square() and self.heat is not None and not self.heat.row_names
+        square = self._is_square() and not self._row_names
         return max(150, wide - LEFT - self._right + TOP + BOTTOM) if square else self.sizeHint().height()
 
+    @property
+    def _shape(self) -> tuple[int, int]:
+        rows, columns = self.heat.values.shape if self.heat is not None else (0, 0)
+        return rows, columns
+
     def _is_square(self) -> bool:
-        return self.heat is not None and self.heat.values.shape[0] == self.heat.values.shape[1]
+        return self.heat is not None and self._shape[0] == self._shape[1]
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         row, column = self.cell_at(event.position())
-        if self.heat is not None and self.heat.row_names:
+        if self._row_names:
             if row >= 0 and event.button() == Qt.MouseButton.LeftButton:
                 self.cell_chosen.emit(row, column)
         elif row >= 0:
             self.chosen.emit(row)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if self.heat is not None and self.heat.row_names:
+        if self._row_names:
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._at != NOWHERE:
                 self.cell_chosen.emit(*self._at)
-            elif not self.move_by_key(event):
+            elif not self._move_by_key(event):
                 super().keyPressEvent(event)
             return
         if self.heat is None or event.key() not in MOVES:
             super().keyPressEvent(event)
             return
         if self._at == NOWHERE:
-            self.point_at((max(self.heat.marked, 0), 0))
-        self.move_by_key(event)
-        if self._at[0] != self.heat.marked:
+            self.point_at((max(self._framed_row, 0), 0))
+        self._move_by_key(event)
+        if self._at[0] != self._framed_row:
             self.chosen.emit(self._at[0])
 
     def words_at(self, row: int, column: int) -> str:
-        heat = self.heat
-        if heat is None or not heat.row_names:
-            return super().words_at(row, column)
-        names = f"{heat.row_names[row]}, {heat.column_names[column] if heat.column_names else column + 1}"
-        return f"{names}: {number_in(heat.values[row, column])}"
+        """Return the text that a screen reader reads for a cell."""
+        if self._row_names:
+            cell = f"{self._row_names[row]}, {self._column_names[column] if self._column_names else column + 1}"
+        else:
+            cell = f"row {row + 1}, column {column + 1}"
+        return f"{cell}: {'no value' if self.heat is None else number_in(self.heat.values[row, column])}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         if self.heat is None or not self.heat.values.size:
             return
         painter = QPainter(self)
         frame = self.room()
-        self.paint_cells(painter)
-        if self.heat.row_names:
+        if not np.isfinite(self.heat.values).all():
+            # No color of the scale is hatched: these cells have no number.
+            painter.fillRect(frame, QBrush(theme.color("disabled"), Qt.BrushStyle.BDiagPattern))
+        if self._image is not None:
+            painter.drawImage(frame, self._image)
+        if self._row_names:
             self._write_names(painter, frame, self.heat)
             self._paint_lines(painter, frame, self.heat)
         else:
@@ -147,7 +153,7 @@ class GridMap(CellMap):
         self._paint_bar(painter, frame, self.heat)
         self._paint_marks(painter, frame, self.heat)
 
-    def _paint_axes(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+    def _paint_axes(self, painter: QPainter, frame: QRectF, heat: HeatMap) -> None:
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         columns = heat.values.shape[1]
@@ -164,7 +170,7 @@ class GridMap(CellMap):
         painter.drawText(side, int(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop), heat.y_label)
         painter.restore()
 
-    def _paint_bar(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+    def _paint_bar(self, painter: QPainter, frame: QRectF, heat: HeatMap) -> None:
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
         painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None], centered=heat.centered))
         painter.setPen(theme.color("secondary"))
@@ -173,7 +179,7 @@ class GridMap(CellMap):
             room = QRectF(bar.right() + 4, frame.top(), self._right - BAR - 14, frame.height())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | side), number_in(value))
 
-    def _paint_marks(self, painter: QPainter, frame: QRectF, heat: Heat) -> None:
+    def _paint_marks(self, painter: QPainter, frame: QRectF, heat: HeatMap) -> None:
         rows, columns = heat.values.shape
         high, wide = frame.height() / rows, frame.width() / columns
         if heat.cursor == heat.cursor:
@@ -181,50 +187,50 @@ class GridMap(CellMap):
             x = frame.left() + (heat.cursor + 0.5) * wide
             painter.drawLine(QPointF(x, frame.top()), QPointF(x, frame.bottom()))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        if heat.marked >= 0:
+        if self._framed_row >= 0:
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRect(
-                QRectF(frame.left() - 1, frame.top() + heat.marked * high - 1, frame.width() + 2, high + 2)
+                QRectF(frame.left() - 1, frame.top() + self._framed_row * high - 1, frame.width() + 2, high + 2)
             )
         row, column = self._at
         if row >= 0:
             # White would not be seen on the white that is a difference of 0.
             ground = QColor(theme.LIGHT.text if heat.centered else theme.LIGHT.surface)
-            painter.setPen(QPen(theme.color("text"), 2) if heat.row_names else QPen(ground, 1))
+            painter.setPen(QPen(theme.color("text"), 2) if self._row_names else QPen(ground, 1))
             painter.drawRect(self.rect_of(row, column))
         if self.hasFocus():
             painter.setPen(QPen(theme.color("focus"), 1))
             painter.drawRect(frame.adjusted(-1, -1, 1, 1))
 
-    def _room_between_names(self, heat: Heat) -> QRectF:
+    def _room_between_names(self, heat: HeatMap) -> QRectF:
         metrics = self.fontMetrics()
-        longest = [max(map(metrics.horizontalAdvance, names)) for names in (heat.row_names, heat.column_names)]
+        longest = [max(map(metrics.horizontalAdvance, names)) for names in (self._row_names, self._column_names)]
         left = min(longest[0] + theme.BETWEEN, max(80, self.width() // 3))
         top = min(longest[1] + theme.BETWEEN, HEADS_PX, max(60, self.height() // 3))
         room = self._fitted(heat, left, top)
         # Names that would not be written leave their room to the cells.
         return room if self._writes_names(heat, room) else self._fitted(heat, theme.SPACE, theme.SPACE)
 
-    def _fitted(self, heat: Heat, left: int, top: int) -> QRectF:
+    def _fitted(self, heat: HeatMap, left: int, top: int) -> QRectF:
         rows, columns = heat.values.shape
         side = min((self.width() - left - self._right) / columns, (self.height() - top - 2) / rows, MOST_CELL)
         return QRectF(left, top, columns * max(side, 4.0), rows * max(side, 4.0))
 
-    def _writes_names(self, heat: Heat, room: QRectF) -> bool:
+    def _writes_names(self, heat: HeatMap, room: QRectF) -> bool:
         return room.left() > theme.SPACE and room.height() / len(heat.values) >= self.fontMetrics().height() - 4
 
-    def _write_names(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
+    def _write_names(self, painter: QPainter, room: QRectF, heat: HeatMap) -> None:
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         metrics, size = painter.fontMetrics(), room.height() / len(heat.values)
         if not self._writes_names(heat, room):
             return
         left, top = int(room.left()) - theme.INSIDE, int(room.top()) - theme.INSIDE
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        for index, name in enumerate(heat.row_names):
+        for index, name in enumerate(self._row_names):
             painter.setPen(theme.color("text" if index == self._at[0] else "secondary"))
             text = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left)
             painter.drawText(QRectF(0, room.top() + (index + 0.5) * size - 10, left, 20), int(right), text)
-        for index, name in enumerate(heat.column_names):
+        for index, name in enumerate(self._column_names):
             painter.setPen(theme.color("text" if index == self._at[1] else "secondary"))
             painter.save()
             painter.translate(room.left() + (index + 0.5) * size, top)
@@ -233,7 +239,7 @@ class GridMap(CellMap):
             painter.drawText(QRectF(0, -10, top, 20), int(Qt.AlignmentFlag.AlignVCenter), text)
             painter.restore()
 
-    def _paint_lines(self, painter: QPainter, room: QRectF, heat: Heat) -> None:
+    def _paint_lines(self, painter: QPainter, room: QRectF, heat: HeatMap) -> None:
         size = room.height() / len(heat.values)
         if size >= WRITTEN_CELL:
             grounds = shade(shares(heat), centered=heat.centered)
@@ -246,8 +252,62 @@ class GridMap(CellMap):
             painter.drawLine(QPointF(x, room.top()), QPointF(x, room.bottom()))
             painter.drawLine(QPointF(room.left(), y), QPointF(room.right(), y))
 
+    def cell_at(self, position: QPointF) -> tuple[int, int]:
+        """Return row and column at a widget position; -1, -1 outside."""
+        room, (rows, columns) = self.room(), self._shape
+        if not rows * columns or not room.contains(position):
+            return NOWHERE
+        row = int((position.y() - room.top()) / room.height() * rows)
+        return min(row, rows - 1), min(int((position.x() - room.left()) / room.width() * columns), columns - 1)
 
-def shares(heat: Heat) -> Float[np.ndarray, "rows columns"]:
+    def rect_of(self, row: float, column: float) -> QRectF:
+        """Return the rectangle of a cell."""
+        room, (rows, columns) = self.room(), self._shape
+        wide, high = room.width() / max(columns, 1), room.height() / max(rows, 1)
+        return QRectF(room.left() + column * wide, room.top() + row * high, wide, high)
+
+    def point_at(self, cell: tuple[int, int]) -> None:
+        """Make a cell current (-1, -1: none); the pointer becomes a hand over one."""
+        if cell != self._at:
+            self._at = cell
+            self.setCursor(Qt.CursorShape.ArrowCursor if cell == NOWHERE else Qt.CursorShape.PointingHandCursor)
+            self.pointed.emit(*cell)
+            self.update()
+
+    def _move_by_key(self, event: QKeyEvent) -> bool:
+        """Move to the next cell for an arrow key and announce it; False for other keys."""
+        rows, columns = self._shape
+        if event.key() not in MOVES or not rows:
+            return False
+        down, right = MOVES[Qt.Key(event.key())]
+        row, column = self._at
+        self.point_at((min(rows - 1, max(0, row + down)), min(columns - 1, max(0, column + right))))
+        announce(self, self.words_at(*self._at))
+        return True
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self.point_at(self.cell_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.point_at(NOWHERE)
+
+
+def number_in(value: float) -> str:
+    """Return what is read out for a cell: its number, as `1,024` or `0.0001`, or that it has none."""
+    if not np.isfinite(value):
+        return "no value"
+    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace("-", "\u2212")
+
+
+def write_on(painter: QPainter, cell: QRectF, value: float, ground: QColor) -> None:
+    """Write a number into a cell, dark or light, whichever has more contrast."""
+    inks = (theme.LIGHT.surface, theme.LIGHT.text)
+    painter.setPen(QColor(max(inks, key=lambda ink: theme.contrast(ink, ground.name()))))
+    painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}".replace("-", "\u2212"))
+
+
+def shares(heat: HeatMap) -> Float[np.ndarray, "rows columns"]:
     """Return each cell's relative position on the scale, 0 to 1; NaN stays."""
     values, low, high = heat.values, heat.low, heat.high
     if heat.log:
