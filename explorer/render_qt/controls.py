@@ -23,7 +23,8 @@ from explorer import theme
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillSlider
-from trainer.charts.settings import Setting, problem, settings_of
+from trainer.charts.settings import problem
+from trainer.config.fields import Field, fields_of
 
 STEPS = 400
 BOX_PX = 92
@@ -40,7 +41,7 @@ class Control(QWidget):
 
     changed = Signal()
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"{panel}-{setting.name}-control")
         self.setting = setting
         self.value: Any = setting.default
@@ -58,7 +59,7 @@ class Control(QWidget):
 class Slide(Control):
     """A number: a slider and a spin box; the box alone for a number without bounds."""
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"{panel}-{setting.name}")
         self.slider.setAccessibleName(setting.label)
@@ -69,7 +70,7 @@ class Slide(Control):
             self.slider.setPageStep(max(1, _steps(setting) // 20))
         else:
             self.slider.hide()
-        self.box = NumberBox(integer=setting.kind == "whole", low=setting.low, high=setting.high)
+        self.box = NumberBox(integer=setting.kind == "integer", low=setting.low, high=setting.high)
         self.box.setObjectName(f"{panel}-{setting.name}-box")
         self.box.setAccessibleName(f"{setting.label}, number")
         self.box.setFixedWidth(BOX_PX)
@@ -119,7 +120,7 @@ class Slide(Control):
 class Choose(Control):
     """A choice between a few options, shown side by side."""
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         said = {option: setting.named.get(option, option.capitalize()) for option in setting.options}
         self.buttons = {option: QPushButton(label) for option, label in said.items()}
@@ -154,7 +155,7 @@ class Choose(Control):
 class Check(Control):
     """A check box."""
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         self.box = QCheckBox(setting.label, objectName=f"{panel}-{setting.name}", toolTip=setting.help)
         row = QHBoxLayout(self)
@@ -176,7 +177,7 @@ class Check(Control):
 class Cells(Control):
     """A small editable matrix; an invalid cell is marked and keeps its last valid value."""
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         columns = tuple(str(index + 1) for index in range(setting.columns))
         rows = setting.rows or tuple(str(n + 1) for n in range(len(setting.default) // setting.columns))
@@ -236,7 +237,7 @@ class Cells(Control):
 class Line(Control):
     """A text, taken when Enter is pressed or the field is left."""
 
-    def __init__(self, setting: Setting, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         self.line = QLineEdit(objectName=f"{panel}-{setting.name}", accessibleName=setting.label)
         self.line.setPlaceholderText("Chosen by itself" if not setting.default else "")
@@ -278,9 +279,7 @@ class Controls(QWidget):
         self.setObjectName(f"{name}-controls")
         self._kind = kind
         self._settings = kind()
-        self.controls = {
-            setting.name: control for setting in settings_of(kind) if (control := control_of(setting, name))
-        }
+        self.controls = {setting.name: control for setting in fields_of(kind) if (control := control_of(setting, name))}
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         row = FlowRow()
@@ -311,7 +310,7 @@ class Controls(QWidget):
             control.show_value(getattr(settings, name))
 
 
-def control_of(setting: Setting, name: str) -> Control | None:
+def control_of(setting: Field, name: str) -> Control | None:
     """Return the control of a setting in a row; None for settings without a control."""
     if not setting.control or setting.kind in ("rows", "texts", "numbers"):
         return None
@@ -322,7 +321,7 @@ def control_of(setting: Setting, name: str) -> Control | None:
     return control
 
 
-def to_value(setting: Setting, position: int) -> float | int:
+def to_value(setting: Field, position: int) -> float | int:
     """Return the number at a slider position, rounded to the precision of one step."""
     share = position / _steps(setting)
     if position in (0, _steps(setting)):
@@ -333,10 +332,10 @@ def to_value(setting: Setting, position: int) -> float | int:
     else:
         value = round(setting.low + (setting.high - setting.low) * share, _digits(setting))
     value = min(max(value, setting.low), setting.high)
-    return round(value) if setting.kind == "whole" else value
+    return round(value) if setting.kind == "integer" else value
 
 
-def to_place(setting: Setting, value: float) -> int:
+def to_place(setting: Field, value: float) -> int:
     """Return the slider position nearest to a number."""
     if setting.log:
         share = math.log(value / setting.low) / math.log(setting.high / setting.low)
@@ -345,15 +344,15 @@ def to_place(setting: Setting, value: float) -> int:
     return round(share * _steps(setting))
 
 
-def _steps(setting: Setting) -> int:
-    if setting.kind == "whole" and not setting.log:
+def _steps(setting: Field) -> int:
+    if setting.kind == "integer" and not setting.log:
         return min(STEPS * 3, int(setting.high - setting.low))
     return STEPS if setting.log else round((setting.high - setting.low) * 10 ** _digits(setting))
 
 
-def _digits(setting: Setting) -> int:
+def _digits(setting: Field) -> int:
     """Return the decimals of a step; a slider has about 100 to 400 steps."""
-    return 0 if setting.kind == "whole" else max(0, 2 - math.floor(math.log10((setting.high - setting.low) / 0.99)))
+    return 0 if setting.kind == "integer" else max(0, 2 - math.floor(math.log10((setting.high - setting.low) / 0.99)))
 
 
 def _mark(box: NumberBox, wrong: str) -> None:

@@ -69,7 +69,7 @@ class LosslabView(ChartView):
         controls = self.controls_of(self.chart)
         control = controls.controls.get(name)
         if isinstance(control, Slide):
-            is_whole = control.setting.kind == "whole"
+            is_whole = control.setting.kind == "integer"
             value = min(max(round(value, 0 if is_whole else 3), control.setting.low), control.setting.high)
             control.show_value(int(value) if is_whole else value)
             controls.changed.emit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
@@ -25,6 +25,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from explorer.widgets.switch import Switch
+from trainer.config.fields import Field, fields_of
 
 Browse = Literal["folder", "file"]
 
@@ -68,18 +69,16 @@ class Form(QWidget):
         """
         super().__init__(parent)
         self.kind = kind
-        self._skip = skip
         self._shown = kind()
         self._rows: dict[str, FormRow] = {}
-        hints = get_type_hints(kind)
         plain, advanced = _Rows(self), _Rows(self)
-        for field in dataclasses.fields(kind):
+        for field in fields_of(kind):
             if field.name in skip:
                 continue
-            row = FormRow(field, hints[field.name], (browse or {}).get(field.name), self, field.name in choosable)
+            row = FormRow(field, (browse or {}).get(field.name), self, field.name in choosable)
             row.edited.connect(self.changed)
             self._rows[field.name] = row
-            (advanced if field.metadata.get("advanced") else plain).add(row)
+            (advanced if field.advanced else plain).add(row)
         self._fold = self._make_fold(advanced) if advanced.count else None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -189,19 +188,16 @@ class FormRow(QWidget):
 
     edited = Signal()
 
-    def __init__(
-        self, field: dataclasses.Field, hint: Any, browse: Browse | None, parent: QWidget, choosable: bool = False
-    ) -> None:
+    def __init__(self, field: Field, browse: Browse | None, parent: QWidget, choosable: bool = False) -> None:
         super().__init__(parent)
         self.hide()
         self._choosable, self._unused = choosable, ""
-        self.name, self._hint, self._help_text = field.name, hint, str(field.metadata.get("help", ""))
-        label = str(field.metadata.get("label") or field.name)
+        self.name, self._kind, self._help_text = field.name, field.kind, field.help
         self.editor = self._make_editor(field)
         self.editor.setObjectName(f"field-{field.name}")
-        self.editor.setAccessibleName(label)
+        self.editor.setAccessibleName(field.label)
         self.editor.setToolTip(self._help_text)
-        self.label = QLabel(label, parent)
+        self.label = QLabel(field.label, parent)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setBuddy(self.editor)
         self.label.setToolTip(self._help_text)
@@ -213,7 +209,7 @@ class FormRow(QWidget):
         self.repair.clicked.connect(self._mend)
         self._better: Any = None
         self.trouble = _stacked(self.problem, self.repair, parent)
-        self.field = self._placed(str(field.metadata.get("unit", "")), label, browse, parent)
+        self.field = self._placed(field, browse, parent)
 
     def value(self) -> Any:
         """Return the editor's content, converted to the field's type if possible."""
@@ -259,7 +255,7 @@ class FormRow(QWidget):
     def set_problem(self, sentence: str, better: Any = None) -> None:
         """Show the message under the editor, with a button that fixes it; empty removes both."""
         if sentence and isinstance(self.editor, NumberBox) and isinstance(self.editor.value(), str):
-            sentence = f"{self.label.text()}: type a {'whole ' * (self._hint is int)}number."
+            sentence = f"{self.label.text()}: type a {'whole ' * (self._kind == 'integer')}number."
         self.problem.setText(sentence)
         self._better = better if sentence else None
         self.repair.setVisible(self._better is not None)
@@ -289,20 +285,19 @@ class FormRow(QWidget):
         """Show `note` instead of the help."""
         self.help.setText(note or self._help_text)
 
-    def _make_editor(self, field: dataclasses.Field) -> QWidget:
-        if self._hint is bool:
+    def _make_editor(self, field: Field) -> QWidget:
+        if field.kind == "flag":
             switch = Switch(self)
             switch.toggled.connect(self.edited)
             return switch
-        if get_origin(self._hint) is Literal:
+        if field.kind == "choice":
             combo = StillComboBox(self)
-            for choice in get_args(self._hint):
+            for choice in field.options:
                 combo.addItem(str(choice), choice)
             combo.currentIndexChanged.connect(self.edited)
             return combo
-        if self._hint in (int, float):
-            low, high = field.metadata.get("low"), field.metadata.get("high")
-            box = NumberBox(integer=self._hint is int, low=low, high=high, parent=self)
+        if field.kind in ("integer", "number"):
+            box = NumberBox(integer=field.kind == "integer", low=field.low, high=field.high, parent=self)
             box.edited.connect(self.edited)
             return box
         if self._choosable:
@@ -313,7 +308,7 @@ class FormRow(QWidget):
         line.textChanged.connect(self.edited)
         return line
 
-    def _placed(self, unit: str, label: str, browse: Browse | None, parent: QWidget) -> QWidget:
+    def _placed(self, field: Field, browse: Browse | None, parent: QWidget) -> QWidget:
         """Return the editor with its unit or browse button, in the same width for all rows."""
         holder = QWidget(parent)
         holder.setFixedWidth(EDITOR_WIDTH)
@@ -321,15 +316,15 @@ class FormRow(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(INSIDE)
         layout.addWidget(self.editor, 0 if isinstance(self.editor, Switch) else 1)
-        if unit:
-            layout.addWidget(_small_label(unit, holder))
+        if field.unit:
+            layout.addWidget(_small_label(field.unit, holder))
         if isinstance(self.editor, Switch):
             layout.addStretch(1)
         if browse and isinstance(self.editor, QLineEdit):
             action = QAction(f"Choose the {browse}", self.editor)
             keep_icon(action, "folder-open", role="secondary")
             action.setObjectName(f"browse-{self.name}")
-            action.triggered.connect(lambda: self._choose(label, browse))
+            action.triggered.connect(lambda: self._choose(field.label, browse))
             self.editor.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
         return holder
 

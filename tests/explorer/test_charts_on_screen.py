@@ -19,10 +19,10 @@ from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.class_task import ClassTexts, ClassWords, write_class_texts
 from trainer.charts.outside_query import OutsideQuery
-from trainer.charts.settings import Setting, settings_of
 from trainer.charts.spec import Chart, Request, Target
 from trainer.config import Clip, Cloob
 from trainer.config import to_toml as to_text
+from trainer.config.fields import Field, fields_of
 from trainer.experiments.definition import Arm, Experiment, Outcome, to_toml
 from trainer.inference import chart_query, embed, model_cache
 from trainer.messages import PlaceRows
@@ -81,19 +81,19 @@ def make_experiment(workspace: Workspace, runs: tuple[int, int]) -> None:
 
 def moved(chart: Chart[Any, Any]) -> Any:
     """Return the chart's settings, each different from its default if possible."""
-    values = {one.name: _other(one) for one in settings_of(chart.settings)} | OTHER.get(chart.name, {})
+    values = {one.name: _other(one) for one in fields_of(chart.settings)} | OTHER.get(chart.name, {})
     return dataclasses.replace(chart.settings(), **values)
 
 
-def _other(one: Setting) -> Any:
+def _other(one: Field) -> Any:
     if one.kind == "flag":
         return not one.default
     if one.kind == "choice":
         return next(option for option in reversed(one.options) if option != one.default)
-    if one.kind in ("number", "whole"):
+    if one.kind in ("number", "integer"):
         down = 0.8 * one.default if one.default else 0.1
         value = max(one.low, down) if one.default > one.low else min(one.high, one.default + 1)
-        return int(value) if one.kind == "whole" else float(value)
+        return int(value) if one.kind == "integer" else float(value)
     return one.default
 
 

@@ -20,7 +20,8 @@ from explorer.views.losslab import LosslabView
 from tests.nightly import nightly_except
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.replayed_step import ReplaySettings
-from trainer.charts.settings import options, settings_of
+from trainer.charts.settings import options
+from trainer.config.fields import fields_of
 
 CHARTS = BUILT_IN["losslab"]
 
@@ -208,8 +209,8 @@ def test_dark_repaints_in_its_own_colors(qtbot, view: LosslabView):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_slider_places_and_values(name: str):
-    for one in settings_of(load(name).settings):
-        if one.kind in ("number", "whole"):
+    for one in fields_of(load(name).settings):
+        if one.kind in ("number", "integer"):
             assert to_value(one, 0) == one.low
             assert to_value(one, to_place(one, one.high)) == one.high
             # A small grid may have no place for it, but the nearest is near.
@@ -223,7 +224,7 @@ def test_file_name_says_the_chart(qtbot, view: LosslabView):
 
 def test_a_number_without_bounds_has_a_box_and_no_slider(qtbot):
     """The replayed step has no upper end, so no position of a slider stands for it."""
-    slide = Slide(settings_of(ReplaySettings)[0], "replayed-step")
+    slide = Slide(fields_of(ReplaySettings)[0], "replayed-step")
     qtbot.addWidget(slide)
     assert slide.slider.isHidden()
     slide.box.set_value(1_234)

@@ -146,11 +146,9 @@ def _settings(chart: Chart[Any, Any], values: dict[str, Any]) -> Any:
 
 
 def _help(chart: Chart[Any, Any]) -> str:
-    from trainer.charts.settings import settings_of
+    from trainer.config.fields import fields_of
 
-    lines = [
-        f"    {setting.name}: {setting.label} (default {setting.default!r})." for setting in settings_of(chart.settings)
-    ]
+    lines = [f"    {field.name}: {field.label} (default {field.default!r})." for field in fields_of(chart.settings)]
     return "\n".join(["Settings:", *(lines or ["    none"])])
 
 

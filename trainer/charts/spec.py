@@ -13,8 +13,9 @@ from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.settings import NoSettings, settings_of
+from trainer.charts.settings import NoSettings
 from trainer.charts.snapshot_label import counted_notes
+from trainer.config.fields import fields_of
 from trainer.errors import UserError
 from trainer.store import Workspace
 
@@ -189,7 +190,7 @@ class Chart(Generic[S, D]):
 
     def computed_of(self, settings: S) -> S:
         """Return the settings without those that only affect drawing; equal ones give the same result."""
-        plain = {setting.name: setting.default for setting in settings_of(self.settings) if setting.redraws}
+        plain = {field.name: field.default for field in fields_of(self.settings) if field.redraws}
         return replace(settings, **plain) if plain else settings  # type: ignore[type-var]
 
 

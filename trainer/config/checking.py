@@ -8,7 +8,7 @@ from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.elsewhere import NoModel, Vectors
-from trainer.config.fields import ConfigError, check_field, check_fields, plain_fields
+from trainer.config.fields import ConfigError, check_field, check_fields, fields_of
 from trainer.config.run import SECTIONS, Optimizer, Run
 from trainer.config.run_name import name_fault
 
@@ -165,9 +165,9 @@ def faults(run: Run, pairs: int | None = None) -> dict[str, ConfigError]:
     """
     errors: dict[str, ConfigError] = {}
     for name, section in [("", run), *((name, getattr(run, name)) for name in SECTIONS)]:
-        for f in plain_fields(type(section)):
+        for field in fields_of(type(section)):
             try:
-                check_field(type(section), f, getattr(section, f.name), name)
+                check_field(field, getattr(section, field.name), name)
             except ConfigError as error:
                 errors[error.field] = error
     if not errors:

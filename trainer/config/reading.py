@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 
 from trainer.config.elsewhere import ELSEWHERE
-from trainer.config.fields import KINDS, ConfigError, check_field, check_fields, field_type, plain_fields
+from trainer.config.fields import ConfigError, check_fields, field_type, fields_of, read_value
 from trainer.config.fine_tuning import by_weights
 from trainer.config.names import as_meant, meant, unknown
 from trainer.config.run import SECTIONS, Run
@@ -109,7 +109,7 @@ def difference(a: Run, b: Run) -> list[tuple[str, Any, Any]]:
 
 def flatten(run: Run) -> dict[str, Any]:
     """Return every field of the run by dotted name."""
-    flat: dict[str, Any] = {f.name: getattr(run, f.name) for f in plain_fields(Run)}
+    flat: dict[str, Any] = {field.name: getattr(run, field.name) for field in fields_of(Run)}
     for name in SECTIONS:
         section = getattr(run, name)
         if hasattr(section, "kind"):
@@ -153,19 +153,5 @@ def _build(cls: type, values: dict[str, Any], source: str) -> Any:
 
 
 def _replace_field(section: Any, name: str, text: str, dotted: str) -> Any:
-    declared = {f.name: f for f in plain_fields(type(section))}
-    hint = field_type(type(section), name)
-    try:
-        value = _parse(text, hint)
-    except ValueError:
-        raise ConfigError(f"{dotted}: {text!r} is not {KINDS.get(hint, 'one of the choices')}.") from None
-    check_field(type(section), declared[name], value, dotted.rpartition(".")[0])
-    return dataclasses.replace(section, **{name: value})
-
-
-def _parse(text: str, hint: Any) -> Any:
-    if hint is bool:
-        if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
-            raise ValueError(text)
-        return text.lower() in {"true", "yes", "1"}
-    return hint(text) if hint in (int, float, str) else text
+    field = next(field for field in fields_of(type(section)) if field.name == name)
+    return dataclasses.replace(section, **{name: read_value(field, text, dotted)})

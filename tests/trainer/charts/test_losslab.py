@@ -19,8 +19,9 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.registry import BUILT_IN, load
-from trainer.charts.settings import parse, settings_of, words
+from trainer.charts.settings import parse, words
 from trainer.charts.spec import Request
+from trainer.config.fields import fields_of
 
 CHARTS = BUILT_IN["losslab"]
 
@@ -44,12 +45,12 @@ def test_settings_come_back_exactly(cell: float, temperature: float, similarity:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("toy-batch", "temperature=0", "from 0.01 to 10"),
-        ("toy-batch", "temperature=warm", "must be a number"),
+        ("toy-batch", "temperature=0", "too small: choose at least 0.01"),
+        ("toy-batch", "temperature=warm", "is not a number"),
         ("toy-batch", "similarity=angle", "dot, cosine"),
         ("toy-batch", "image=1,2", "needs 9 numbers"),
-        ("toy-batch", "image=1,2,nan,4,5,6,7,8,9", "must be from"),
-        ("loss-saturation", "n=1", "from 2 to 32,768"),
+        ("toy-batch", "image=1,2,nan,4,5,6,7,8,9", "a finite number is needed"),
+        ("loss-saturation", "n=1", "too small: choose at least 2"),
         ("loss-saturation", "n=2.5", "whole number"),
         ("hopfield-temperature", "gamma=1", "NAME one of beta"),
         ("loss-margins", "alpha", "write NAME=VALUE"),
@@ -64,8 +65,8 @@ def test_bad_settings_are_a_sentence(name: str, text: str, says: str):
 def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
     """Where a value is intentionally NaN (the merge), nothing is drawn."""
     kind = load(name).settings
-    for one in settings_of(kind):
-        for value in (one.low, one.high) if one.kind in ("number", "whole") else ():
+    for one in fields_of(kind):
+        for value in (one.low, one.high) if one.kind in ("number", "integer") else ():
             with np.errstate(over="raise", invalid="raise"):
                 drawn = panel(name, dataclasses.replace(kind(), **{one.name: value}))
             for mark in drawn.marks:

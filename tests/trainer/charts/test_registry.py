@@ -14,8 +14,9 @@ import pytest
 from explorer.views import VIEWS
 from trainer.__main__ import main
 from trainer.charts import ChartError, registry
-from trainer.charts.settings import checked, options, parse, settings_of, words
+from trainer.charts.settings import checked, options, parse, words
 from trainer.charts.spec import Request, Target, request_words, targets_of
+from trainer.config.fields import fields_of
 from trainer.untrusted.safe_subprocess import python
 
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
@@ -35,7 +36,7 @@ def test_a_chart_is_complete(name: str):
     assert chart.question.endswith("?")
     module = importlib.import_module(f"trainer.charts.{name.replace('-', '_')}")
     assert module.CHART is chart
-    for one in settings_of(chart.settings):
+    for one in fields_of(chart.settings):
         assert one.label
         assert one.help.endswith(".")
     default = checked(chart.settings())
@@ -94,7 +95,7 @@ def test_another_chart_is_one_file(tmp_path: Path):
         "analysis": "run-product",
         "runs": [{"table": "Product", "column": "all", "Product": 0.0}],
     }
-    assert "Factor must be from 0 to 10" in done.stderr
+    assert "is too large: choose at most 10" in done.stderr
 
 
 def test_a_file_without_a_chart_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):

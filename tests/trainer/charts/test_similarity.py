@@ -104,7 +104,7 @@ def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
 
 
 def test_senseless_questions_are_refused(charted):
-    with pytest.raises(ChartError, match="k must be from 1"):
+    with pytest.raises(ChartError, match="too small: choose at least 1"):
         checked(SimilaritySettings(k=0))
     with pytest.raises(ChartError, match="--facet COLUMN"):
         similarity(charted, 1, only="ring")
