@@ -153,6 +153,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
     from explorer.event_loop.garbage_collector import GarbageCollector
+        from explorer.intents import OpenLink
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window
@@ -185,7 +186,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     if options.reset:
         window.forget()
     if options.open:
-        window.open_link(options.open)
+        window.router.send(OpenLink(options.open))
     window.painted.connect(lambda: _trace("first paint"))
     window.ready.connect(lambda: _trace("all views built"))
     garbage = GarbageCollector(begin=False)

@@ -19,6 +19,7 @@ from explorer.import_sheet.options import Cost, Options, PathLine, labeled, row
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.survey_result import DataSource
+from explorer.intents import ClassifyPictures, TrainOnImport
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
 from explorer.views.view import hairline
@@ -40,15 +41,12 @@ class ImportData(QDialog):
         reading: What is shown; None while nothing was read.
 
     Signals:
-        train_asked: Data to train on, its number of pairs to train on (or None), the side of its pictures, and whether
-            captions repeat.
-        classify_asked: Image files to classify instead.
+        requested: A `TrainOnImport`, or a `ClassifyPictures` instead.
         shown: What is read is on the sheet, or why it cannot be.
         asked_in_background: The number of a question that is pending while the user has hidden the dialog.
     """
 
-    train_asked = Signal(object, object, int, bool)
-    classify_asked = Signal(list)
+    requested = Signal(object)
     shown = Signal()
     asked_in_background = Signal(int)
 
@@ -59,9 +57,10 @@ class ImportData(QDialog):
         background: Background,
         *,
         path: str = "",
+        compare: bool = False,
         parent: QWidget | None = None,
     ) -> None:
-        """Build the dialog and start reading `path` if it is given."""
+        """Build the dialog and start reading `path` if it is given; with `compare` two runs train on the data."""
         super().__init__(parent)
         self.setObjectName("import-data")
         self.setWindowTitle("Import data")
@@ -86,7 +85,10 @@ class ImportData(QDialog):
             "other": self._action("", self._read_other),
             "as_it_is": self._action("Train on these classes anyway", self._keep_as_it_is),
         }
+        self._compare = compare
         self._build()
+        if compare:
+            self.start.setText("Train CLIP and CLOOB on these pairs")
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)
         self.resize(min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
@@ -151,10 +153,12 @@ class ImportData(QDialog):
         """Start training on the data shown; images already opened are not opened again."""
         if not self.start.isEnabled() or self.reading is None:
             return
-        data, pairs, repeat = self.reading.data, self.reading.to_train_on(), self.reading.captions_repeat
-        size = self.image_size
+        reading = self.reading
+        intent = TrainOnImport(
+            reading.data, reading.to_train_on(), self.image_size, reading.captions_repeat, self._compare
+        )
         super().accept()
-        self.train_asked.emit(data, pairs, size, repeat)
+        self.requested.emit(intent)
 
     def done(self, result: int) -> None:
         """Close the dialog and cancel the request in progress."""
@@ -363,10 +367,10 @@ class ImportData(QDialog):
     # -- little things a person can do -------------------------------------------------------------------------
 
     def _classify(self) -> None:
-        pictures = [Path(picture) for picture in self.reading.pictures] if self.reading else []
+        pictures = tuple(Path(picture) for picture in self.reading.pictures) if self.reading else ()
         if pictures:
             super().accept()
-            self.classify_asked.emit(pictures)
+            self.requested.emit(ClassifyPictures(pictures))
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(shell_command(self.command(), self._workspace))

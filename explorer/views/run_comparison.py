@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLineEdit
@@ -16,6 +17,9 @@ from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.metrics import split_words
 from trainer.store import SplitKey, Workspace, of_split
+
+if TYPE_CHECKING:
+    from explorer.state.view_link import ViewLink
 
 METHOD = """\
 Every run that fits the filter is shown, run A and run B first. A filter is words and terms between blanks: \
@@ -107,9 +111,11 @@ class RunComparisonView(ChartView):
         self.filter.textChanged.connect(lambda _: self._rest.start())
         self.context.jobs.runs_changed.connect(lambda _: self._look_again())
 
-    def show_filter(self, text: str) -> None:
-        """Show the runs that fit this filter."""
-        self.filter.setText(text)
+    def link_state(self) -> tuple[str, dict[str, str]]:
+        return self.filter.text(), {}
+
+    def show_link(self, link: ViewLink) -> None:
+        self.filter.setText(link.filter)
         self._rest.stop()
         self._typed()
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.intents import CopyCommand, ExportFigure, Intent, ShowMethod, ViewIntent
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
     from explorer.state.selection import Selection
     from explorer.state.settings import Settings
+    from explorer.state.view_link import ViewLink
     from trainer.messages import Failure
     from trainer.store import Workspace
 
@@ -79,9 +81,7 @@ class View(QWidget):
 
     Signals:
         failed: Message and next step, for the window's banner.
-        export_asked: The suffix of the export that the person chose in the header.
-        copy_asked: The headless command is wanted on the clipboard.
-        method_asked: The `?` was clicked.
+        requested: An `Intent` that another part of the window takes.
         details_changed: `details()` would give another widget now.
     """
 
@@ -95,9 +95,7 @@ class View(QWidget):
     shows_pairs: ClassVar[bool] = True
 
     failed = Signal(str, str)
-    export_asked = Signal(str)
-    copy_asked = Signal()
-    method_asked = Signal()
+    requested = Signal(object)
     details_changed = Signal()
 
     def __init__(self, context: Context, *, at_once: bool = True) -> None:
@@ -146,6 +144,21 @@ class View(QWidget):
 
     def take(self, paths: Iterable[Path | str]) -> None:
         """Handle dropped or pasted images; called only while `drop_words` is not empty."""
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        """Do what another part of the window asks of this view, which is open.
+
+        Raises:
+            NotImplementedError: The view does not take intents of this class.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not take {type(intent).__name__}.")
+
+    def link_state(self) -> tuple[str, dict[str, str]]:
+        """Return the filter, and the further fields, of a link to this view."""
+        return "", {}
+
+    def show_link(self, link: ViewLink) -> None:
+        """Show what a link to this view says besides the selection."""
 
     def details(self) -> QWidget | None:
         """Return the widget for the right panel, or None; the view keeps a reference to it."""
@@ -215,11 +228,14 @@ class View(QWidget):
             self.header,
             layouts.column(title, question, gap=2),
             (self.job_slot, 1),
-            self._tool("copy", "terminal", "Copy as command", self.copy_asked.emit),
+            self._tool("copy", "terminal", "Copy as command", self._emitter(CopyCommand())),
             self._export_button(),
-            self._tool("method", "circle-help", "Method", self.method_asked.emit),
+            self._tool("method", "circle-help", "Method", self._emitter(ShowMethod())),
         )
         return self.header
+
+    def _emitter(self, intent: Intent) -> Callable[[], None]:
+        return lambda: self.requested.emit(intent)
 
     def _tool(self, name: str, icon: str, label: str, clicked: Callable[[], object]) -> QToolButton:
         button = QToolButton(objectName=f"{self.objectName()}-{name}", toolTip=label, accessibleName=label)
@@ -234,7 +250,7 @@ class View(QWidget):
         for suffix, label in self.exports:
             action = menu.addAction(label)
             action.setObjectName(f"{self.objectName()}-export-{suffix}")
-            action.triggered.connect(lambda _=False, s=suffix: self.export_asked.emit(s))
+            action.triggered.connect(self._emitter(ExportFigure(suffix)))
         menu.aboutToShow.connect(lambda: self._allow_export(menu))
         button.setMenu(menu)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

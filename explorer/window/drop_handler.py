@@ -9,29 +9,24 @@ from PySide6.QtCore import QBuffer, QMimeData, QObject, QUrl, Signal
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 
+from explorer import intents
 from explorer.event_loop.background import Background
 from explorer.import_sheet import dropped_files
 from explorer.widgets.drop_overlay import DropOverlay
 from trainer.untrusted import confined
 
 
-class Intake(QObject):
+class DropHandler(QObject):
     """Accepts images, models and data for a window.
 
     Signals:
-        arrived: Image files to look at, as a list of paths.
-        model_arrived: A file or folder of a model to open.
-        vectors_arrived: Files or a folder of vectors to open, as a list of paths.
-        curves_arrived: A file or folder of curves of another program to import.
-        data_arrived: A folder, table or tars of pairs to import, as text.
+        pictures_arrived: Image files to look at, as a list of paths.
+        requested: The intent to open what else was dropped: a model, vectors, curves or data.
         refused: What was not taken and why; a sentence.
     """
 
-    arrived = Signal(list)
-    model_arrived = Signal(object)
-    vectors_arrived = Signal(list)
-    curves_arrived = Signal(object)
-    data_arrived = Signal(str)
+    pictures_arrived = Signal(list)
+    requested = Signal(object)
     refused = Signal(str)
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
@@ -56,24 +51,15 @@ class Intake(QObject):
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""
-        found = dropped_files.dropped(mime)
-        if found.model is not None:
-            self.model_arrived.emit(found.model)
+        files = dropped_files.dropped(mime)
+        if (intent := _intent_of(files)) is not None:
+            self.requested.emit(intent)
             return
-        if found.vectors:
-            self.vectors_arrived.emit(list(found.vectors))
-            return
-        if found.curves is not None:
-            self.curves_arrived.emit(found.curves)
-            return
-        if found.data:
-            self.data_arrived.emit(found.data)
-            return
-        if found.paths:
-            self.arrived.emit(list(found.paths))
-        if found.refused:
-            self.refused.emit(found.refused)
-        if not found.paths and not found.refused:
+        if files.paths:
+            self.pictures_arrived.emit(list(files.paths))
+        if files.refused:
+            self.refused.emit(files.refused)
+        if not files.paths and not files.refused:
             # A program that ends, or hangs, right after the drop no longer says what it was.
             self.refused.emit("No files arrived from the other program. Drop them again, or browse.")
 
@@ -101,7 +87,17 @@ class Intake(QObject):
         if file is None:
             self.refused.emit(f"The pasted image could not be written to {self._folder}. Is the disk full?")
         else:
-            self.arrived.emit([file])
+            self.pictures_arrived.emit([file])
+
+
+def _intent_of(files: dropped_files.Dropped) -> intents.WindowIntent | None:
+    if files.model is not None:
+        return intents.OpenModel(str(files.model))
+    if files.vectors:
+        return intents.OpenVectors(tuple(files.vectors))
+    if files.curves is not None:
+        return intents.ImportCurves(files.curves)
+    return intents.OpenImport(files.data) if files.data else None
 
 
 def write_png(image: QImage, file: Path) -> Path | None:

@@ -15,7 +15,6 @@ from explorer.window.open_sheet import OpenSheet, answer_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from explorer.run_control.jobs import Jobs
 
 _WORDS: Final = (
     "Each folder of event files, each run of Weights & Biases or of an evidence bundle, and each folder of open_clip "
@@ -94,18 +93,3 @@ def start_import(workspace: Path, words: list[str]) -> list[dict[str, Any]]:
         OpenError: They cannot be imported; the sentence is the trainer's.
     """
     return list(json.loads(answer_of(workspace, words)))
-
-
-def ask(
-    folder: Path,
-    jobs: Jobs,
-    background: Background,
-    *,
-    path: Path | None,
-    go_to: Callable[[str], object],
-    parent: QWidget,
-) -> ImportCurvesSheet:
-    """Open the dialog over the window `parent`; the new runs appear in the Runs view."""
-    sheet = ImportCurvesSheet(folder, background, path, parent)
-    sheet.open_over(jobs, go_to)
-    return sheet

@@ -34,14 +34,14 @@ class JobCenter(QObject):
     """
 
     def __init__(
-        self, rooms: Services, panel: JobPanel, status: Status, banner: Banner, pages: Pages,
-        go_to: Callable[[str], object], window: QWidget, *, folder: Path, hooks: bool = True,
+        self, services: Services, panel: JobPanel, status: Status, banner: Banner, pages: Pages,
+        show: Callable[[Job], object], window: QWidget, *, folder: Path, hooks: bool = True,
     ) -> None:  # fmt: skip
-        """Connect the list; without `hooks` no command is run and nothing is posted."""
+        """Connect the list; `show` shows a job's result; without `hooks` no command is run and nothing is posted."""
         super().__init__(window)
         self._window, self._panel, self._status = window, panel, status
-        self._banner, self._pages, self._go_to = banner, pages, go_to
-        self.jobs = JobList(rooms.jobs, rooms.client, rooms.exporter, self)
+        self._banner, self._pages, self._show_result = banner, pages, show
+        self.jobs = JobList(services.jobs, services.client, services.exporter, self)
         mine = catalog.user_folder()
         self.runner = job_hooks.JobHookRunner(Desktop(window), folder, mine, self, runs=hooks)
         panel.show_jobs(self.jobs)
@@ -59,9 +59,7 @@ class JobCenter(QObject):
 
     def _show(self, job: Job) -> None:
         self._panel.hide()
-        self._go_to(job.view)
-        if job.run is not None and (show_run := getattr(self._pages.views.get(job.view), "show_run", None)):
-            show_run(job.run)
+        self._show_result(job)
 
     def _notify(self, job: Job) -> None:
         """Notify outside the window, and inside it unless the job's view is open or another message appears."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from explorer.intents import EditAndRestart
 from explorer.window.desktop_notifications import Desktop
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
 from explorer.window.stop_banner import Stopping
@@ -35,28 +36,28 @@ class Notifications(QObject):
     """Listens to the jobs and the selection for the window.
 
     Signals:
-        restart_asked: A run that failed is to be edited and started again, as a new one.
+        requested: An `EditAndRestart` of a run that failed.
     """
 
-    restart_asked = Signal(int)
+    requested = Signal(object)
 
     def __init__(
-        self, rooms: Services, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
+        self, services: Services, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
     ) -> None:
         """Connect the signals, before the jobs are watched; `warm` loads models in advance."""
         super().__init__(parent)
         self._warm = warm
-        self._rooms, self._bar, self._status, self._banner = rooms, bar, status, banner
-        self._selection: Selection = rooms.context.selection
+        self._services, self._bar, self._status, self._banner = services, bar, status, banner
+        self._selection: Selection = services.context.selection
         self._known: frozenset[int] = frozenset()
         self._told_queue = False
-        self._settings = rooms.context.settings
+        self._settings = services.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
         self._working: list[int] = []
         self._desktop = Desktop(banner)
         self._devices: DeviceMonitor | None = None
-        self._stopping = Stopping(rooms.context, banner, self._desktop, self)
-        jobs = rooms.jobs
+        self._stopping = Stopping(services.context, banner, self._desktop, self)
+        jobs = services.jobs
         jobs.runs_changed.connect(self._take_runs)
         jobs.snapshots_changed.connect(self._run_grew)
         jobs.run_ended.connect(self._show_end)
@@ -69,20 +70,20 @@ class Notifications(QObject):
         jobs.starts_soon.connect(self._take_start)
         status.hold_clicked.connect(self._hold)
         status.look_only_clicked.connect(self._show_look_only)
-        rooms.client.state_changed.connect(self._show_model)
+        services.client.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
 
     def read_facts(self) -> None:
         """Read which steps and data the selected runs have, and which of these runs can answer queries."""
-        rooms, runs = self._rooms.context, self._selection.runs
+        services, runs = self._services.context, self._selection.runs
         # An analysis of the open view must not hold up the bar, nor the models that are loaded next.
-        rooms.background.run(self, facts_of, rooms.workspace, runs, done=self._take_facts, urgent=True)
+        services.background.run(self, facts_of, services.workspace, runs, done=self._take_facts, urgent=True)
 
     def _take_facts(self, facts: PickerChoices) -> None:
         self._bar.show_facts(facts)
-        if facts.askable and self._warm and not self._rooms.context.workspace.look_only:
+        if facts.askable and self._warm and not self._services.context.workspace.look_only:
             # So that the first dropped image is answered at once.
-            self._rooms.client.warm_up(facts.askable)
+            self._services.client.warm_up(facts.askable)
 
     def _take_runs(self, runs: list[RunRow]) -> None:
         self._bar.show_runs(runs)
@@ -97,7 +98,7 @@ class Notifications(QObject):
     def _show_meanwhile(self, runs: list[RunRow]) -> None:
         """Report with the first poll which runs ended while no window was open, then save the active ones."""
         before, self._before = self._before, None
-        if self._rooms.jobs.look_only:
+        if self._services.jobs.look_only:
             return
         ended = [run for run in runs if before and run.id in before and not run.active]
         if ended:
@@ -128,7 +129,7 @@ class Notifications(QObject):
             self._banner.show_message(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
 
     def _hold(self) -> None:
-        jobs = self._rooms.jobs
+        jobs = self._services.jobs
         jobs.choose_slots(held=True)
         go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
         self._banner.show_message(
@@ -142,7 +143,7 @@ class Notifications(QObject):
             self._show_look_only()
 
     def _show_look_only(self) -> None:
-        jobs, workspace = self._rooms.jobs, self._rooms.context.workspace
+        jobs, workspace = self._services.jobs, self._services.context.workspace
         adoptable = workspace.may_be_adopted
         trust = "Make it yours if you trust its author." if adoptable else workspace.next_step
         self._banner.show_message(
@@ -160,7 +161,7 @@ class Notifications(QObject):
         self.read_facts()
 
     def _show_failure(self, words: str) -> None:
-        if words == self._rooms.context.workspace.refusal:
+        if words == self._services.context.workspace.refusal:
             self._show_look_only()
         else:
             self._banner.show_message(words)
@@ -169,7 +170,7 @@ class Notifications(QObject):
         from explorer.window.device_monitor import DeviceMonitor
 
         if self._devices is None:
-            self._devices = DeviceMonitor(self._rooms.context, widget)
+            self._devices = DeviceMonitor(self._services.context, widget)
         self._devices.open_over(widget)
 
     def _run_grew(self, run: int) -> None:
@@ -188,10 +189,10 @@ class Notifications(QObject):
             # Not above: the window is painted before the store is loaded.
             from explorer.run_control.actions import continuation
 
-            self._rooms.context.background.run(
+            self._services.context.background.run(
                 self,
                 continuation,
-                self._rooms.context.workspace,
+                self._services.context.workspace,
                 run.id,
                 done=partial(self._show_failed, run),
                 failed=lambda _: self._show_failed(run, (None, False)),
@@ -204,8 +205,8 @@ class Notifications(QObject):
     def _show_failed(self, run: RunRow, left: tuple[int | None, bool]) -> None:
         """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
         kept, downloads = left
-        resume: Act = ("Resume", lambda: self._rooms.jobs.resume([run.id]))
-        edit: Act = ("Edit and restart", lambda: self.restart_asked.emit(run.id))
+        resume: Act = ("Resume", lambda: self._services.jobs.resume([run.id]))
+        edit: Act = ("Edit and restart", lambda: self.requested.emit(EditAndRestart(run.id)))
         acts: tuple[Act, Act | None] = (edit, None)
         if downloads or kept is not None:
             acts = (edit, resume) if run.status == "failed" and not downloads else (resume, edit)

@@ -17,9 +17,6 @@ from trainer.distribution.model_folders import WEIGHTS
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from explorer.run_control.jobs import Jobs
     from trainer.store import RunRow
 
 _SCENES: Final = "scenes"
@@ -143,22 +140,3 @@ class OpenModelSheet(OpenSheet):
         typed = self.model.text().strip()
         self.reject()
         self.data_asked.emit(typed if typed and is_data(Path(typed).expanduser()) else "")
-
-
-def ask(
-    folder: Path,
-    jobs: Jobs,
-    background: Background,
-    *,
-    model: Path | str | None,
-    chosen: int | None,
-    go_to: Callable[[str], object],
-    import_data: Callable[[str], object],
-    parent: QWidget,
-) -> OpenModelSheet:
-    """Open the dialog over the window `parent`; the new run appears in the Runs view."""
-    like = None if chosen is None else jobs.run(chosen)
-    sheet = OpenModelSheet(folder, background, model=str(model or ""), like=like, parent=parent)
-    sheet.data_asked.connect(import_data)
-    sheet.open_over(jobs, go_to)
-    return sheet

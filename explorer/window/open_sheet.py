@@ -29,10 +29,8 @@ from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess, shell
 
 if TYPE_CHECKING:
-    from explorer.run_control.jobs import Jobs
+    pass
 
-RUNS: Final = "runs"
-"""The view that shows how far the opening is."""
 LABEL_WIDTH: Final = 96
 WIDTH: Final = 560
 PATIENCE_S: Final = 300
@@ -97,13 +95,6 @@ class OpenSheet(QDialog):
         self.note.setText(words)
         theme.set_role(self.note, "bad" if wrong else "secondary")
         self.adjustSize()
-
-    def open_over(self, jobs: Jobs, go_to: Callable[[str], object]) -> None:
-        """Show the dialog; the new runs appear in the Runs view."""
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.opened.connect(lambda _run: jobs.poll())
-        self.opened.connect(lambda _run: go_to(RUNS))
-        self.open()
 
     def add_field(self, row: int, words: str, editor: QWidget) -> QLabel:
         """Add a labeled field and return its label."""

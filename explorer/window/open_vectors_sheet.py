@@ -12,9 +12,7 @@ from explorer.event_loop.background import Background
 from explorer.window.open_sheet import OpenSheet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from explorer.run_control.jobs import Jobs
+    pass
 
 _WORDS: Final = (
     "Row i of images, texts and items is one pair; one of images and texts is enough. Of more than 10,000 rows as many "
@@ -76,18 +74,3 @@ def sides_of(files: Sequence[Path]) -> dict[str, Path]:
     if texts or len(images) > 1:
         found["text"] = texts[0] if texts else images[1]
     return found
-
-
-def ask(
-    folder: Path,
-    jobs: Jobs,
-    background: Background,
-    *,
-    files: Sequence[Path],
-    go_to: Callable[[str], object],
-    parent: QWidget,
-) -> OpenVectorsSheet:
-    """Open the dialog over the window `parent`; the new run appears in the Runs view."""
-    sheet = OpenVectorsSheet(folder, background, files, parent)
-    sheet.open_over(jobs, go_to)
-    return sheet

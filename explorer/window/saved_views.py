@@ -56,8 +56,8 @@ class SavedViews(QObject):
     def link(self) -> str:
         """Return the link to what is shown."""
         view = self._views().get(self._selection.view or "runs")
-        field, table = getattr(view, "filter", None), getattr(view, "link_fields", dict)
-        return link_to(self._selection.now, field.text() if field is not None else "", table())
+        text, fields = view.link_state() if view is not None else ("", {})
+        return link_to(self._selection.now, text, fields)
 
     def copy(self) -> None:
         """Copy the link to what is shown."""
@@ -70,16 +70,14 @@ class SavedViews(QObject):
     def open(self, text: str) -> bool:
         """Show what a link says; return whether it could be read."""
         try:
-            found = read_link(text)
+            link = read_link(text)
         except UserError as problem:
             self._banner.show_message(str(problem), tone="warn")
             return False
-        self._selection.propose(**found.values)
+        self._selection.propose(**link.values)
         view = self._views().get(self._selection.view or "runs")
-        if (show := getattr(view, "show_filter", None)) is not None:
-            show(found.filter)
-        if (arrange := getattr(view, "show_link_fields", None)) is not None:
-            arrange(found.columns, found.group)
+        if view is not None:
+            view.show_link(link)
         return True
 
     def ask(self) -> None:

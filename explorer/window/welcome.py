@@ -29,3 +29,11 @@ def show_how_it_starts(banner: Banner, hooks: Hooks, settings: Settings, *, safe
             f"The damaged file is kept as {settings.damaged.name}. Runs and their data are not affected.",
             tone="warn",
         )
+
+
+def show_plugin_failures(banner: Banner) -> None:
+    """Say which plug-ins could not be loaded: the window opens without them."""
+    from trainer import plugins
+
+    if failures := plugins.failures():
+        banner.show_message(failures[0], " ".join(failures[1:]), tone="warn")

@@ -79,7 +79,7 @@ def measure(folder: Path, *, cold: bool) -> dict[str, Any]:
         layer.framed.connect(
             lambda: layer.grid.bounds and marks.setdefault("first_picture_s", time.perf_counter() - began)
         )
-        it.window.go_to("map")
+        it.window.navigation.go_to("map")
         it.wait(600, until=lambda: "first_picture_s" in marks)
         if pictures := os.environ.get("PICTURES"):
             it.window.grab().save(f"{pictures}/first.png")

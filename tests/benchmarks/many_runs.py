@@ -94,8 +94,8 @@ def measure(folder: Path, *, only_start: bool = False) -> dict[str, Any]:
 
 def _views(it: Opened) -> None:
     for view in [view for place in it.window.places for view in place.views]:
-        it.do(f"view {view.name}", lambda name=view.name: it.window.go_to(name))
-    it.do("back to runs", lambda: it.window.go_to("runs"))
+        it.do(f"view {view.name}", lambda name=view.name: it.window.navigation.go_to(name))
+    it.do("back to runs", lambda: it.window.navigation.go_to("runs"))
 
 
 def _table(it: Opened) -> None:
@@ -158,7 +158,7 @@ def _pickers(it: Opened) -> None:
     rows = picker.finder.list.model().rowCount()
     it.do(f"found {rows}", picker.finder.close, 0.3)
     it.do("choose A and B", lambda: it.window.selection.select_runs(1, 2), 4)
-    it.do("the palette", it.window.show_palette, 1)
+    it.do("the palette", it.window.menus.show_palette, 1)
     it.window.palette_panel.hide()
 
 

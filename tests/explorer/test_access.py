@@ -32,7 +32,7 @@ def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterato
     shown = Window(tmp_path / "workspace", hooks)
     with qtbot.waitSignal(shown.ready, timeout=60_000):
         shown.show()
-    shown.rooms.client.ask = lambda _question, **_call: 0
+    shown.services.client.ask = lambda _question, **_call: 0
     shown.selection.select_runs(*two_runs)
     yield shown
     shown.close()
@@ -42,7 +42,7 @@ def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterato
 
 def every_tab(qtbot, window: Window, name: str) -> Iterator[str]:
     """Open every tab of a view, and yield its name once its data are shown."""
-    window.go_to(name)
+    window.navigation.go_to(name)
     bars = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
     for tab in range(bars[0].count() if bars else 1):
         if bars:

@@ -27,7 +27,9 @@ def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, in
     shown.resize(1280, 800)
     with qtbot.waitSignal(shown.ready, timeout=30_000):
         shown.show()
-    shown.rooms.client.ask = lambda question, **call: _answer(shown.rooms.context.workspace, tmp_path, question, **call)
+    shown.services.client.ask = lambda question, **call: _answer(
+        shown.services.context.workspace, tmp_path, question, **call
+    )
     shown.selection.select_runs(*two_runs)
     yield shown
     shown.close()

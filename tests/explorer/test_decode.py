@@ -16,6 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from explorer.intents import TrainDecoder
 from explorer.run_control import actions
 from explorer.views.decode import DecodeView
 from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making, why_not
@@ -179,10 +180,10 @@ def test_without_a_decoder_it_trains_one_of_each_run_in_one_click(
     assert "train it first" in view.area.page.text.text()
     monkeypatch.setattr(context.jobs, "run", row)
     view.refresh()
-    asked: list[int] = []
-    view.decoder_asked.connect(asked.append)
+    sent: list[TrainDecoder] = []
+    view.requested.connect(sent.append)
     view.area.page.other.click()
-    assert asked == [view.context.selection.runs[0]]
+    assert sent == [TrainDecoder(view.context.selection.runs[0])]
     assert view.area.page.button.text() == "Train both decoders"
     started: list[list[int]] = []
     monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append(list(runs)))

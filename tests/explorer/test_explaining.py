@@ -224,7 +224,7 @@ def test_a_click_on_the_spectrum_of_images_asks_decode_for_that_direction(qtbot,
     go_to(qtbot, view, "embedding-spectrum")
     asked: list[int] = []
     refused: list[str] = []
-    view.direction_asked.connect(asked.append)
+    view.requested.connect(lambda intent: asked.append(intent.direction))
     view.failed.connect(lambda message, step: refused.append(message))
     plot = view.pane.panel.cards["spectrum-image"].plot
 

@@ -20,11 +20,13 @@ from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportData, survey_result
+from explorer.intents import OpenImport
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
+from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import nightly_except
 from trainer import catalog, config
 from trainer.distribution.published_models import FIRST
@@ -81,9 +83,9 @@ def _drop(window: Window, *paths: Path) -> str:
     enter = QDragEnterEvent(where.toPoint(), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
     QApplication.sendEvent(window, enter)
     assert enter.isAccepted()
-    said = window.intake.overlay.words
+    said = window.drop_handler.overlay.words
     drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, keys)
-    QApplication.sendEvent(window.intake.overlay, drop)
+    QApplication.sendEvent(window.drop_handler.overlay, drop)
     return said
 
 
@@ -273,11 +275,11 @@ def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot:
     qtbot.keyClick(sheet.path, Qt.Key.Key_Return)
     assert sheet.isVisible(), "Enter reads before it trains"
     _opened(sheet, qtbot)
-    with qtbot.waitSignal(sheet.train_asked) as asked:
+    with qtbot.waitSignal(sheet.requested) as sent:
         qtbot.keyClick(sheet, Qt.Key.Key_Return)
-    data, pairs, size, _repeat = asked.args
-    assert (data.path, size) == (str(folder), 64)
-    assert pairs == sheet.reading.pairs["train"]
+    (intent,) = sent.args
+    assert (intent.data.path, intent.image_size) == (str(folder), 64)
+    assert intent.pairs == sheet.reading.pairs["train"]
 
 
 def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path, client) -> None:
@@ -312,7 +314,7 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     sheet = _sheet(window)
     assert "Which pairs?" in words(sheet)
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
-    window.show_palette()
+    window.menus.show_palette()
     assert any("Import data" in action.text() for action in window.actions())
     window.palette_panel.close_panel()
 
@@ -322,7 +324,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
 ) -> None:
     queued: list[tuple[config.Run, str]] = []
     monkeypatch.setattr(
-        window.rooms.jobs, "enqueue", lambda runs, preset, **_: queued.extend((run, preset) for run in runs)
+        window.services.jobs, "enqueue", lambda runs, preset, **_: queued.extend((run, preset) for run in runs)
     )
     state = window.pages.views["runs"].findChild(StatePage)
     qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run
@@ -346,15 +348,13 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
         assert run.optimizer.batch_size <= 24
 
 
-def test_a_published_model_is_opened_from_the_empty_runs_view(
-    window: Window, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    monkeypatch.setattr("explorer.window.open_model_sheet.ask", lambda *args, **more: asked.append(more["model"]))
+def test_a_published_model_is_opened_from_the_empty_runs_view(window: Window, qtbot: QtBot) -> None:
     state = window.pages.views["runs"].findChild(StatePage)
     qtbot.waitUntil(state.third.isVisible, timeout=90_000)
     qtbot.mouseClick(state.third, Qt.MouseButton.LeftButton)
-    assert asked == [FIRST.specification]
+    (sheet,) = window.findChildren(OpenModelSheet)
+    assert sheet.model.text() == FIRST.specification
+    sheet.reject()
 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
@@ -392,7 +392,7 @@ def test_data_dropped_before_the_views_are_there_waits_for_them(
 ) -> None:
     hooks = Hooks(tmp_path)
     window = Window(tmp_path, hooks, entries=PLACES)
-    window.import_data(str(folder))
+    window.router.send(OpenImport(str(folder)))
     assert not window.findChildren(ImportData)
     with qtbot.waitSignal(window.ready, timeout=20_000):
         window.show()
@@ -412,9 +412,9 @@ def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, f
     assert not sheet.start.isEnabled()
     state = sheet.findChild(StatePage)
     assert state.button.text() == "Classify these 27 files"
-    with qtbot.waitSignal(sheet.classify_asked) as asked:
+    with qtbot.waitSignal(sheet.requested) as sent:
         qtbot.mouseClick(state.button, Qt.MouseButton.LeftButton)
-    assert sorted(asked.args[0]) == sorted(folder.glob("*.png"))
+    assert sorted(sent.args[0].paths) == sorted(folder.glob("*.png"))
     assert sheet.isHidden()
 
 
@@ -423,9 +423,9 @@ def test_pairs_can_be_classified_too(open_sheet, qtbot: QtBot, folder: Path) -> 
     _opened(sheet, qtbot)
     button = _button(sheet, "import-classify")
     assert button.isVisible()
-    with qtbot.waitSignal(sheet.classify_asked) as asked:
+    with qtbot.waitSignal(sheet.requested) as sent:
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert len(asked.args[0]) == 27
+    assert len(sent.args[0].paths) == 27
 
 
 def test_an_option_is_read_again_and_until_then_nothing_is_trained(
@@ -607,11 +607,17 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
         place.write_text("\n".join(["filepath,title", *lines]))
     sheet = open_sheet(place)
     _opened(sheet, qtbot)
-    with qtbot.waitSignal(sheet.train_asked) as asked:
+    with qtbot.waitSignal(sheet.requested) as sent:
         sheet.start.click()
-    data, pairs, _size, repeat = asked.args
+    (intent,) = sent.args
     begun = catalog.preset("clip-folder")
-    made = NewRun({"clip-folder": begun}, sheet._background, data=data, pairs=pairs, captions_repeat=repeat)
+    made = NewRun(
+        {"clip-folder": begun},
+        sheet._background,
+        data=intent.data,
+        pairs=intent.pairs,
+        captions_repeat=intent.captions_repeat,
+    )
     qtbot.addWidget(made)
     wanted = fitting_run(dataclasses.replace(begun, data=recognize(place)), tmp_path / "w", lambda share, note: None)
     assert made.run().objective.mask_duplicates == wanted.objective.mask_duplicates == (captions < 24)

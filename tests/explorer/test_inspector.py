@@ -169,9 +169,9 @@ def test_the_window_has_it_in_every_view_until_it_is_hidden(window: Window, qtbo
     assert not window.inspector.isVisible()
     window.selection.propose(run_a=1)
     for name in ("one", "two"):
-        window.go_to(name)
+        window.navigation.go_to(name)
         assert window.inspector.isVisible()
-    window.go_to("runs")
+    window.navigation.go_to("runs")
     assert not window.inspector.isVisible()
     window.selection.pairs = (1,)
     assert window.inspector.isVisible()

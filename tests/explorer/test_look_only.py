@@ -44,7 +44,7 @@ def window(
     made = Window(foreign.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
     with qtbot.waitSignal(made.ready, timeout=60_000):
         made.show()
-    qtbot.waitUntil(lambda: bool(made.rooms.jobs.runs), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(made.services.jobs.runs), timeout=20_000)
     yield made
     made.close()
     hooks.remove()
@@ -58,7 +58,7 @@ def statuses(workspace: Workspace) -> list[str]:
 def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     qtbot: QtBot, window: Window, foreign: Workspace
 ):
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     status = window.findChild(QToolButton, "statusLookOnly")
     qtbot.waitUntil(banner.isVisible, timeout=20_000)
     assert banner.message.text() == "This workspace is look only: it is a copy of another workspace."

@@ -32,7 +32,7 @@ def test_run_folders_without_a_row_are_told_with_a_command_that_brings_them_back
     window = Window(workspace.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
     with qtbot.waitSignal(window.ready, timeout=60_000):
         window.show()
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     if lost:
         qtbot.waitUntil(lambda: banner.isVisible() and "no row" in banner.message.text(), timeout=20_000)
         words, command = banner.message.text().split(" Rebuild it: ")

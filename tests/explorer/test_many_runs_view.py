@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.state.view_link import ViewLink
 from explorer.views.run_comparison import ChosenRuns, RunComparisonView, runs_for
 from trainer.store import SplitKey
 
@@ -21,13 +22,13 @@ def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context,
     assert [target.run for target in view.request_now().targets] == [second, first]
     assert view.shown.text() == "2 runs."
     objective = context.workspace.runs.get(first).objective
-    view.show_filter(f"id:{first} objective:{objective}")
+    view.show_link(ViewLink({}, f"id:{first} objective:{objective}"))
     qtbot.waitUntil(lambda: [target.run for target in view.request_now().targets] == [first])
-    view.show_filter("beta>")
+    view.show_link(ViewLink({}, "beta>"))
     qtbot.waitUntil(lambda: "value is missing" in view.pane.area.page.text.text())
-    view.show_filter("tag:none")
+    view.show_link(ViewLink({}, "tag:none"))
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
-    view.show_filter("")
+    view.show_link(ViewLink({}, ""))
     view.open_chart("config-difference")
     qtbot.waitUntil(lambda: view.pane.answer is not None and view.pane.answer.chart.name == "config-difference")
     command = view.command()

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.__main__ import take_path
 from explorer.event_loop.background import Background
-from explorer.window.drop_handler import Intake
+from explorer.window.drop_handler import DropHandler
 
 
 def opened(path: str) -> Namespace:
@@ -56,7 +56,7 @@ def test_a_file_is_taken_as_if_dropped(qtbot, background: Background, tmp_path: 
     image = QImage(4, 4, QImage.Format.Format_RGB32)
     image.fill(0)
     assert image.save(str(picture))
-    intake = Intake(window, tmp_path, background)
-    with qtbot.waitSignal(intake.arrived) as taken:
-        intake.take_file(QUrl(picture.as_uri()))
+    handler = DropHandler(window, tmp_path, background)
+    with qtbot.waitSignal(handler.pictures_arrived) as taken:
+        handler.take_file(QUrl(picture.as_uri()))
     assert taken.args == [[picture]]

@@ -75,7 +75,7 @@ def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
     window.tabs.bar.setCurrentIndex(1)
     assert window.selection.view == "timeline"
     assert window.rail.buttons["map"].isChecked()
-    window.go_to_place("compare")
+    window.navigation.go_to_place("compare")
     assert window.tabs.isHidden()
     qtbot.mouseClick(window.rail.buttons["map"], Qt.MouseButton.LeftButton)
     assert window.selection.view == "timeline"
@@ -88,17 +88,17 @@ def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
 
 def test_the_tabs_are_walked_by_keys(open_window, qtbot) -> None:
     window = open_window()
-    window.go_to("map")
+    window.navigation.go_to("map")
     for name, view in (("nextTab", "timeline"), ("nextTab", "map"), ("previousTab", "timeline")):
-        window.bindings.actions[name].trigger()
+        window.menus.bindings.actions[name].trigger()
         assert window.selection.view == view
-    keys = [keys.toString() for keys in window.bindings.actions["nextTab"].shortcuts()]
+    keys = [keys.toString() for keys in window.menus.bindings.actions["nextTab"].shortcuts()]
     assert keys == ["Ctrl+Tab", "Ctrl+PgDown"]
 
 
 def test_the_palette_finds_views_by_other_names(open_window) -> None:
     window = open_window()
-    window.show_palette()
+    window.menus.show_palette()
     entries = window.palette_panel._entries
     assert matching("film", entries)[0].action.objectName() == "goTo-timeline"
     assert matching("what changed", entries)[0].action.objectName() == "goToPlace-compare"
@@ -113,27 +113,27 @@ def test_every_earlier_name_of_a_view_is_found() -> None:
 
 def test_keys_are_changed_kept_and_reset(open_window, qtbot) -> None:
     window = open_window()
-    window.change_keys()
+    window.menus.change_keys()
     sheet = window.key_sheet
     sheet.choose("goToPlace-map")
     sheet.field.setKeySequence(QKeySequence("Ctrl+J"))
     qtbot.mouseClick(sheet.assign, Qt.MouseButton.LeftButton)
     assert "Ctrl+J already belongs to “Jobs”" in sheet.message.text()
-    assert window.bindings.keys_of("goToPlace-map") == "Ctrl+2"
+    assert window.menus.bindings.keys_of("goToPlace-map") == "Ctrl+2"
     sheet.field.setKeySequence(QKeySequence("Ctrl+Alt+M"))
     qtbot.mouseClick(sheet.assign, Qt.MouseButton.LeftButton)
     assert sheet.message.text() == "Saved."
-    assert window.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
+    assert window.menus.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
     assert "Ctrl+Alt+M" in window.rail.buttons["map"].toolTip()
     # A workspace, which may be a stranger's, changes no keys.
     window.settings.set("window/keys", {"showJobs": "Return"})
     again = open_window()
-    assert again.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
-    again.bindings.assign("showJobs", QKeySequence("Ctrl+2"))
-    assert "already belongs to “Jobs”" in again.bindings.reset("goToPlace-map")
-    again.bindings.reset_all()
-    assert again.bindings.keys_of("goToPlace-map") == "Ctrl+2"
-    assert again.bindings.keys_of("showJobs") == "Ctrl+J"
+    assert again.menus.bindings.keys_of("goToPlace-map") == "Ctrl+Alt+M"
+    again.menus.bindings.assign("showJobs", QKeySequence("Ctrl+2"))
+    assert "already belongs to “Jobs”" in again.menus.bindings.reset("goToPlace-map")
+    again.menus.bindings.reset_all()
+    assert again.menus.bindings.keys_of("goToPlace-map") == "Ctrl+2"
+    assert again.menus.bindings.keys_of("showJobs") == "Ctrl+J"
 
 
 def test_a_synonym_counts_less_than_the_own_words(dressed: QApplication) -> None:

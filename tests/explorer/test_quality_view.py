@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 
+from explorer.intents import TrainCopy
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
 from explorer.widgets.banner import Banner
@@ -173,9 +174,9 @@ def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityV
     (question, call), = asked  # fmt: skip
     assert question == WriteCleanedList(run=two_runs[0])
     files = {"file": str(tmp_path / "a.parquet"), "heldout": str(tmp_path / "b.parquet"), "kept": 99, "left_out": 1}
-    with qtbot.waitSignal(view.train_asked) as told:
+    with qtbot.waitSignal(view.requested) as told:
         call["done"](files)
-    assert told.args == [two_runs[0], config.Table(path=files["file"], heldout_path=files["heldout"])]
+    assert told.args == [TrainCopy(two_runs[0], config.Table(path=files["file"], heldout_path=files["heldout"]))]
     view.write_list(str(tmp_path / "c.csv"))
     assert asked[-1][0] == WriteCleanedList(run=two_runs[0], file=str(tmp_path / "c.csv"))
     asked[-1][1]["done"](files)

@@ -298,7 +298,7 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
         with qtbot.waitSignal(window.ready, timeout=30_000):
             window.show()
         if workspace.runs.all():
-            qtbot.waitUntil(lambda: bool(window.rooms.jobs.runs), timeout=2_000)
+            qtbot.waitUntil(lambda: bool(window.services.jobs.runs), timeout=2_000)
         return window
 
     yield open_one
@@ -376,7 +376,7 @@ def test_closing_asks_and_does_as_told_and_remembers(
     waits = workspace.runs.create(config.Run(name="waits"), status="queued")
     with RunLog.claim(workspace, busy) as log:
         window = open_window()
-        qtbot.waitUntil(lambda: window.rooms.jobs.run(busy).status == "running")
+        qtbot.waitUntil(lambda: window.services.jobs.run(busy).status == "running")
         by_its_own_button(window)
         press(qtbot, window, "stay")
         qtbot.wait(50)
@@ -403,7 +403,7 @@ def test_the_next_window_tells_what_ended_meanwhile_and_why(qtbot: QtBot, open_w
     second.memory = lambda: {"rss_mib": 1234.0}
     second.progress(step=70, total_steps=100, phase="training")
     window = open_window()
-    qtbot.waitUntil(lambda: all(run.status == "running" for run in window.rooms.jobs.runs))
+    qtbot.waitUntil(lambda: all(run.status == "running" for run in window.services.jobs.runs))
     window.close()
     with first as log:
         log.status("finished")

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from explorer.models.runs import GroupRow, RunColumn, RunsFilter, RunsModel
-from explorer.state.view_link import link_to, read_link
+from explorer.state.view_link import ViewLink, link_to, read_link
 from explorer.views.runs.columns_sheet import ColumnsSheet
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
@@ -121,16 +121,17 @@ def test_a_filter_hides_groups_without_a_run_that_fits(qtbot: QtBot, view: RunsV
 
 def test_a_link_keeps_columns_and_groups(qtbot: QtBot, view: RunsView):
     view.arrangement.choose(columns=["seed", "val/image_to_text_R@1"], group="tag")
-    link = link_to(view.context.selection.now, "small", view.link_fields())
+    link = link_to(view.context.selection.now, "small", view.link_state()[1])
     found = read_link(link)
     view.arrangement.choose(columns=[], group="")
-    view.show_link_fields(None, None)
+    view.show_link(ViewLink({}))
     assert (view.arrangement.columns, view.arrangement.group) == ((), "")
-    view.show_link_fields(found.columns, found.group)
+    view.show_link(found)
     assert (view.arrangement.columns, view.arrangement.group) == (("seed", "val/image_to_text_R@1"), "tag")
+    assert view.filter.text() == "small"
     older = read_link("contrastive-explorer://open?view=runs")
     assert (older.columns, older.group) == (None, None)
-    view.show_link_fields(("x" * 300, *map(str, range(99))), "")
+    view.show_link(ViewLink({}, columns=("x" * 300, *map(str, range(99))), group=""))
     assert len(view.arrangement.columns) == 30
 
 

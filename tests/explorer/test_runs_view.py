@@ -24,6 +24,7 @@ from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
+from explorer.state.view_link import ViewLink
 from explorer.theme import run_color
 from explorer.views.runs import RunsView
 from explorer.views.runs.config_pane import ConfigPane
@@ -737,21 +738,21 @@ def test_the_filter_knows_fields_tags_and_the_archive(
 ) -> None:
     workspace.runs.tag([three[0]], ["paper"])
     view = shown(qtbot, context, 3)
-    view.show_filter("tag:paper")
+    view.show_link(ViewLink({}, "tag:paper"))
     qtbot.waitUntil(lambda: names(view) == ["clip small"])
-    view.show_filter("beta:8")
+    view.show_link(ViewLink({}, "beta:8"))
     qtbot.waitUntil(lambda: names(view) == ["cloob small"])
-    view.show_filter("beta>")
+    view.show_link(ViewLink({}, "beta>"))
     assert "value is missing" in view.count.text()
     assert names(view) == ["cloob small"], "what is no filter yet changes nothing"
-    view.show_filter("")
+    view.show_link(ViewLink({}, ""))
     choose(qtbot, view, three[0])
     view.actions_of_runs["archive"].trigger()
     qtbot.waitUntil(lambda: "clip small" not in names(view))
     context.jobs.undo.undo()
     qtbot.waitUntil(lambda: "clip small" in names(view))
     context.jobs.undo.redo()
-    view.show_filter("is:archived")
+    view.show_link(ViewLink({}, "is:archived"))
     qtbot.waitUntil(lambda: names(view) == ["clip small"])
     choose(qtbot, view, three[0])
     view.actions_of_runs["archive"].trigger()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
+from explorer.intents import ShowMethod
 from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
 from explorer.views.runs.table import LEAST_PX
@@ -59,7 +61,7 @@ def window(
     shown.ready.connect(lambda: ready.append(True))
     shown.show()
     QtBot(request).waitUntil(lambda: bool(ready))
-    shown.rooms.client.ask = lambda _question, **_call: 0
+    shown.services.client.ask = lambda _question, **_call: 0
     shown.selection.select_runs(*_two_runs_once[1])
     yield shown
     shown.close()
@@ -73,7 +75,7 @@ def _starts_without_pairs(window: Window) -> None:
 
 
 def open_view(qtbot, window: Window, name: str) -> None:
-    window.go_to(name)
+    window.navigation.go_to(name)
     idle(qtbot, window)
 
 
@@ -181,9 +183,9 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
                 found = faults_of(qtbot, window)
                 squeezed += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
     for panel, show in (
-        (window.palette_panel, window.show_palette),
-        (window.cheat_sheet, window.show_keys),
-        (window.method_panel, window.show_method),
+        (window.palette_panel, window.menus.show_palette),
+        (window.cheat_sheet, window.menus.show_keys),
+        (window.method_panel, partial(window.router.send, ShowMethod())),
     ):
         show()
         assert panel.isVisible()
@@ -255,7 +257,7 @@ def too_wide(content: QWidget, room: int) -> list[str]:
 @pytest.fixture
 def long_names(window: Window) -> Iterator[None]:
     """Give the runs names that are longer than what has room for them, and their own at the end."""
-    jobs = window.rooms.jobs
+    jobs = window.services.jobs
     names = {row.id: row.name for row in jobs.runs}
     for run in names:
         jobs.rename(run, f"An experiment whose name begins as all its names do, seed {run}")

@@ -16,8 +16,8 @@ import pytest
 from PySide6.QtCore import QDir, QObject, QRect
 
 from explorer.state.settings import FILE
-from explorer.window import FRAME, SELECTION_KEY, first_geometry
 from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
+from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
@@ -272,7 +272,7 @@ def finish():
     window = explorer_main_window[0]
     seen["banner"] = window.banner.message.text() + window.banner.next.text()
     seen["view"] = window.selection.view
-    seen["warm"] = window.rooms.client.state("models")
+    seen["warm"] = window.services.client.state("models")
     window.close()
 
 explorer_main_window = []

@@ -198,7 +198,7 @@ def test_trainers_that_hang_are_ended_by_themselves(
     qtbot: QtBot, window: Window, begin, quick, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
     quick(last_ms=HOUR_MS)
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     told: list[tuple[str, str]] = []
     show_message = banner.show_message
     monkeypatch.setattr(
@@ -236,7 +236,7 @@ def test_trainers_that_hang_are_ended_by_themselves(
 
 
 def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Window, begin, workspace: Workspace):
-    jobs, table = window.rooms.jobs, window.pages.open_view.table
+    jobs, table = window.services.jobs, window.pages.open_view.table
     run = begin("suspended")
     wait_for(qtbot, jobs, run, "running")
     cell = table.shown.index(0, RunColumn.STATUS)
@@ -255,7 +255,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     qtbot: QtBot, window: Window, begin, quick, sent: list[bool]
 ):
     quick(last_ms=HOUR_MS)
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
@@ -283,7 +283,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
 
 def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
@@ -307,7 +307,7 @@ def test_a_trainer_that_hangs_while_it_starts(
     monkeypatch.setattr(launch, "spawn", hang)
     run = workspace.runs.create(config.Run(name="from a dead drive"))
     process = launch.start_detached(workspace, run)
-    jobs, view = window.rooms.jobs, window.pages.open_view
+    jobs, view = window.services.jobs, window.pages.open_view
     wait_for(qtbot, jobs, run, "starting")
     view.table.choose([run])
     view.actions_of_runs[deed].trigger()
@@ -319,7 +319,7 @@ def test_a_trainer_that_hangs_while_it_starts(
 @pytest.mark.nightly
 def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
-    jobs, banner = window.rooms.jobs, window.banner
+    jobs, banner = window.services.jobs, window.banner
     run = begin("unresponsive")
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])

@@ -168,8 +168,8 @@ def test_the_window_goes_from_the_curve_to_the_replay(dressed, qtbot, two_runs, 
         runs = window.pages.views["runs"]
         window.selection.select_runs(two_runs[1], two_runs[0])
         found = Answers()
-        monkeypatch.setattr(window.rooms.client, "ask", found.ask)
-        monkeypatch.setattr(window.rooms.client, "cancel", found.cancel)
+        monkeypatch.setattr(window.services.client, "ask", found.ask)
+        monkeypatch.setattr(window.services.client, "cancel", found.cancel)
         pane = runs.curves
         qtbot.waitUntil(lambda: len(pane._runs) == 2, timeout=30_000)
         pane._show_menu(QPoint(10, 10), {two_runs[0]: 12.0, two_runs[1]: 0.0})

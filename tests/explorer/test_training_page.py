@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QToolButton
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
-from explorer.window import INSTALL_PAGE, Window
+from explorer.window import Window
+from explorer.window.navigation import INSTALL_PAGE
 from explorer.window.training_install import TrainingInstall
 from explorer.window.training_page import TrainingPage
 from trainer.distribution import training_part
@@ -127,7 +128,7 @@ def test_where_it_is_missing_the_page_is_in_front_until_left(open_window, monkey
     assert window.pages.stack.currentWidget() is page
     button = window.status.findChild(QToolButton, "statusInstall")
     assert button.text() == "Install torch"
-    window.go_to("runs")
+    window.navigation.go_to("runs")
     assert window.pages.open_view is window.pages.views["runs"]
     button.click()
     assert window.pages.stack.currentWidget() is page

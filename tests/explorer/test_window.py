@@ -4,7 +4,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +27,7 @@ from explorer import theme
 from explorer.event_loop.background import THREADS
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
+from explorer.intents import ClassifyPictures, CopyCommand, ShowMethod, ViewIntent
 from explorer.state.settings import FILE
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.chart_view import ChartView
@@ -85,8 +86,11 @@ class Taker(View):
         yield
         self.taken: list[Path] = []
 
-    def take(self, paths: list[Path]) -> None:
+    def take(self, paths: Iterable[Path]) -> None:
         self.taken += paths
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        self.take(intent.paths)
 
 
 class Looker(Taker):
@@ -189,7 +193,7 @@ def test_runs_are_listed_before_the_other_views_are_loaded(open_window, qtbot, t
     qtbot.waitUntil(lambda: table.model().rowCount() == len(names), timeout=60_000)
     with qtbot.waitSignal(window.ready, timeout=60_000):
         listed.set()
-    window.go_to("late")
+    window.navigation.go_to("late")
     assert window.pages.open_view.heard == [names], "what is built later hears of them, too"
 
 
@@ -202,7 +206,7 @@ def test_a_view_that_is_opened_before_it_is_built_is_built_next(open_window, qtb
         add(name, view)
         built.append(name)
         if len(built) == 2:
-            window.go_to("four")
+            window.navigation.go_to("four")
 
     window.pages.add = note
     with qtbot.waitSignal(window.ready, timeout=60_000):
@@ -242,7 +246,7 @@ def test_an_opened_view_has_the_keyboard(open_window, qtbot) -> None:
     qtbot.keyClick(window, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
     window.pages.open_view.line.setFocus()
     window.selection.run_a = 5
-    window.go_to("left")
+    window.navigation.go_to("left")
     assert window.focusWidget() is window.pages.open_view.line, "where one is typing, one goes on typing"
 
 
@@ -250,14 +254,14 @@ def test_a_view_is_refreshed_when_it_is_shown_and_not_before(open_window) -> Non
     Left.shown.clear()
     window = open_window((PLACES[1], PLACES[0]))
     assert Left.shown == []
-    window.go_to("left")
+    window.navigation.go_to("left")
     assert Left.shown == ["left"]
 
 
 def test_details_stand_beside_the_view_that_has_some(open_window) -> None:
     window = open_window()
     assert window.pages.views["left"].more.isVisible()
-    window.go_to("classify")
+    window.navigation.go_to("classify")
     assert not window.pages.views["left"].more.isVisible()
 
 
@@ -272,7 +276,7 @@ def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot)
 
 def test_view_selection_and_size_come_back(open_window) -> None:
     first = open_window()
-    first.go_to("classify")
+    first.navigation.go_to("classify")
     first.selection.dataset, first.selection.step, first.selection.pairs = SplitKey("scenes", "renderings"), 30, [5]
     first.resize(880, 610)  # no larger than the offscreen platform's screen allows
     size = first.size()
@@ -289,7 +293,7 @@ def test_view_selection_and_size_come_back(open_window) -> None:
 def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None:
     window = open_window((TestEntry("bad", "Bad", "square", "Bad", "Look", Bad), *PLACES))
     assert "no such view today" in window.findChild(QLabel, "failureHappened").text()
-    window.go_to("left")
+    window.navigation.go_to("left")
     assert window.pages.open_view.title == "Left"
 
 
@@ -337,7 +341,7 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     )
     QApplication.sendEvent(window, enter)
     assert enter.isAccepted()
-    overlay = window.intake.overlay
+    overlay = window.drop_handler.overlay
     assert overlay.isVisible()
     assert overlay.words == "Drop to classify with A and B"
     drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
@@ -350,16 +354,16 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
 
 def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_window, qtbot, picture: Path) -> None:
     window = open_window((*PLACES, TestEntry("look", "Looker", "image", "Looker", "Look", Looker)))
-    window.go_to("look")
+    window.navigation.go_to("look")
     where = QPointF(window.rect().center())
     way = (Qt.DropAction.CopyAction, _mime(picture), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
     QApplication.sendEvent(window, QDragEnterEvent(where.toPoint(), *way))
-    assert window.intake.overlay.words == "Drop to look"
-    QApplication.sendEvent(window.intake.overlay, QDropEvent(where, *way))
+    assert window.drop_handler.overlay.words == "Drop to look"
+    QApplication.sendEvent(window.drop_handler.overlay, QDropEvent(where, *way))
     looker = window.pages.views["look"]
     assert looker.taken == [picture]
     assert window.pages.open_view is looker
-    window.go_to("left")
+    window.navigation.go_to("left")
     image = QImage(5, 3, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.red)
     QGuiApplication.clipboard().setImage(image)
@@ -368,7 +372,7 @@ def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_wi
     qtbot.keyClick(line, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: bool(window.pages.views["classify"].taken))
     QGuiApplication.clipboard().setText("words")
-    window.go_to("left")
+    window.navigation.go_to("left")
     line.setFocus()
     qtbot.keyClick(line, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert line.text() == "words", "words are pasted where one types"
@@ -382,13 +386,13 @@ def test_inputs_leave_dropped_files_to_the_window(open_window) -> None:
 
 def test_an_overlay_that_the_drag_never_reaches_goes_away(open_window, qtbot, picture: Path) -> None:
     window = open_window()
-    window.intake.overlay.open("Drop")
-    qtbot.waitUntil(window.intake.overlay.isHidden, timeout=3_000)
+    window.drop_handler.overlay.open("Drop")
+    qtbot.waitUntil(window.drop_handler.overlay.isHidden, timeout=3_000)
 
 
 def test_images_dropped_before_the_views_are_there_wait_for_them(open_window, qtbot, picture: Path) -> None:
     window = open_window(ready=False)
-    window.classify([picture])
+    window.router.send(ClassifyPictures((picture,)))
     with qtbot.waitSignal(window.ready, timeout=20_000):
         window.show()
     assert window.pages.views["classify"].taken == [picture]
@@ -411,10 +415,10 @@ def test_a_copied_picture_is_pasted_as_a_file(open_window, qtbot) -> None:
 def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, picture: Path) -> None:
     window = open_window()
     QGuiApplication.clipboard().setMimeData(_mime(picture))
-    window.intake.paste()
+    window.drop_handler.paste()
     assert window.pages.views["classify"].taken == [picture]
     QGuiApplication.clipboard().setText("words")
-    window.intake.paste()
+    window.drop_handler.paste()
     assert "no image" in window.banner.message.text()
 
 
@@ -425,7 +429,7 @@ def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window,
     qtbot.keyClicks(window.palette_panel.line, "left thing")
     qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
     assert window.pages.views["left"].did == ["left"]
-    window.show_palette()
+    window.menus.show_palette()
     qtbot.keyClicks(window.palette_panel.line, "taker")
     qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
     assert window.pages.open_view.title == "Taker"
@@ -453,9 +457,9 @@ def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(open_window, 
 def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
     window = open_window(VIEWS)
     for place in VIEWS:
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         qtbot.waitUntil(lambda name=place.name: window.pages.open_view is window.pages.views.get(name))
-        window.show_keys()
+        window.menus.show_keys()
         qtbot.wait(20)
         for words in window.cheat_sheet.findChildren(QLabel):
             assert words.width() >= words.sizeHint().width(), f"{place.name}: {words.text()}"
@@ -465,7 +469,7 @@ def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
 def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> None:
     window = open_window()
     window.selection.pairs = [1]
-    window.show_keys()
+    window.menus.show_keys()
     qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
     qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_Escape)
     assert window.cheat_sheet.isHidden()
@@ -475,17 +479,17 @@ def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> No
 
 def test_the_view_explains_its_method(open_window) -> None:
     window = open_window()
-    window.pages.views["left"].method_asked.emit()
+    window.pages.views["left"].requested.emit(ShowMethod())
     assert window.method_panel.isVisible()
     assert "J. Doe, 2001" in window.method_panel.findChild(QLabel, "methodText").text()
 
 
 def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
     window = open_window()
-    window.pages.views["left"].copy_asked.emit()
+    window.pages.views["left"].requested.emit(CopyCommand())
     assert "'it'\"'\"'s 1'" in QGuiApplication.clipboard().text()
-    window.go_to("classify")
-    window.pages.views["classify"].copy_asked.emit()
+    window.navigation.go_to("classify")
+    window.pages.views["classify"].requested.emit(CopyCommand())
     assert "nothing to export" in window.banner.message.text()
 
 
@@ -493,20 +497,20 @@ def test_a_long_command_is_copied_whole_and_shown_in_part(open_window) -> None:
     window = open_window()
     long = ["export", "curves", "--runs", *map(str, range(200))]
     window.pages.open_view.command = lambda: long
-    window.copy_command()
+    window.router.send(CopyCommand())
     assert " 199 " in QApplication.clipboard().text()
     assert window.banner.next.text() == QApplication.clipboard().text()[:240].rstrip() + " …"
 
 
 def test_a_drop_that_brings_nothing_is_told(open_window) -> None:
     window = open_window()
-    window.intake.take(QMimeData())
+    window.drop_handler.take(QMimeData())
     assert window.banner.message.text().startswith("No files arrived")
 
 
 def test_the_theme_is_chosen_and_remembered(open_window) -> None:
     window = open_window()
-    window.choose_theme("dark")
+    window.appearance.choose_theme("dark")
     assert theme.theme().dark
     assert window.settings.value("window/theme") == "dark"
 
@@ -608,7 +612,7 @@ def test_a_deleted_run_can_be_brought_back_from_the_banner(open_window, qtbot, t
     with RunLog.claim(workspace, run) as log:
         log.status("finished")
     window = open_window()
-    jobs = window.rooms.jobs
+    jobs = window.services.jobs
     qtbot.waitUntil(lambda: len(jobs.runs) == 1)
     jobs.delete([run])
     assert "gone too soon" in window.banner.message.text()
@@ -641,8 +645,8 @@ def test_a_slow_disk_is_waited_for_once_when_closing(open_window, monkeypatch) -
 def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     window = open_window()
     ended: list[int] = []
-    monkeypatch.setattr(window.rooms.jobs, "end", ended.append)
-    window.rooms.jobs.became_unresponsive.emit(replace(_run(7, "clip"), name="slow"))
+    monkeypatch.setattr(window.services.jobs, "end", ended.append)
+    window.services.jobs.became_unresponsive.emit(replace(_run(7, "clip"), name="slow"))
     assert window.banner.message.text() == "slow was asked to stop and is still running."
     window.banner.action.click()
     assert ended == [7]
@@ -656,7 +660,7 @@ def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_p
     assert jobs.text() == "No jobs"
     qtbot.keyClick(window, Qt.Key.Key_J, Qt.KeyboardModifier.ControlModifier)
     assert window.job_panel.isVisible()
-    window.rooms.exporter.start(["export", "curves"], tmp_path / "curves.svg")
+    window.services.exporter.start(["export", "curves"], tmp_path / "curves.svg")
     assert jobs.text() == "1 job"
     (row,) = window.job_panel.rows.values()
     qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
@@ -671,8 +675,8 @@ def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_p
 
 def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_checkpoint(open_window, qtbot) -> None:
     window = open_window((VIEWS[0], *PLACES))
-    window.go_to("left")
-    workspace, jobs = window.rooms.context.workspace, window.rooms.jobs
+    window.navigation.go_to("left")
+    workspace, jobs = window.services.context.workspace, window.services.jobs
     run = workspace.runs.create(config.Run(name="breaks"))
     with RunLog.claim(workspace, run) as log:
         log.progress(step=0, total_steps=10, phase="preparing")
@@ -686,7 +690,7 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
     qtbot.waitUntil(lambda: any(sheet.isVisible() for sheet in window.findChildren(NewRun)))
     assert window.findChild(NewRun).run().name == "breaks copy"
     window.findChild(NewRun).reject()
-    window.go_to("left")
+    window.navigation.go_to("left")
     window.job_panel.toggle()
     (row,) = window.job_panel.rows.values()
     assert (row.button.text(), row.note.text()) == ("Show", "The disk is gone.")
@@ -697,12 +701,12 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
 def test_the_palette_shows_a_place_and_its_tab_of_the_same_name_once(open_window, qtbot) -> None:
     tabs = (replace(PLACES[0], title="Search", place="search"), replace(PLACES[1], place="search"))
     window = open_window(tabs)
-    window.show_palette()
+    window.menus.show_palette()
     shown = window.palette_panel.list.model()
     entries = [shown.index(row, 0).data(ENTRY_ROLE) for row in range(shown.rowCount())]
     found = [(entry.words, entry.keys) for entry in entries if "Search" in entry.words or "Taker" in entry.words]
     assert found == [("Search", "Ctrl+4"), ("Search: Taker", "")]
-    window.go_to("classify")
+    window.navigation.go_to("classify")
     qtbot.keyClicks(window.palette_panel.line, "search")
     qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
     assert window.pages.open_view is window.pages.views["left"]
@@ -710,7 +714,7 @@ def test_the_palette_shows_a_place_and_its_tab_of_the_same_name_once(open_window
 
 def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeypatch) -> None:
     window = open_window((VIEWS[0], *PLACES))
-    workspace, jobs, resumed = window.rooms.context.workspace, window.rooms.jobs, []
+    workspace, jobs, resumed = window.services.context.workspace, window.services.jobs, []
     monkeypatch.setattr(jobs, "resume", resumed.append)
     run = workspace.runs.create(config.Run(name="cut", model=config.OpenClip(name="hf-hub:someone/model")))
     with RunLog.claim(workspace, run) as log:

@@ -98,7 +98,7 @@ def test_ctrl_plus_minus_and_zero_change_the_zoom_and_offer_a_restart(window: Wi
     press(window, "zoomOut")
     assert window.settings.value(ZOOM_KEY) == 90
     assert not window.opens_again
-    window._open_again()
+    window.open_again()
     assert window.opens_again
     assert not window.isVisible()
     assert Settings(window.folder).value(ZOOM_KEY) == 90

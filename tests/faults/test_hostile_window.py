@@ -47,7 +47,7 @@ def window(qtbot, tmp_path: Path, faults, monkeypatch: pytest.MonkeyPatch) -> It
     with qtbot.waitSignal(made.ready, timeout=60_000):
         made.show()
     made.resize(1280, 800)
-    qtbot.waitUntil(lambda: len(made.rooms.jobs.runs) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(made.services.jobs.runs) == 2, timeout=30_000)
     made.selection.select_runs(1, 2)
     yield made
     made.close()
@@ -60,7 +60,7 @@ def test_no_markup_is_alive_in_the_window(window: Window, faults, qtbot) -> None
     places = [place for place in VIEWS if faults.whole or place.name in FEW]
     marked, live = 0, {}
     for place in places:
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         window.selection.pairs = range(15, 26)
         qtbot.wait(1_000)
         for shown, alive_ in (*labels(window), *documents(window), *tips(window)):

@@ -57,8 +57,8 @@ begin = Window.begin
 
 def begun(window):
     def watch():
-        window.rooms.client.warm_up(projections=True)  # no torch: the quicker of the two
-        state = window.rooms.client.state("projections")
+        window.services.client.warm_up(projections=True)  # no torch: the quicker of the two
+        state = window.services.client.state("projections")
         if state in ("warm", "gone") or time.monotonic() > end:
             print("state", state)
             window.close()

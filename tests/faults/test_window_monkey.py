@@ -275,11 +275,11 @@ class Monkey(QObject):
 
     def view(self) -> str:
         place = self.rng.choice(VIEWS)
-        self.window.go_to(place.name)
+        self.window.navigation.go_to(place.name)
         return f"view {place.name}"
 
     def shortcut(self) -> str | None:
-        actions = [a for actions in self.window.actions_by_group.groups.values() for a in actions]
+        actions = [a for actions in self.window.menus.actions.groups.values() for a in actions]
         keys = [a.shortcut() for a in actions if not a.shortcut().isEmpty()]
         sequence: QKeySequence = self.rng.choice(keys)
         QTest.keySequence(self.window.windowHandle(), sequence)
@@ -290,7 +290,7 @@ class Monkey(QObject):
         return f"resize {self.window.size().toTuple()}"
 
     def palette(self) -> str:
-        self.window.show_palette()
+        self.window.menus.show_palette()
         for letter in self.rng.choice(("theme", "map", "sw", "", "zz", "run", "copy")):
             QTest.keyClick(self.window.windowHandle(), letter)
         QTest.keyClick(self.window.windowHandle(), Qt.Key.Key_Return)
@@ -303,7 +303,7 @@ class Monkey(QObject):
         where, copy = QPointF(400, 300), Qt.DropAction.CopyAction
         left, plain = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
         QApplication.sendEvent(self.window, QDragEnterEvent(where.toPoint(), copy, mime, left, plain))
-        QApplication.sendEvent(self.window.intake.overlay, QDropEvent(where, copy, mime, left, plain))
+        QApplication.sendEvent(self.window.drop_handler.overlay, QDropEvent(where, copy, mime, left, plain))
         return f"drop {[file.name for file in files]}"
 
     def act(self) -> str | None:
@@ -354,7 +354,7 @@ def test_a_monkey_finds_no_error(qtbot, faults, two_small_runs: Path, complaints
         window = Window(two_small_runs, hooks)
         with qtbot.waitSignal(window.ready, timeout=120_000):
             window.show()
-        qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) >= 2, timeout=60_000)  # noqa: B023
+        qtbot.waitUntil(lambda: len(window.services.jobs.runs) >= 2, timeout=60_000)  # noqa: B023
         window.selection.select_runs(1, 2)
         monkey, began = Monkey(window, seed, events, files, hooks), time.monotonic()
         monkey.play()

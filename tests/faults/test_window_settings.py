@@ -93,7 +93,7 @@ def look(window):
         banner=window.banner.message.text(),
         views=sorted(window.pages.views),
         places=sorted(window.pages.places),
-        runs=[run.name for run in window.rooms.jobs.runs],
+        runs=[run.name for run in window.services.jobs.runs],
         view=window.selection.view,
         error=window._failure.happened.text() if window._failure.isVisible() else "",
     )

@@ -188,7 +188,7 @@ def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Pa
     runs = [workspace.runs.create(config.Run(name=f"job {number}")) for number in range(JOBS)]
     window, hooks = open_window(workspace.folder)
     writing = writers("fake_writer.py", workspace.folder, seconds, ROWS_A_SECOND, *runs)
-    qtbot.waitUntil(lambda: sum(run.status == "running" for run in window.rooms.jobs.runs) == JOBS, timeout=60_000)
+    qtbot.waitUntil(lambda: sum(run.status == "running" for run in window.services.jobs.runs) == JOBS, timeout=60_000)
     view = window.pages.views["runs"]
     view.table.choose(runs)
     qtbot.wait(1_000)

@@ -45,7 +45,7 @@ class Busybody(QObject):
         if self.acts % 100 == 0:
             theme.theme().mode = "dark" if theme.theme().mode == "light" else "light"
         elif self.acts % 7 == 0:
-            self.window.go_to(VIEWS[self.acts // 7 % len(VIEWS)].name)
+            self.window.navigation.go_to(VIEWS[self.acts // 7 % len(VIEWS)].name)
         elif self.acts % 31 == 0:
             self.window.selection.select_runs(*self.rng.sample([1, 2, 3], 2))
         elif self.acts % 43 == 0:
@@ -110,11 +110,11 @@ def main(folder: Path, live: int, acts: int, longest_s: float) -> None:
     window.ready.connect(lambda: ready.append(True))
     window.show()
     until(lambda: ready)
-    until(lambda: any(run.status == "running" for run in window.rooms.jobs.runs))
+    until(lambda: any(run.status == "running" for run in window.services.jobs.runs))
     window.pages.views["runs"].table.choose([1, live])
     # Once round: what every view keeps for good is there then.
     for place in VIEWS:
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         wait(100)
         until(lambda: not window.background.busy)
     body, end, told = Busybody(window), time.monotonic() + longest_s, 0

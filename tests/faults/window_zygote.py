@@ -88,7 +88,7 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> int:
 
     def start(window: Window) -> None:
         for number in range(runs):
-            window.rooms.jobs.start(config.Run(name=f"{name} {number}"))
+            window.services.jobs.start(config.Run(name=f"{name} {number}"))
 
     def begin_and_start(window: Window) -> None:
         window.ready.connect(lambda: start(window))

@@ -141,7 +141,7 @@ def opened_window(
     bot = QtBot(request)
     bot.waitUntil(lambda: bool(ready), timeout=180_000)
     window.resize(1280, 800)
-    bot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2)
+    bot.waitUntil(lambda: len(window.services.jobs.runs) == 2)
     yield window
     window.close()
     garbage.close()

@@ -97,7 +97,7 @@ class Person:
         self.qtbot.waitUntil(lambda: bool(condition()), timeout=int(1000 * seconds))
 
     def row(self, name: str) -> RunRow:
-        return next(row for row in self.window.rooms.jobs.runs if row.name == name)
+        return next(row for row in self.window.services.jobs.runs if row.name == name)
 
     def start_run(self, name: str, preset: str) -> None:
         """Fill in the New run dialog and start the run with Enter."""
@@ -113,11 +113,11 @@ class Person:
         # Qt ignores Enter for the default button of a dialog that is not open yet.
         self.wait(lambda: sheet.isVisible() and sheet.start.isEnabled(), 10)
         self.qtbot.keyClick(sheet.name_field, Qt.Key.Key_Return)
-        self.wait(lambda: any(row.name == name for row in self.window.rooms.jobs.runs), 20)
+        self.wait(lambda: any(row.name == name for row in self.window.services.jobs.runs), 20)
 
     def choose(self, name: str) -> None:
         """Select the run's row in the table."""
-        self.window.go_to("runs")
+        self.window.navigation.go_to("runs")
         view = self.window.pages.views["runs"]
         view.table.choose([self.row(name).id])
 
@@ -129,7 +129,7 @@ class Person:
         enter = QDragEnterEvent(where.toPoint(), copy, mime, left, plain)
         QGuiApplication.sendEvent(self.window, enter)
         assert enter.isAccepted()
-        QGuiApplication.sendEvent(self.window.intake.overlay, QDropEvent(where, copy, mime, left, plain))
+        QGuiApplication.sendEvent(self.window.drop_handler.overlay, QDropEvent(where, copy, mime, left, plain))
 
     def export(self, suffix: str, file: Path) -> None:
         """Choose the export of the open view and answer its dialog."""
@@ -141,7 +141,7 @@ class Person:
         dialog.fileSelected.emit(str(file))
         dialog.reject()
         self.wait(file.is_file, 120)
-        self.wait(lambda: not self.window.rooms.exporter.running, 60)
+        self.wait(lambda: not self.window.services.exporter.running, 60)
 
 
 def test_a_grid_from_the_table_is_an_experiment_with_its_own_page(qtbot, open_window, folder: Path):
@@ -152,25 +152,25 @@ def test_a_grid_from_the_table_is_an_experiment_with_its_own_page(qtbot, open_wi
     workspace.runs.create(replace(preset("cloob-scenes"), name="base"), status="stopped")
     workspace.close()
     person = Person(qtbot, open_window())
-    person.wait(lambda: person.window.rooms.jobs.runs, 20)
+    person.wait(lambda: person.window.services.jobs.runs, 20)
     person.choose("base")
     person.window.pages.views["runs"].actions_of_runs["repeat"].trigger()
     person.wait(lambda: person.window.findChild(QDialog, "repeat-sheet"), 20)
     qtbot.keyClicks(person.find(QLineEdit, "repeat-beta"), "4, 16")
     dialog = person.find(QDialog, "repeat-sheet")
     qtbot.mouseClick(dialog.confirm, Qt.MouseButton.LeftButton)
-    person.wait(lambda: len(person.window.rooms.jobs.runs) == 3, 20)
-    person.window.go_to("experiments")
+    person.wait(lambda: len(person.window.services.jobs.runs) == 3, 20)
+    person.window.navigation.go_to("experiments")
     view = person.window.pages.views["experiments"]
     person.wait(lambda: view.chosen is not None and view.chosen.name == "base", 20)
     assert view.chosen.state == "going"
-    arms = {run.arm for run in person.window.rooms.jobs.runs if run.experiment == "base"}
+    arms = {run.arm for run in person.window.services.jobs.runs if run.experiment == "base"}
     assert arms == {"beta 4", "beta 16"}
 
 
 def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_window, folder: Path, tmp_path: Path):
     person = Person(qtbot, open_window())
-    jobs = person.window.rooms.jobs
+    jobs = person.window.services.jobs
 
     # Start a run from the button, and see the curve move.
     person.start_run("first clip", "clip-scenes")
@@ -185,7 +185,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     person.click("stop-button")
     person.wait(lambda: person.row("first clip").status == "stopped", 30)
     stopped_at = person.row("first clip").step
-    workspace = person.window.rooms.context.workspace
+    workspace = person.window.services.context.workspace
     assert workspace.results.checkpoints(person.row("first clip").id)[-1].step == stopped_at
 
     # Resume, close the window while it trains, and find it again.
@@ -195,9 +195,9 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     person.window.close()
     assert jobs is not None
     person = Person(qtbot, open_window())
-    workspace = person.window.rooms.context.workspace
+    workspace = person.window.services.context.workspace
     assert workspace.is_alive(run)
-    person.wait(lambda: person.window.rooms.jobs.run(run), 20)
+    person.wait(lambda: person.window.services.jobs.run(run), 20)
     assert person.row("first clip").status == "running"
     seen = person.row("first clip").step
     person.wait(lambda: person.row("first clip").step > seen, 30)
@@ -228,14 +228,14 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     assert [column.title for column in classify.bars.columns] == ["first clip", "first cloob"]
 
     # Look at both spaces.
-    person.window.go_to("similarity")
+    person.window.navigation.go_to("similarity")
     person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
 
     # Export each view, each in another format, and open the files.
     out = tmp_path / "out"
     out.mkdir()
     for view, suffix in (("similarity", "csv"), ("runs", "svg"), ("classify", "pdf"), ("map", "png")):
-        person.window.go_to(view)
+        person.window.navigation.go_to(view)
         if view == "runs":
             person.choose("first clip")
         person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
@@ -246,7 +246,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(qtbot, open_wind
     assert Image.open(out / "map.png").size[0] > 600
 
     # The copied command works when it is pasted.
-    person.window.go_to("similarity")
+    person.window.navigation.go_to("similarity")
     person.find(QAction, "copyCommand").trigger()
     line = QGuiApplication.clipboard().text()
     done = subprocess.run(

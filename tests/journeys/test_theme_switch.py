@@ -18,6 +18,7 @@ from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.widgets.bars import BarColumn
 from explorer.widgets.progress_row import ProgressRow
@@ -55,10 +56,10 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
             window.resize(1280, 800)
             window.show()
             qtbot.waitUntil(lambda: bool(ready), timeout=180_000)
-            qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=60_000)
+            qtbot.waitUntil(lambda: len(window.services.jobs.runs) == 2, timeout=60_000)
             window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
             if name in PICTURES:
-                window.classify(two_runs.pictures[:2])
+                window.router.send(ClassifyPictures(tuple(two_runs.pictures[:2])))
             window.selection.pairs = []
             window.selection.pairs = [3]  # fills the inspector, and shows it where the window remembered this pair
             return window
@@ -83,7 +84,7 @@ def at_work(window: Window) -> bool:
 
 def look(qtbot, window: Window, name: str) -> QImage:
     """Return an image of the view once its requests are complete and two images are equal."""
-    window.go_to(name)
+    window.navigation.go_to(name)
     view, seen = window.pages.open_view, []
     if name == "inspect" and view.chart is None:
         qtbot.wait(100)
@@ -114,7 +115,7 @@ def look(qtbot, window: Window, name: str) -> QImage:
 def look_twice(qtbot, window: Window, name: str) -> QImage:
     """Return an image of the second look, when data that other views read for this one are available."""
     look(qtbot, window, name)
-    window.go_to("runs" if name != "runs" else "map")
+    window.navigation.go_to("runs" if name != "runs" else "map")
     return look(qtbot, window, name)
 
 
@@ -166,7 +167,7 @@ def test_a_switched_window_looks_like_one_started_in_that_theme(qtbot, open_wind
     window, different = open_window("light", name), []
     for turn, mode in enumerate(("dark", "light", "dark", "light")):
         # The view is open, or another one is.
-        window.go_to(name if turn in (1, 2) else "geometry")
+        window.navigation.go_to(name if turn in (1, 2) else "geometry")
         theme.theme().mode = mode
         # Another view that is opened and left makes this one fill itself again, which would hide an old color.
         looks = (look, look_twice) if turn in (1, 2) else (look_twice,)

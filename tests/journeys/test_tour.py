@@ -32,6 +32,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.event_loop.stall_detector import LONGEST_MS, Gap
+from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.views.view import View
 from explorer.window import Window
@@ -144,7 +145,7 @@ def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window
     shown = {}
     # A map takes a projection in the bundle's own process; what it exports, the walk of commands compares.
     for name in ("similarity", "gap"):
-        window.go_to(name)
+        window.navigation.go_to(name)
         qtbot.wait(300)
         qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
         shown[name] = window.pages.open_view.command()
@@ -199,18 +200,18 @@ def same_numbers(one: Path, other: Path) -> bool:
 
 @pytest.mark.nightly  # draws 3,328 Scenes; test_explaining.py has the button, test_independent.py the handler
 def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, window: Window) -> None:
-    window.go_to("explaining")
+    window.navigation.go_to("explaining")
     view = window.pages.open_view
     view.open_chart("attribute-probes")
     qtbot.waitUntil(lambda: not at_work(window) and view.embed.isEnabled(), timeout=120_000)
     qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
-    workspace = window.rooms.context.workspace
+    workspace = window.services.context.workspace
 
     def made(run: int) -> list[int]:
         return [row.n for row in workspace.results.snapshots(run) if row.split == "independent"]
 
     qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
-    # The board is filled in turns of the event loop, after its answer came.
+    # The board is filled in idle_scheduler of the event loop, after its answer came.
     qtbot.waitUntil(
         lambda: view.pane.panel.panel is not None and "scenes independent" in view.pane.panel.panel.head[0],
         timeout=120_000,
@@ -223,10 +224,10 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
 @pytest.mark.nightly  # test_walk_views.py opens and exports every view with runs at two steps, on other data
 def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window, trained: Path, tmp_path: Path) -> None:
     pictures = sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3]
-    window.classify(pictures)
+    window.router.send(ClassifyPictures(tuple(pictures)))
     window.watchdog.forget()
     for place in VIEWS:
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         view = window.pages.open_view
         assert view is not None, place.name
         qtbot.wait(300)
@@ -256,20 +257,20 @@ def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
         window.show()
     garbage.keep_what_is_there()
     journeys.end("start")
-    qtbot.waitUntil(lambda: len(window.rooms.jobs.runs) == 2, timeout=30_000)
+    qtbot.waitUntil(lambda: len(window.services.jobs.runs) == 2, timeout=30_000)
     window.selection.select_runs(1, 2)
     journeys.end("choose runs")
-    window.classify(sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3])
+    window.router.send(ClassifyPictures(tuple(sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3])))
     journeys.end("take images")
     for place in VIEWS:
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         journeys.end(f"{place.title}: first shown")
     theme.theme().mode = "dark"
     journeys.end("made dark")
     window.selection.swap()
     journeys.end("A and B swapped")
     for place in VIEWS if whole else ():
-        window.go_to(place.name)
+        window.navigation.go_to(place.name)
         journeys.end(f"{place.title}: shown again")
         for mode in ("dark", "light"):
             theme.theme().mode = mode

@@ -64,7 +64,7 @@ def _of_a_view(owner: Any, window: Window) -> bool:
 
 def open_view(window: Window, name: str) -> None:
     """Open a view; Search is asked something."""
-    window.go_to(name)
+    window.navigation.go_to(name)
     if name == "search":
         window.pages.open_view.ask(SearchQuery(text="a red circle"))
 

@@ -15,6 +15,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
 from tests.journeys.conftest import opened_window
@@ -44,7 +45,7 @@ def open_view(qtbot, window: Window) -> Callable[[str], Any]:
     """Open a view and wait until all of its requests are complete."""
 
     def go(name: str) -> Any:
-        window.go_to(name)
+        window.navigation.go_to(name)
         qtbot.wait(300)
         # Beside other work the model process may take minutes to start.
         qtbot.waitUntil(lambda: not _at_work(window) and idle_scheduler().idle, timeout=300_000)
@@ -64,7 +65,7 @@ def _at_work(window: Window) -> bool:
 def test_every_view_answers_for_both_runs_at_their_steps(
     qtbot, window: Window, open_view: Callable[[str], Any], two_runs, tmp_path: Path, exported: frozenset[str]
 ) -> None:
-    window.classify(two_runs.pictures[:2])
+    window.router.send(ClassifyPictures(tuple(two_runs.pictures[:2])))
     for place in VIEWS:
         view = open_view(place.name)
         if place.name == "quality":
@@ -97,7 +98,7 @@ def test_similarity_and_inspect_tell_each_run_by_its_own_step(
     view = open_view("similarity")
     qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and not view.cosines.pane.busy, timeout=60_000)
     cards = view.cosines.pane.panel.cards
-    workspace = window.rooms.context.workspace
+    workspace = window.services.context.workspace
     for place, run in enumerate((1, 2)):
         shot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
         naive = float(np.mean([float(a @ b) for a, b in zip(shot.image.astype(float), shot.text.astype(float))]))
@@ -106,7 +107,7 @@ def test_similarity_and_inspect_tell_each_run_by_its_own_step(
         assert cards["numbers"].text("Mean matched", place).replace("−", "-") == f"{naive:.3f}"
 
     picture, caption = str(two_runs.pictures[0]), "a red circle on the left"
-    window.classify([Path(picture)])
+    window.router.send(ClassifyPictures((Path(picture),)))
     view = open_view("inspect")
     view.strip.choose(picture)
     view.captions.setEditText(caption)
@@ -125,7 +126,7 @@ def test_classify_shows_what_the_command_prints(
 ) -> None:
     picture = str(two_runs.pictures[0])
     sides = list(enumerate(two_runs.steps, start=1))
-    window.classify([Path(picture)])
+    window.router.send(ClassifyPictures((Path(picture),)))
     view = open_view("classify")
     qtbot.waitUntil(lambda: all(view.asking.prediction(picture, *at) for at in sides), timeout=300_000)
     capsys.readouterr()

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
 from explorer import theme
+from explorer.intents import ClassifyPictures, ViewIntent
 from explorer.models.thumbnails import Pictures
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
@@ -71,6 +72,13 @@ class ClassifyView(View):
             self._fill_from_run()
 
     # -- what the window calls ---------------------------------------------------------------------------------
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case ClassifyPictures(paths):
+                self.take(paths)
+            case _:
+                super().carry_out(intent)
 
     def take(self, paths: Iterable[Path | str]) -> None:
         """Add image files (dropped, pasted or browsed) and show the first of them."""

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QPixmap
 from PySide6.QtWidgets import QBoxLayout, QLabel, QLineEdit, QWidget
 
 from explorer import theme
+from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
 from explorer.render_qt.controls import Controls
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.method import METHOD
@@ -55,9 +56,6 @@ class DecodeView(PictureQuestionView):
     failure = "Could not decode"
     details_title = "Moves"
 
-    decoder_asked = Signal(int)
-    """The New run form for a decoder of this run is wanted."""
-
     def build(self) -> Iterator[None]:
         self.make_parts(DecodeQuery(self.context.client, self), "Decode")
         self._image = ""
@@ -76,7 +74,7 @@ class DecodeView(PictureQuestionView):
         self._train = QAction("Train a decoder", self, objectName="decode-train")
         self._train.triggered.connect(lambda: self.context.jobs.start_decoders(self._without()))
         self._form = QAction("Options…", self, objectName="decode-train-form")
-        self._form.triggered.connect(lambda: self.decoder_asked.emit(self._without()[0]))
+        self._form.triggered.connect(lambda: self.requested.emit(TrainDecoder(self._without()[0])))
         yield
         self._lay_out()
         self._connect()
@@ -106,6 +104,13 @@ class DecodeView(PictureQuestionView):
         self._image = new[0]
         self.refresh()
         self.ask()
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case MoveAlong(direction):
+                self.move_along(direction)
+            case _:
+                super().carry_out(intent)
 
     def move_along(self, direction: int) -> None:
         """Move what is decoded along this principal direction, by a visible distance if it is not moved yet."""

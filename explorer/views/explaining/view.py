@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
+from explorer.intents import MoveAlong, Replay, ViewIntent
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
@@ -45,9 +46,6 @@ class ExplainingView(ChartView):
     method = METHOD
     name = "explaining"
     shared: ClassVar[tuple[str, ...]] = ("held_out",)
-
-    direction_asked = Signal(int)
-    """Decode is to move along this principal direction of the images, counted from 1."""
 
     def build(self) -> Iterator[None]:
         jobs = self.context.jobs
@@ -125,7 +123,7 @@ class ExplainingView(ChartView):
             return
         number, most = max(1, round(x)), MOST_DIRECTIONS
         if number <= most:
-            self.direction_asked.emit(number)
+            self.requested.emit(MoveAlong(number))
         else:
             self.failed.emit(f"Direction {number} holds too little to be seen.", f"Click one of the first {most}.")
 
@@ -203,10 +201,21 @@ class ExplainingView(ChartView):
             else "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
         )
 
-    def replay(self, run: int, step: int) -> None:
-        """Make this update of the run again, and show it."""
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case Replay(run_id, step):
+                self.replay(run_id, step)
+            case _:
+                super().carry_out(intent)
+
+    def replay(self, run_id: int, step: int) -> None:
+        """Make this update of the run, as run A, again, and show it."""
+        selection = self.context.selection
+        run_a, run_b = selection.run_a, selection.run_b
+        if run_a != run_id:
+            selection.select_runs(run_id, run_a if run_b in (run_id, None) else run_b)
         self.open_chart(REPLAY)
-        self.time_machine.replay(run, step)
+        self.time_machine.replay(run_id, step)
 
     def _show_replayed(self) -> None:
         """Open the chart of what was replayed, at the newest."""

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.intents import TrainCopy
 from explorer.models.thumbnails import Pictures
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
@@ -62,13 +63,7 @@ REVIEW_ACTIONS: Final = (
 
 
 class QualityView(View):
-    """What may be wrong with the data of run A, what was decided about it, and whether cleaning helped.
-
-    Signals:
-        train_asked: The run to copy, and the data that take the place of its own.
-    """
-
-    train_asked = Signal(int, object)
+    """What may be wrong with the data of run A, what was decided about it, and whether cleaning helped."""
 
     title = "Data quality"
     question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
@@ -337,7 +332,7 @@ class QualityView(View):
         )
 
     def _train(self, run: int, answer: Mapping[str, Any]) -> None:
-        self.train_asked.emit(run, config.Table(path=answer["file"], heldout_path=answer["heldout"]))
+        self.requested.emit(TrainCopy(run, config.Table(path=answer["file"], heldout_path=answer["heldout"])))
 
     # -- the shared selection ----------------------------------------------------------------------------------
 

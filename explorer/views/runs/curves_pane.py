@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.intents import Replay
 from explorer.models.curve_book import CurveBook, RunCurves, read_curves
 from explorer.models.runs import preparing
 from explorer.run_control.jobs import working
@@ -49,11 +51,11 @@ class CurvesPane(QWidget):
 
     Signals:
         changed: Other metrics, another axis, or another smoothing: the headless command is another.
-        replay_asked: The run and the step that are to be replayed.
+        requested: A `Replay`.
     """
 
     changed = Signal()
-    replay_asked = Signal(int, int)
+    requested = Signal(object)
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -263,9 +265,12 @@ class CurvesPane(QWidget):
             if step >= 1:
                 label = f"Replay this step ({step:,}{f' of {run.name}' if several else ''})"
                 action = menu.addAction(label.replace("&", "&&"))
-                action.triggered.connect(lambda _=False, run=run.id, step=step: self.replay_asked.emit(run, step))
+                action.triggered.connect(partial(self._request, Replay(run.id, step)))
         if menu.actions():
             menu.popup(where)
+
+    def _request(self, intent: Replay, _checked: bool = False) -> None:
+        self.requested.emit(intent)
 
     # -- controls ----------------------------------------------------------------------------------------------
 

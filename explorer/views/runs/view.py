@@ -7,12 +7,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.intents import (
+    EditAndRestart,
+    OpenImport,
+    OpenModel,
+    ShowRun,
+    TrainCopy,
+    TrainDecoder,
+    TrainOnImport,
+    ViewIntent,
+)
 from explorer.models.quantities import duration
 from explorer.models.runs import headline_names, matching
 from explorer.run_control.actions import DECODER
@@ -39,6 +49,7 @@ from trainer.errors import UserError
 from trainer.store import RunRow
 
 if TYPE_CHECKING:
+    from explorer.state.view_link import ViewLink
     from trainer.store.run_values import ValueColumn, Values
 
 LOG_TAB_PX: Final = 260
@@ -60,18 +71,7 @@ class RunsView(View):
         curves, log, config: What is shown of the chosen runs.
         actions_of_runs: What can be done with them.
         sheets: What repeats, branches and arranges them.
-
-    Signals:
-        import_asked: Pairs are to be imported: where they lie, or nothing.
-        comparison_asked: Pairs are to be imported for `compare_on`.
-        open_model_asked: A published model is to be opened: which, or empty for one to choose.
-        replay_asked: The run and the step that are to be replayed.
     """
-
-    import_asked = Signal(str)
-    comparison_asked = Signal()
-    open_model_asked = Signal(str)
-    replay_asked = Signal(int, int)
 
     title = "Runs"
     question = "All runs and their training curves."
@@ -146,32 +146,57 @@ class RunsView(View):
         """Open the New run dialog."""
         return self._open_sheet(None, "")
 
-    def train_on(self, data: config.Data, pairs: int | None, image_size: int, captions_repeat: bool) -> NewRun | None:
-        """Open the New run dialog for imported data with this many training pairs, prepared at `image_size`."""
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case TrainOnImport():
+                self._compare_on(intent) if intent.compare else self._train_on(intent)
+            case TrainCopy(run_id, data):
+                self._train_copy(run_id, data)
+            case EditAndRestart(run_id):
+                self.edit_and_restart(run_id)
+            case TrainDecoder(run_id):
+                self.train_decoder(run_id)
+            case ShowRun(run_id):
+                self.table.choose([run_id])
+            case _:
+                super().carry_out(intent)
+
+    def _train_on(self, intent: TrainOnImport) -> None:
         preset, self._preset_for_import = self._preset_for_import or "clip-folder", ""
-        return self._open_sheet(
-            None, preset, data=data, pairs=pairs, image_size=image_size, captions_repeat=captions_repeat
+        self._open_sheet(
+            None,
+            preset,
+            data=intent.data,
+            pairs=intent.pairs,
+            image_size=intent.image_size,
+            captions_repeat=intent.captions_repeat,
         )
 
-    def compare_on(self, data: config.Data, pairs: int | None, image_size: int, captions_repeat: bool) -> None:
+    def _compare_on(self, intent: TrainOnImport) -> None:
         """Queue a CLIP and a CLOOB run on imported data."""
         try:
             for preset in COMPARED:
-                run = on_data(catalog.preset(preset), data, image_size, pairs, captions_repeat=captions_repeat)
-                config.check(run)
-                self.context.jobs.enqueue([run], preset, done=self._choose_soon)
+                run_config = on_data(
+                    catalog.preset(preset),
+                    intent.data,
+                    intent.image_size,
+                    intent.pairs,
+                    captions_repeat=intent.captions_repeat,
+                )
+                config.check(run_config)
+                self.context.jobs.enqueue([run_config], preset, done=self._choose_soon)
         except UserError as problem:
             self.failed.emit(str(problem), "")
 
-    def train_copy_on(self, run: int, data: config.Data) -> None:
+    def _train_copy(self, run_id: int, data: config.Data) -> None:
         """Open the New run form for a copy of this run with other data; the new run names it as its parent."""
-        row = self.context.jobs.run(run)
+        row = self.context.jobs.run(run_id)
         preset = row.preset if row is not None else ""
 
         def show(copy: config.Run) -> None:
-            self._open_sheet(replace(copy, data=data), preset, parent_run=run)
+            self._open_sheet(replace(copy, data=data), preset, parent_run=run_id)
 
-        self.context.jobs.duplicate(run, done=show)
+        self.context.jobs.duplicate(run_id, done=show)
 
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
@@ -210,7 +235,7 @@ class RunsView(View):
     def _import_for(self, path: str, preset: str) -> None:
         """Open the import dialog; a run trained on its data then starts from this preset."""
         self._preset_for_import = preset
-        self.import_asked.emit(path)
+        self.requested.emit(OpenImport(path))
 
     def edit_and_restart(self, run: int) -> None:
         """Open the New run form for a copy of this run."""
@@ -218,21 +243,12 @@ class RunsView(View):
         preset = row.preset if row is not None else ""
         self.context.jobs.duplicate(run, done=lambda copy: self._open_sheet(copy, preset))
 
-    def show_run(self, run: int) -> None:
-        """Select this run in the table."""
-        self.table.choose([run])
+    def link_state(self) -> tuple[str, dict[str, str]]:
+        return self.filter.text(), self.arrangement.link_fields()
 
-    def show_filter(self, text: str) -> None:
-        """Show the runs that fit this filter."""
-        self.filter.setText(text)
-
-    def link_fields(self) -> dict[str, str]:
-        """Return what a link to this view says of its table."""
-        return self.arrangement.link_fields()
-
-    def show_link_fields(self, columns: tuple[str, ...] | None, group: str | None) -> None:
-        """Show the columns and groups of a link; None leaves them."""
-        self.arrangement.choose(columns, group)
+    def show_link(self, link: ViewLink) -> None:
+        self.filter.setText(link.filter)
+        self.arrangement.choose(link.columns, link.group)
 
     def _look_for(self, text: str) -> None:
         """Filter the table; an incomplete one, such as `beta>`, changes nothing and is explained in the tool tip."""
@@ -464,15 +480,15 @@ class RunsView(View):
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
         self.filter.textChanged.connect(self._look_for)
         self.arrangement.changed.connect(self._read_values)
-        self.curves.replay_asked.connect(self.replay_asked)
+        self.curves.requested.connect(self.requested)
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(jobs.start_demo)
         self.first_steps["experiment"].triggered.connect(lambda: jobs.start_clip_and_cloob(None))
-        self.first_steps["import"].triggered.connect(self.comparison_asked)
-        self.first_steps["published"].triggered.connect(lambda: self.open_model_asked.emit(FIRST.specification))
+        self.first_steps["import"].triggered.connect(lambda: self.requested.emit(OpenImport(compare=True)))
+        self.first_steps["published"].triggered.connect(lambda: self.requested.emit(OpenModel(FIRST.specification)))
         actions["new"].triggered.connect(self.open_new_run)
         actions["import"].triggered.connect(self._import)
         actions["stop"].triggered.connect(lambda: self._stop())

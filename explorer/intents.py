@@ -1,0 +1,150 @@
+"""What one part of the window asks of another: frozen dataclasses, so that neither knows the other.
+
+A view emits `View.requested` with an intent. `explorer.window.intent_router` declares who takes each of them: a view,
+by `View.carry_out`, or the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trainer import config
+
+
+@dataclass(frozen=True)
+class TrainCopy:
+    """Open the New run form for a copy of a run that trains on other data."""
+
+    run_id: int
+    data: config.Data
+
+
+@dataclass(frozen=True)
+class EditAndRestart:
+    """Open the New run form for a copy of a run."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class TrainDecoder:
+    """Open the New run form for a decoder of a run."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class TrainOnImport:
+    """Open the New run form for imported data.
+
+    Attributes:
+        data: What was imported.
+        pairs: Number of pairs to train on; None where it is unknown.
+        image_size: Side of the prepared pictures in pixels.
+        captions_repeat: Whether several pairs have the same caption.
+        compare: Whether a CLIP and a CLOOB run are queued instead, without a form.
+    """
+
+    data: config.Data
+    pairs: int | None
+    image_size: int
+    captions_repeat: bool
+    compare: bool = False
+
+
+@dataclass(frozen=True)
+class ShowRun:
+    """Select a run in the table of runs."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Make one update of a run again, as run A."""
+
+    run_id: int
+    step: int
+
+
+@dataclass(frozen=True)
+class MoveAlong:
+    """Move what Decode decodes along a principal direction of the images, counted from 1."""
+
+    direction: int
+
+
+@dataclass(frozen=True)
+class ClassifyPictures:
+    """Classify these image files."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class OpenImport:
+    """Open the import dialog.
+
+    Attributes:
+        path: A folder, table or tar; empty for one to choose.
+        compare: Whether a CLIP and a CLOOB run are queued on the data.
+    """
+
+    path: str = ""
+    compare: bool = False
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """Open the dialog for a published model: its name, file or folder; empty for one to choose."""
+
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class OpenVectors:
+    """Open the dialog for vectors of other programs."""
+
+    paths: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImportCurves:
+    """Open the dialog for curves of other programs."""
+
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class OpenLink:
+    """Show what a link to a view says, or take the file of a `file:` URL as if it were dropped."""
+
+    link: str
+
+
+@dataclass(frozen=True)
+class ExportFigure:
+    """Export what the open view shows, in the format of this suffix."""
+
+    suffix: str
+
+
+@dataclass(frozen=True)
+class CopyCommand:
+    """Copy the command that does without a window what the open view shows."""
+
+
+@dataclass(frozen=True)
+class ShowMethod:
+    """Show formula, paper and caveats of the open view."""
+
+
+ViewIntent = TrainCopy | EditAndRestart | TrainDecoder | TrainOnImport | ShowRun | Replay | MoveAlong | ClassifyPictures
+"""What a view takes."""
+WindowIntent = OpenImport | OpenModel | OpenVectors | ImportCurves | OpenLink | ExportFigure | CopyCommand | ShowMethod
+"""What the window takes."""
+Intent = ViewIntent | WindowIntent

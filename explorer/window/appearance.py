@@ -1,0 +1,94 @@
+"""Theme, motion and zoom of the window, as the person chooses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from PySide6.QtWidgets import QMenu, QWidget
+
+from explorer import theme
+from explorer.state.settings import Settings
+from explorer.widgets.banner import Banner
+from explorer.window.actions import Actions, Command
+from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
+
+THEME_KEY: Final = "window/theme"
+MOTION_KEY: Final = "window/reducedMotion"
+_MODES: Final[dict[theme.Mode, str]] = {"system": "System", "light": "Light", "dark": "Dark"}
+_ZOOMS: Final = (
+    ("Zoom in", "Ctrl++", 1, "zoomIn", "Ctrl+="),
+    ("Zoom out", "Ctrl+-", -1, "zoomOut", ""),
+    ("Zoom to 100 %", "Ctrl+0", 0, "zoomReset", ""),
+)
+
+
+class Appearance:
+    """Changes the appearance and remembers it.
+
+    Args:
+        settings: Where it is remembered.
+        banner: Tells when a zoom is seen.
+        restart: Opens the window again.
+    """
+
+    def __init__(self, settings: Settings, banner: Banner, restart: Callable[[], object]) -> None:
+        self._settings, self._banner, self._restart = settings, banner, restart
+        self._zoom_at_start = zoom_of(settings.value(ZOOM_KEY))
+
+    def choose_theme(self, mode: theme.Mode) -> None:
+        """Use this theme from now on."""
+        theme.theme().mode = mode
+        self._settings.set(THEME_KEY, mode)
+
+    def switch_motion(self) -> None:
+        """Reduce the motion, or allow it again."""
+        theme.theme().reduced_motion = not theme.theme().reduced_motion
+        self._settings.set(MOTION_KEY, theme.theme().reduced_motion)
+
+    def zoom(self, direction: int) -> None:
+        """Remember the next (1) or previous (-1) zoom, or 100 % (0), and offer the restart that shows it."""
+        zoom = next_zoom(zoom_of(self._settings.value(ZOOM_KEY)), direction) if direction else 100
+        self._settings.set(ZOOM_KEY, zoom)
+        if zoom == self._zoom_at_start:
+            self._banner.show_message(f"The zoom stays {zoom} %.", tone="good")
+        else:
+            self._banner.show_message(
+                f"Zoom {zoom} % after a restart of the window. Runs continue.",
+                tone="good",
+                action=("Restart the window", self._restart),
+            )
+
+    def add_actions(self, actions: Actions) -> None:
+        """Add the commands of the appearance."""
+        for text, keys, direction, name, second_keys in _ZOOMS:
+            actions.add(Command("Window", text, keys, partial(self.zoom, direction), name, second_keys))
+        for mode, text in _MODES.items():
+            choose = partial(self.choose_theme, mode)
+            actions.add(Command("Window", f"Theme: {text.lower()}", "", choose, f"theme-{mode}"))
+        actions.add(Command("Window", "Reduced motion", "", self.switch_motion, "reducedMotion"))
+
+    def menu(self, actions: Actions, parent: QWidget) -> QMenu:
+        """Return a menu of these commands, in which the chosen ones are checked."""
+        menu, by_name = QMenu(parent), actions.by_name()
+        for mode, text in _MODES.items():
+            _add_checkable(menu, text, by_name[f"theme-{mode}"].trigger, partial(_is_mode, mode))
+        menu.addSeparator()
+        motion = by_name["reducedMotion"]
+        _add_checkable(menu, motion.text(), motion.trigger, lambda: theme.theme().reduced_motion)
+        menu.addSeparator()
+        for _text, _keys, _direction, name, _second_keys in _ZOOMS:
+            menu.addAction(by_name[name])
+        return menu
+
+
+def _is_mode(mode: theme.Mode) -> bool:
+    return theme.theme().mode == mode
+
+
+def _add_checkable(menu: QMenu, text: str, trigger: Callable[[], object], is_checked: Callable[[], bool]) -> None:
+    entry = menu.addAction(text)
+    entry.setCheckable(True)
+    entry.triggered.connect(trigger)
+    menu.aboutToShow.connect(lambda: entry.setChecked(is_checked()))

@@ -1,0 +1,171 @@
+"""The commands of the window with their keys, and the lists that show them: palette, cheat sheet, keys to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtGui import QAction
+
+from explorer import intents
+from explorer.widgets import banner
+from explorer.widgets.command_palette import PaletteEntry
+from explorer.window.actions import Actions, Command
+from explorer.window.key_bindings import KeyBindings
+from trainer import catalog
+
+if TYPE_CHECKING:
+    from explorer.views.view import View
+    from explorer.window import Window
+
+_EXPORTS: Final = {
+    "svg": "figure as SVG",
+    "pdf": "figure as PDF",
+    "png": "figure as PNG",
+    "csv": "data as CSV",
+    "parquet": "data as Parquet",
+}
+
+
+class Menus:
+    """All commands of a window.
+
+    Attributes:
+        actions: They, by heading.
+        bindings: Their keys, as the person changed them.
+    """
+
+    def __init__(self, window: Window, *, remember: bool) -> None:
+        """Create the commands; without `remember` changed keys are neither read nor kept."""
+        self._window = window
+        self._synonyms: dict[str, tuple[str, ...]] = {}
+        self.actions = Actions(window)
+        groups = (self._go_to, self._selection, self._this_view, self._dialogs, self._share, self._window_commands)
+        for commands in groups:
+            for command in commands():
+                self.actions.add(command)
+        window.appearance.add_actions(self.actions)
+        every = [action for actions in self.actions.groups.values() for action in actions]
+        self.bindings = KeyBindings(every, catalog.user_folder(), window, remember=remember)
+        self.bindings.changed.connect(self.name_keys)
+        self.name_keys()
+
+    def name_keys(self) -> None:
+        """Name the keys of each place in the rail."""
+        names = [place.name for place in self._window.places]
+        self._window.rail.show_keys({name: self.bindings.keys_of(f"goToPlace-{name}") for name in names})
+
+    def show_palette(self) -> None:
+        """Open the command palette."""
+        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()])
+
+    def show_keys(self) -> None:
+        """Open the cheat sheet."""
+        keys = self.actions.keys()
+        keys["Window"] = [*keys["Window"], (banner.KEY, "Focus notification")]
+        if (view := self._window.pages.open_view) is not None:
+            lines = [(action.shortcut().toString(), action.text()) for action in view.actions_for_palette()]
+            keys[view.title] = [line for line in lines if line[0]]
+        self._window.cheat_sheet.show_message({group: lines for group, lines in keys.items() if lines})
+
+    def change_keys(self) -> None:
+        """Open the panel in which shortcuts are changed."""
+        self._window.key_sheet.ask(self.bindings, self._actions_of_views)
+
+    def _actions_of_views(self) -> list[QAction]:
+        views: list[View] = list(self._window.pages.views.values())
+        return [action for view in views for action in (*view.actions_for_palette(), *view.actions())]
+
+    def _entries_of_views(self) -> Iterator[PaletteEntry]:
+        view, inspector = self._window.pages.open_view, self._window.inspector
+        if view is not None:
+            yield from (PaletteEntry(view.title, action) for action in view.actions_for_palette())
+        if inspector is not None and inspector.isVisible():
+            yield from (PaletteEntry("Inspector", action) for action in inspector.actions_for_palette())
+        yield from (PaletteEntry("Views", action) for action in self._window.saved_views.actions)
+
+    def _entries_of_window(self) -> Iterator[PaletteEntry]:
+        twins = self._twins()
+        hidden = {"showPalette", *(twin.objectName() for twin in twins.values())}
+        for group, actions in self.actions.groups.items():
+            for action in actions:
+                name = action.objectName()
+                if name not in hidden:
+                    twin = twins.get(name)
+                    both = ("", "") if twin is None else (twin.text(), twin.shortcut().toString())
+                    yield PaletteEntry(group, action, self._synonyms.get(name, ()), *both)
+
+    def _twins(self) -> dict[str, QAction]:
+        """Return the action of a tab -> that of a place with the same title: the palette shows both as one entry."""
+        by_name = self.actions.by_name()
+        return {
+            f"goTo-{entry.name}": by_name[f"goToPlace-{place.name}"]
+            for place in self._window.places
+            for entry in place.views
+            if entry.label == place.title and f"goTo-{entry.name}" in by_name
+        }
+
+    # -- the commands by heading ---------------------------------------------------------------------------------
+
+    def _go_to(self) -> Iterator[Command]:
+        navigation, history, tabs = self._window.navigation, self._window.history, self._window.tabs
+        for place in self._window.places:
+            name = f"goToPlace-{place.name}"
+            self._synonyms[name] = place.synonyms
+            yield Command("Go to", place.title, place.keys, partial(navigation.go_to_place, place.name), name)
+            for entry in place.views if len(place.views) > 1 else ():
+                name = f"goTo-{entry.name}"
+                self._synonyms[name] = entry.synonyms
+                yield Command("Go to", f"{place.title}: {entry.label}", "", partial(navigation.go_to, entry.name), name)
+        yield Command("Go to", "Back to the previous view", "Alt+Left", history.back, "goBack")
+        yield Command("Go to", "Forward to the next view", "Alt+Right", history.forth, "goForth")
+        yield Command("Go to", "Next tab", "Ctrl+Tab", partial(tabs.walk, 1), "nextTab", "Ctrl+PgDown")
+        yield Command("Go to", "Previous tab", "Ctrl+Shift+Tab", partial(tabs.walk, -1), "previousTab", "Ctrl+PgUp")
+
+    def _selection(self) -> Iterator[Command]:
+        window = self._window
+        yield Command("Selection", "Undo", "Ctrl+Z", window.undo.undo, "undo")
+        yield Command("Selection", "Redo", "Ctrl+Shift+Z", window.undo.redo, "redo")
+        yield Command("Selection", "Clear the selection", "Esc", window.escape, "clearSelection")
+        yield Command("Selection", "Swap A and B", "Ctrl+T", window.selection.swap, "swapAB")
+        yield Command("Selection", "Paste an image into this view", "Ctrl+V", window.drop_handler.paste, "paste")
+
+    def _this_view(self) -> Iterator[Command]:
+        send = self._window.router.send
+        yield Command("This view", "Method", "F1", partial(send, intents.ShowMethod()), "showMethod")
+        copy = partial(send, intents.CopyCommand())
+        yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
+        for suffix, text in _EXPORTS.items():
+            key = "Ctrl+E" if suffix == "svg" else ""
+            yield Command("This view", f"Export {text}", key, partial(send, intents.ExportFigure(suffix)))
+
+    def _dialogs(self) -> Iterator[Command]:
+        window, send, dialogs = self._window, self._window.router.send, self._window.dialogs
+        open_model, open_vectors = partial(send, intents.OpenModel()), partial(send, intents.OpenVectors())
+        import_curves, import_data = partial(send, intents.ImportCurves()), partial(send, intents.OpenImport())
+        inspector = window.toggle_inspector
+        yield Command("Window", "Open a pretrained model…", "Ctrl+O", open_model, "openModel")
+        yield Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", inspector, "toggleInspector")
+        yield Command("Window", "Open vectors…", "", open_vectors, "openVectors")
+        yield Command("Window", "Places…", "", dialogs.show_places, "showPlaces")
+        yield Command("Window", "Import curves…", "", import_curves, "importCurves")
+        yield Command("Window", "About…", "", dialogs.show_about, "showAbout")
+        yield Command("Window", "Jobs", "Ctrl+J", window.job_panel.toggle, "showJobs")
+        yield Command("Window", "Import data…", "Ctrl+Shift+O", import_data, "importData")
+
+    def _share(self) -> Iterator[Command]:
+        views, bundle = self._window.saved_views, self._window.view_commands.export_bundle
+        yield Command("Share", "Copy the link to this view", "", views.copy, "copyLink")
+        yield Command("Share", "Save this view…", "", views.ask, "saveView")
+        yield Command("Share", "Saved views…", "", views.manage, "savedViews")
+        yield Command("Share", "Export evidence bundle…", "Ctrl+Shift+E", bundle, "exportBundle")
+
+    def _window_commands(self) -> Iterator[Command]:
+        window = self._window
+        yield Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette")
+        yield Command("Window", "Keys", "?", self.show_keys, "showKeysAction")
+        yield Command("Window", "Change keys…", "", self.change_keys, "changeKeys")
+        yield Command("Window", "Start the demo runs", "", window.start_demo, "startDemo")
+        yield Command("Window", "Close the window", "Ctrl+Q", window.leave, "closeWindow")
+        yield Command("Window", "Ask again before closing with active runs", "", window.ask_again, "askAgain")

@@ -1,0 +1,81 @@
+"""Which view is open: the selection says it; rail, tabs and pages show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject
+
+from explorer.state.selection import Selection
+from explorer.views import ViewEntry
+from explorer.window.pages import Pages
+from explorer.window.place_tabs import PlaceTabs
+from explorer.window.rail import Rail
+
+if TYPE_CHECKING:
+    from explorer.views.view import View
+    from explorer.window.training_page import TrainingOffer
+
+INSTALL_PAGE: Final = "install-torch"
+"""The page in front while torch is missing."""
+
+
+class Navigation(QObject):
+    """Opens views.
+
+    Attributes:
+        offer: The page that installs torch, which may be in front of the open view; None where torch is installed.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[ViewEntry],
+        selection: Selection,
+        rail: Rail,
+        tabs: PlaceTabs,
+        pages: Pages,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._names = [entry.name for entry in entries]
+        self._selection, self._rail, self._tabs, self._pages = selection, rail, tabs, pages
+        self.offer: TrainingOffer | None = None
+
+    @property
+    def view_name(self) -> str:
+        """The name of the open view."""
+        return self._selection.view if self._selection.view in self._names else self._names[0]
+
+    def has_view(self, name: str) -> bool:
+        """Return whether this view is built."""
+        return name in self._pages.views
+
+    def go_to(self, name: str) -> None:
+        """Open a view; Alt+Left goes back."""
+        if self.offer is not None and self.offer.in_front:
+            self.offer.step_back()
+            self.show_view()
+        self._selection.view = name
+        self.mark()
+
+    def go_to_place(self, name: str) -> None:
+        """Open the view of this place that was open last."""
+        self.go_to(self._tabs.last_view(name))
+
+    def open_view(self, name: str) -> View | None:
+        """Open a view and return it; None where it could not be built."""
+        self.go_to(name)
+        return self._pages.views.get(name)
+
+    def mark(self) -> None:
+        """Mark the open view in the rail and the tabs."""
+        view = self.view_name
+        self._tabs.show_view(view)
+        self._rail.mark(self._tabs.place_of(view).name)
+
+    def show_view(self) -> None:
+        """Show the open view, or what is in front of it."""
+        self.mark()
+        in_front = self.offer is not None and self.offer.in_front
+        self._pages.show_view(INSTALL_PAGE if in_front else self.view_name)
