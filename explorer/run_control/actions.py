@@ -29,7 +29,12 @@ def free_name(name: str, taken: set[str]) -> str:
 
 
 def create_and_launch(
-    workspace: Workspace, run: config.Run, preset: str, parent: int | None = None, there: Binding | None = None
+    workspace: Workspace,
+    run: config.Run,
+    preset: str = "",
+    *,
+    parent: int | None = None,
+    binding: Binding | None = None,
 ) -> int:
     """Create a run, start its trainer and return its id.
 
@@ -38,16 +43,16 @@ def create_and_launch(
         run: What to compute.
         preset: That it comes from.
         parent: The run that it is a changed copy of.
-        there: The place that trains it; None: this computer.
+        binding: The place that trains it; None: this computer.
     """
     config.check(run)
-    if there is None:
+    if binding is None:
         training_part.check("Training")
     created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
-    if there is not None:
+    if binding is not None:
         from trainer.places.follow import send
 
-        send(workspace, created, there)
+        send(workspace, created, binding)
     launch.start_detached(workspace, created)
     return created
 
@@ -79,10 +84,10 @@ def decoder_like(workspace: Workspace, run: int, like: int | None = None) -> con
     return dataclasses.replace(decoder, data=of.data, model=of.model, objective=objective, name=f"decoder of {of.name}")
 
 
-def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None) -> int:
+def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None = None) -> int:
     """Queue a decoder of each run and return the first id; they are alike, so that they compare."""
     made = [decoder_like(workspace, run, like) for run in runs]
-    return enqueue(workspace, made, DECODER, None, 0, None)
+    return enqueue(workspace, made, DECODER)
 
 
 def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
@@ -110,7 +115,13 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
 
 
 def enqueue(
-    workspace: Workspace, runs: Sequence[config.Run], preset: str, parent: int | None, priority: int, after: int | None
+    workspace: Workspace,
+    runs: Sequence[config.Run],
+    preset: str = "",
+    *,
+    parent: int | None = None,
+    priority: int = 0,
+    after: int | None = None,
 ) -> int:
     """Queue new runs and return the first id."""
     first, *_others = [
@@ -132,16 +143,33 @@ def ask(workspace: Workspace, run: int, what: str) -> None:
     workspace.runs.ask(run, what)
 
 
-def resume(workspace: Workspace, run: int) -> int:
-    """Start a trainer that resumes the run, and return the run's id."""
-    launch.start_detached(workspace, run)
-    return run
+def requeue(workspace: Workspace, run_id: int) -> None:
+    """Queue a run that ended early again; it resumes from its newest checkpoint."""
+    workspace.runs.enqueue(run_id)
 
 
-def copy_of(workspace: Workspace, run: int, taken: set[str]) -> config.Run:
+def copy_of(workspace: Workspace, run_id: int) -> config.Run:
     """Return the run's configuration under an unused name."""
-    original = workspace.runs.config_of(run)
-    return dataclasses.replace(original, name=free_name(original.name, taken))
+    original = workspace.runs.config_of(run_id)
+    return dataclasses.replace(original, name=free_name(original.name, {row.name for row in workspace.runs.all()}))
+
+
+def config_of(workspace: Workspace, run_id: int) -> config.Run:
+    """Return the run's configuration."""
+    return workspace.runs.config_of(run_id)
+
+
+def write_note(workspace: Workspace, run_id: int, note: str) -> None:
+    """Save a note with the run."""
+    workspace.runs.write_note(run_id, note)
+
+
+def add_experiment(workspace: Workspace, name: str, definition: str) -> None:
+    """Store and start an experiment."""
+    from trainer.scheduling import experiments
+
+    workspace.experiments.add(name, definition)
+    experiments.start(workspace, name)
 
 
 def each(function: Callable[[int], None], runs: Sequence[int]) -> None:

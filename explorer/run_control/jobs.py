@@ -21,20 +21,18 @@ from PySide6.QtGui import QUndoStack
 
 from explorer.event_loop.background import Background
 from explorer.run_control import actions
-from explorer.run_control.actions import free_name
 from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, Writes, sentence
-from trainer import catalog, config
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
-    from trainer.places.known import Binding
+    pass
 
-__all__ = ["Jobs", "catalog", "free_name", "news", "working"]
+__all__ = ["Jobs", "working"]
 
 POLL_MS: Final = 500
 IDLE_POLL_MS: Final = 2000
@@ -68,7 +66,6 @@ class Jobs(QObject):
             window opened are not announced: read them with `Workspace.series`.
         snapshots_changed: The run that has a snapshot more (or fewer).
         run_ended: A run that was active at the last poll and is no more.
-        started: The run that was just created or resumed.
         became_unresponsive: A trainer that was asked to stop still runs; `unresponsive` tells when it is terminated.
         alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
         silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
@@ -83,7 +80,6 @@ class Jobs(QObject):
     scalars_arrived = Signal(list)
     snapshots_changed = Signal(int)
     run_ended = Signal(object)
-    started = Signal(int)
     became_unresponsive = Signal(object)
     deleted = Signal(list)
     alerted = Signal(object, str)
@@ -149,65 +145,12 @@ class Jobs(QObject):
 
     # -- what a person asks for --------------------------------------------------------------------------------
 
-    def start(
-        self,
-        run: config.Run,
-        preset: str = "",
-        *,
-        parent: int | None = None,
-        there: Binding | None = None,
-        done: Done | None = None,
-    ) -> None:
-        """Create `run`, perhaps a changed copy of `parent`, and start its trainer; `done` receives its id.
+    def do(self, action: Callable[..., Any], *arguments: Any, done: Done | None = None, **options: Any) -> None:
+        """Call `action` with the workspace and these arguments, after all earlier ones; `done` takes its result.
 
-        Args:
-            run: What to compute.
-            preset: That it comes from.
-            parent: The run that it is a copy of.
-            there: Where it trains; None: on this computer.
-            done: Takes the id.
+        The actions of a person are those of `run_control.actions`, `scheduling.queue` and `scheduling.experiments`.
         """
-        self._write(
-            partial(actions.create_and_launch, self._workspace, run, preset, parent, there),
-            partial(self._announce_start, done),
-        )
-
-    def start_demo(self) -> None:
-        """Queue the demo runs; without a GPU two train at once."""
-        self._write(partial(actions.create_demo, self._workspace), partial(self._announce_start, None))
-
-    def start_ablation(self, levels: Sequence[float], template: config.Run | None = None) -> None:
-        """Queue the four objectives of CLOOB's ablation at each co-occurrence.
-
-        Args:
-            levels: Values of `data.cooccurrence`, as far as the data has it.
-            template: All but the objective; None for the preset of the demo's CLIP.
-        """
-        self._write(
-            partial(actions.create_ablation, self._workspace, tuple(levels), template),
-            partial(self._announce_start, None),
-        )
-
-    def start_clip_and_cloob(self, run: int | None, *, done: Callable[[str], object] | None = None) -> None:
-        """Make and start the experiment CLIP + CLOOB like this run, or on Scenes without one; `done` gets its name."""
-        self._write(partial(actions.start_clip_and_cloob, self._workspace, run), done)
-
-    def add_experiment(self, name: str, definition: str) -> None:
-        """Store and start an experiment."""
-
-        def make() -> None:
-            self._workspace.experiments.add(name, definition)
-            experiments.start(self._workspace, name)
-
-        self._write(make)
-
-    def start_experiment(self, name: str) -> None:
-        """Let the queue train an experiment, going on with what was interrupted."""
-        self._write(partial(experiments.start, self._workspace, name))
-
-    def stop_experiment(self, name: str) -> None:
-        """Add no more runs to an experiment."""
-        self._write(partial(experiments.stop, self._workspace, name))
+        self._write(partial(action, self._workspace, *arguments, **options), done)
 
     def stop(self, runs: Sequence[int], *, after: str = "step", done: Done | None = None) -> None:
         """Ask the trainers of `runs` to stop after the current `step` or `epoch` and to save a checkpoint.
@@ -231,10 +174,6 @@ class Jobs(QObject):
             self.stop_timeouts.end(run)
             self._force(launch.kill, run)
 
-    def branch(self, run: int, step: int, name: str, *, done: Done | None = None) -> None:
-        """Create a run that continues from a checkpoint of `run`, and queue it."""
-        self._write(partial(actions.branch, self._workspace, run, step, name), partial(self._announce_start, done))
-
     # -- the queue ---------------------------------------------------------------------------------------------
 
     @property
@@ -245,14 +184,6 @@ class Jobs(QObject):
     def expected(self) -> dict[int, queue.Expected]:
         """Return when each queued run is expected to start and end."""
         return queue.forecast(self._runs, self._slots)
-
-    def enqueue(
-        self, runs: Sequence[config.Run], preset: str = "", *, parent: int | None = None, priority: int = 0,
-        after: int | None = None, done: Done | None = None,
-    ) -> None:  # fmt: skip
-        """Queue new runs; `done` receives the first id."""
-        make = partial(actions.enqueue, self._workspace, tuple(runs), preset, parent, priority, after)
-        self._write(make, partial(self._announce_start, done))
 
     def move(self, runs: Sequence[int], place: int) -> None:
         """Move queued runs to a position in the queue, 0 being next; undoable."""
@@ -272,20 +203,6 @@ class Jobs(QObject):
         places = [order.index(run) for run in runs if run in order]
         if places:
             self.move(runs, max(0, (min(places) if by < 0 else max(places) - len(places) + 1) + by))
-
-    def prefer(self, runs: Sequence[int], priority: int) -> None:
-        """Set the priority of queued runs; higher ones start first."""
-        for run in runs:
-            self._write(partial(queue.prefer, self._workspace, run, priority))
-
-    def wait_for(self, runs: Sequence[int], other: int | None) -> None:
-        """Make queued runs wait until `other` has ended."""
-        for run in runs:
-            self._write(partial(queue.wait_for, self._workspace, run, other))
-
-    def choose_slots(self, **values: Any) -> None:
-        """Change how many runs train at once, or pause the queue."""
-        self._write(partial(queue.choose_slots, self._workspace, **values))
 
     def keep_queue_going(self) -> None:
         """Hand the queue to a separate process as the window closes; runs immediately, not in the write queue."""
@@ -339,38 +256,6 @@ class Jobs(QObject):
             urgent=urgent,
         )
 
-    def is_unresponsive(self, run: int) -> bool:
-        """Return whether the run is still active long after it was asked to stop."""
-        return self.unresponsive(run) is not None
-
-    def resume(self, runs: Sequence[int]) -> None:
-        """Start trainers that resume `runs` from their newest checkpoints."""
-        for run in runs:
-            self._write(partial(actions.resume, self._workspace, run), partial(self._announce_start, None))
-
-    def duplicate(self, run: int, *, done: Callable[[config.Run], object]) -> None:
-        """Pass `done` the configuration of `run` under an unused name."""
-        taken = {row.name for row in self._runs}
-        self._write(partial(actions.copy_of, self._workspace, run, taken), done)
-
-    def start_decoders(self, runs: Sequence[int], like: int | None = None) -> None:
-        """Queue decoders of `runs`, alike in size, seed and steps: those of the decoder `like`, or of the preset."""
-        self._write(
-            partial(actions.queue_decoders, self._workspace, tuple(runs), like), partial(self._announce_start, None)
-        )
-
-    def decoder_form(self, run: int, *, done: Callable[[config.Run], object]) -> None:
-        """Pass `done` the configuration of a decoder of `run` by the preset."""
-        self._write(partial(actions.decoder_like, self._workspace, run), done)
-
-    def configuration(self, run: int, *, done: Callable[[config.Run], None]) -> None:
-        """Pass `done` the configuration of `run`."""
-        self._write(lambda: self._workspace.runs.config_of(run), done)
-
-    def requeue(self, run: int) -> None:
-        """Queue a run that ended early again; it resumes from its newest checkpoint."""
-        self._write(lambda: self._workspace.runs.enqueue(run))
-
     def rename(self, run: int, name: str) -> None:
         """Rename `run`; undoable."""
         row = self.run(run)
@@ -402,10 +287,6 @@ class Jobs(QObject):
             )
         )
         self.deleted.emit(rows)
-
-    def set_note(self, run: int, note: str) -> None:
-        """Save a note with `run`."""
-        self._write(lambda: self._workspace.runs.write_note(run, note))
 
     def tag(self, runs: Sequence[int], add: Sequence[str], remove: Sequence[str]) -> None:
         """Add and remove tags of `runs`; undoable."""
@@ -590,8 +471,3 @@ class Jobs(QObject):
     def _written(self) -> None:
         self._quiet_polls = 0
         self.poll()
-
-    def _announce_start(self, done: Done | None, run: int) -> None:
-        self.started.emit(run)
-        if done is not None:
-            done(run)

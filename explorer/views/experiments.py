@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from explorer import theme
+from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
 from explorer.widgets import layouts
@@ -19,6 +20,7 @@ from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
+from trainer.scheduling import experiments
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
@@ -137,8 +139,8 @@ class ExperimentsView(ChartView):
         self.demo.triggered.connect(self.start_first)
         self.first.clicked.connect(self.start_first)
         self.picker.picked.connect(self.choose)
-        self.go.clicked.connect(lambda: self._change_state(self.context.jobs.start_experiment))
-        self.stop.clicked.connect(lambda: self._change_state(self.context.jobs.stop_experiment))
+        self.go.clicked.connect(lambda: self._change_state(experiments.start))
+        self.stop.clicked.connect(lambda: self._change_state(experiments.stop))
         self.context.jobs.runs_changed.connect(self._runs_changed)
 
     def _choices(self) -> FlowRow:
@@ -164,7 +166,7 @@ class ExperimentsView(ChartView):
     def start_first(self) -> None:
         """Make and start the experiment of the first button: on the data of run A, or on Scenes."""
         runs = self.context.selection.runs
-        self.context.jobs.start_clip_and_cloob(runs[0] if runs else None, done=self._started)
+        self.context.jobs.do(actions.start_clip_and_cloob, runs[0] if runs else None, done=self._started)
 
     def import_file(self, file: str) -> None:
         """Store the definition in a TOML file and show it; nothing starts."""
@@ -239,9 +241,9 @@ class ExperimentsView(ChartView):
         if self.isVisible():
             super().refresh()
 
-    def _change_state(self, change: Any) -> None:
+    def _change_state(self, change: Callable[[Workspace, str], object]) -> None:
         if self.chosen is not None:
-            change(self.chosen.name)
+            self.context.jobs.do(change, self.chosen.name)
 
     def _started(self, name: str) -> None:
         self._wanted = name

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.intents import CopyCommand, ExportFigure, Intent, ShowMethod, ViewIntent
+from explorer.run_control import actions
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
@@ -108,7 +109,7 @@ class View(QWidget):
         self.body = layouts.column(gap=theme.BETWEEN, of=self._content)
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._waits_for_runs = False
-        self._demo.triggered.connect(lambda: self.context.jobs.start_demo())
+        self._demo.triggered.connect(lambda: self.context.jobs.do(actions.create_demo))
         self.area = StateArea(MinSizeScroll(self._content))
         self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()

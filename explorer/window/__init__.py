@@ -152,7 +152,7 @@ class Window(Frame):
             hooks=not self._safe,
         )
         self.dialogs.begin(services, self.job_center.jobs)
-        self.router.begin(self._takers())
+        self.router.begin(self.takers())
         services.client.died.connect(self.hooks.report_output)
         if not training_part.is_there():
             self._offer_torch()
@@ -167,7 +167,8 @@ class Window(Frame):
         assert self.services is not None
         return self.services.jobs
 
-    def _takers(self) -> dict[type, Callable[[Any], object]]:
+    def takers(self) -> dict[type, Callable[[Any], object]]:
+        """Return the class of each intent that the window takes -> the function that does."""
         return {
             intents.OpenImport: self.dialogs.import_data,
             intents.OpenModel: self.dialogs.open_model,
@@ -249,8 +250,10 @@ class Window(Frame):
 
     def start_demo(self) -> None:
         """Queue the demo runs and show them."""
+        from explorer.run_control import actions
+
         if self.services is not None:
-            self.jobs.start_demo()
+            self.jobs.do(actions.create_demo)
             self.navigation.go_to(self._entries[0].name)
 
     def show_result(self, job: Job) -> None:

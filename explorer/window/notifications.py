@@ -129,9 +129,11 @@ class Notifications(QObject):
             self._banner.show_message(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
 
     def _hold(self) -> None:
+        from trainer.scheduling import queue
+
         jobs = self._services.jobs
-        jobs.choose_slots(held=True)
-        go: Act = ("Let it start", lambda: jobs.choose_slots(held=False))
+        jobs.do(queue.choose_slots, held=True)
+        go: Act = ("Let it start", lambda: jobs.do(queue.choose_slots, held=False))
         self._banner.show_message(
             "The queue is held: nothing in it starts.", "Release it with Slots in Runs.", action=go, tone="warn"
         )
@@ -204,8 +206,10 @@ class Notifications(QObject):
 
     def _show_failed(self, run: RunRow, left: tuple[int | None, bool]) -> None:
         """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
+        from trainer.scheduling import launch
+
         kept, downloads = left
-        resume: Act = ("Resume", lambda: self._services.jobs.resume([run.id]))
+        resume: Act = ("Resume", lambda: self._services.jobs.do(launch.start_detached, run.id))
         edit: Act = ("Edit and restart", lambda: self.requested.emit(EditAndRestart(run.id)))
         acts: tuple[Act, Act | None] = (edit, None)
         if downloads or kept is not None:

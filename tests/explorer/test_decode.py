@@ -113,7 +113,7 @@ def test_decoders_that_do_not_compare_are_mended_by_one_click(
     known = [*context.jobs.runs, *(row(10 + n, objective="decoder", of=n, steps=9 * n) for n in two_runs)]
     monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(known)))
     started: list[Any] = []
-    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append((list(runs), like)))
+    monkeypatch.setattr(context.jobs, "do", lambda _action, runs, like=None: started.append((list(runs), like)))
     view.refresh()
     view.asking.failed.emit(Failure("bad_question", "r11 and r12 do not compare.", "Decode one alone."))
     assert "do not compare" in view.answer_area.page.text.text()
@@ -186,7 +186,7 @@ def test_without_a_decoder_it_trains_one_of_each_run_in_one_click(
     assert sent == [TrainDecoder(view.context.selection.runs[0])]
     assert view.area.page.button.text() == "Train both decoders"
     started: list[list[int]] = []
-    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append(list(runs)))
+    monkeypatch.setattr(context.jobs, "do", lambda _action, runs: started.append(list(runs)))
     view.area.page.button.click()
     assert started == [list(two_runs)]
 
@@ -225,7 +225,7 @@ def test_b_without_a_decoder_is_told_and_offered_one_like_as(
     monkeypatch.setattr(type(context.jobs), "runs", property(lambda jobs: tuple(known)))
     monkeypatch.setattr(context.jobs, "run", row)
     started: list[Any] = []
-    monkeypatch.setattr(context.jobs, "start_decoders", lambda runs, like=None: started.append((list(runs), like)))
+    monkeypatch.setattr(context.jobs, "do", lambda _action, runs, like=None: started.append((list(runs), like)))
     view.refresh()
     assert view.answer_area.kind == "partial"
     assert f"r{two_runs[1]} has no decoder: one like r11 would compare" in view.answer_area.note.words.text()

@@ -343,7 +343,7 @@ def export_menu(view: EvaluateView) -> QMenu:
 
 def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
     queued: list[Any] = []
-    monkeypatch.setattr(view.context.jobs, "enqueue", lambda runs, *_, **__: queued.extend(runs))
+    monkeypatch.setattr(view.context.jobs, "do", lambda _action, runs: queued.extend(runs))
     view.tabs.setCurrentIndex(4)
     view.seeds.seeds.setValue(3)
     QTest.mouseClick(view.seeds.launch, Qt.MouseButton.LeftButton)

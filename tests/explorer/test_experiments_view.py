@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
@@ -159,7 +160,7 @@ def test_a_run_is_repeated_with_other_settings(qtbot, context):
     sheet.chosen.connect(lambda name, text: found.append((name, text)))
     with qtbot.waitSignal(sheet.chosen):
         sheet.confirm.click()
-    context.jobs.add_experiment(*found[0])
+    context.jobs.do(actions.add_experiment, *found[0])
     qtbot.waitUntil(lambda: len(context.workspace.runs.of_experiment(found[0][0])) == 9)
 
 

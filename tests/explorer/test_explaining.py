@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 
+from explorer.run_control import actions
 from explorer.run_control import jobs as jobs_module
 from explorer.views.explaining import ExplainingView
 from trainer import catalog, config
@@ -156,7 +157,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     from trainer.training.fit import fit
 
     preset = catalog.preset
-    monkeypatch.setattr(jobs_module.catalog, "preset", lambda name: tiny(preset(name)))
+    monkeypatch.setattr(actions.catalog, "preset", lambda name: tiny(preset(name)))
     monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run, **_: fit(workspace, run))
     go_to(qtbot, view, "attribute-probes")
     before = shown(view)

@@ -324,7 +324,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
 ) -> None:
     queued: list[tuple[config.Run, str]] = []
     monkeypatch.setattr(
-        window.services.jobs, "enqueue", lambda runs, preset, **_: queued.extend((run, preset) for run in runs)
+        window.services.jobs, "do", lambda _action, runs, preset, **_: queued.extend((run, preset) for run in runs)
     )
     state = window.pages.views["runs"].findChild(StatePage)
     qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.exception_hooks import Hooks
+from explorer.run_control import actions
 from explorer.views import VIEWS
 from explorer.window import Window
 from trainer import config
@@ -67,10 +68,10 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     assert [run.name for run in jobs.runs] == ["elsewhere", "waits"]
     # What a person asks for all the same is answered by the same banner, and does nothing.
     banner.hide()
-    jobs.start_demo()
+    jobs.do(actions.create_demo)
     qtbot.waitUntil(banner.isVisible, timeout=20_000)
     with qtbot.waitSignal(jobs.failed, timeout=20_000):
-        jobs.resume([1])
+        jobs.do(launch.start_detached, 1)
     jobs.reconciled_at = float("-inf")
     with qtbot.waitSignal(jobs.poll_timer.timeout, timeout=20_000):
         jobs.poll()

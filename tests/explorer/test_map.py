@@ -373,7 +373,7 @@ def test_coloring_of_odd_columns():
 def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_context, client: FakeClient, monkeypatch):
     context = dataclasses.replace(make_context(), client=client)
     started: list[str] = []
-    monkeypatch.setattr(context.jobs, "start_demo", lambda: started.append("demo"))
+    monkeypatch.setattr(context.jobs, "do", lambda action: started.append(action.__name__))
     shown = MapView(context)
     qtbot.addWidget(shown)
     shown.show()
@@ -382,7 +382,7 @@ def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_co
     context.jobs.poll()
     qtbot.waitUntil(lambda: shown.area.page.title.text() == "No run yet", timeout=90_000)
     qtbot.mouseClick(shown.area.page.button, Qt.MouseButton.LeftButton)
-    assert started == ["demo"]
+    assert started == ["create_demo"]
     monkeypatch.setattr(context.jobs, "_runs", ("a run",))
     shown.refresh()
     assert shown.area.page.title.text() == "No run chosen"

@@ -197,7 +197,7 @@ def test_turn_branch_and_slots_do_what_they_say(
     slots.accept()
     qtbot.waitUntil(lambda: context.jobs.slots.cpu == 2)
     branched: list[tuple[int, int, str]] = []
-    monkeypatch.setattr(context.jobs, "branch", lambda run, step, name, done: branched.append((run, step, name)))
+    monkeypatch.setattr(context.jobs, "do", lambda _action, run, step, name, done: branched.append((run, step, name)))
     with RunLog.claim(workspace, workspace.runs.create(config.Run(name="old"))) as log:
         for step in (10, 20):
             log.checkpoint(step, log.folder / "checkpoints" / f"step_{step:06d}")

@@ -17,8 +17,8 @@ from PySide6.QtGui import QUndoStack
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
+from explorer.run_control import actions, stop_timeout
 from explorer.run_control import jobs as jobs_room
-from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from trainer import config
 from trainer.scheduling import launch, queue
@@ -109,7 +109,7 @@ def test_a_started_run_appears_runs_and_ends(qtbot: QtBot, jobs: Jobs, length: C
     created: list[int] = []
     jobs.scalars_arrived.connect(rows.extend)
     jobs.run_ended.connect(ended.append)
-    jobs.start(run_called("first"), "clip-scenes", done=created.append)
+    jobs.do(actions.create_and_launch, run_called("first"), "clip-scenes", done=created.append)
     # So short that a poll on a busy computer may not see it at work.
     qtbot.waitUntil(lambda: status_of(jobs, "first") in ("running", "finished"), timeout=20_000)
     qtbot.waitUntil(lambda: bool(ended), timeout=20_000)
@@ -122,12 +122,12 @@ def test_a_started_run_appears_runs_and_ends(qtbot: QtBot, jobs: Jobs, length: C
 
 
 def test_stop_is_obeyed_and_resume_goes_on(qtbot: QtBot, jobs: Jobs, length: Callable[[int], None]):
-    jobs.start(run_called("long"))
+    jobs.do(actions.create_and_launch, run_called("long"))
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "running", timeout=8_000)
     run = jobs.runs[0].id
     jobs.stop([run])
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "stopped", timeout=8_000)
-    jobs.resume([run])
+    jobs.do(launch.start_detached, run)
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "running", timeout=8_000)
     jobs.stop([run])
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "stopped", timeout=8_000)
@@ -138,17 +138,17 @@ def test_a_trainer_that_does_not_listen_is_announced_and_ended(
 ):
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 300)
     monkeypatch.setattr(sys.modules[__name__], "TRAINER", TRAINER.replace('log.asked() == "stop"', "False"))
-    jobs.start(run_called("unresponsive"))
+    jobs.do(actions.create_and_launch, run_called("unresponsive"))
     qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "running", timeout=8_000)
     run = jobs.runs[0].id
-    assert not jobs.is_unresponsive(run)
+    assert jobs.unresponsive(run) is None
     with qtbot.waitSignal(jobs.became_unresponsive, timeout=5_000) as told:
         jobs.stop([run])
     assert told.args[0].id == run
-    assert jobs.is_unresponsive(run)
+    assert jobs.unresponsive(run) is not None
     jobs.end(run)
     qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "interrupted", timeout=5_000)
-    assert not jobs.is_unresponsive(run)
+    assert jobs.unresponsive(run) is None
 
 
 def test_a_trainer_that_stops_in_time_is_not_called_unresponsive(
@@ -157,7 +157,7 @@ def test_a_trainer_that_stops_in_time_is_not_called_unresponsive(
     monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 3_600_000)
     unresponsive: list[RunRow] = []
     jobs.became_unresponsive.connect(unresponsive.append)
-    jobs.start(run_called("good"))
+    jobs.do(actions.create_and_launch, run_called("good"))
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "running", timeout=8_000)
     jobs.stop([jobs.runs[0].id])
     qtbot.waitUntil(lambda: status_of(jobs, "good") == "stopped", timeout=8_000)
@@ -170,7 +170,7 @@ def test_a_trainer_that_stops_in_time_is_not_called_unresponsive(
 def test_a_killed_trainer_is_shown_interrupted_within_5_s(
     qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], started: list[subprocess.Popen]
 ):
-    jobs.start(run_called("doomed"))
+    jobs.do(actions.create_and_launch, run_called("doomed"))
     qtbot.waitUntil(lambda: status_of(jobs, "doomed") == "running", timeout=8_000)
     os.kill(started[0].pid, signal.SIGKILL)
     qtbot.waitUntil(lambda: status_of(jobs, "doomed") == "interrupted", timeout=5_000)
@@ -180,7 +180,7 @@ def test_a_killed_trainer_is_shown_interrupted_within_5_s(
 def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
     qtbot: QtBot, workspace: Workspace, background: Background, jobs: Jobs, length: Callable[[int], None]
 ):
-    jobs.start(run_called("survivor"))
+    jobs.do(actions.create_and_launch, run_called("survivor"))
     qtbot.waitUntil(lambda: status_of(jobs, "survivor") == "running", timeout=8_000)
     run = jobs.runs[0].id
     # It says that it runs before it has logged anything.
@@ -204,7 +204,7 @@ def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs_room.catalog, "preset", lambda name: config.Run(name=name))
+    monkeypatch.setattr(actions.catalog, "preset", lambda name: config.Run(name=name))
 
 
 @pytest.mark.usefixtures("demo")
@@ -213,7 +213,7 @@ def test_the_demo_trains_two_at_once(qtbot: QtBot, workspace: Workspace, jobs: J
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     threads: list[str] = []
     monkeypatch.setattr(launch, "spawn", lambda _command, _log, more: threads.append(more["OMP_NUM_THREADS"]) or dead())
-    jobs.start_demo()
+    jobs.do(actions.create_demo)
     qtbot.waitUntil(lambda: len(threads) >= 2, timeout=15_000)
     assert set(threads) == {"2"}, "each takes half of the cores"
     assert queue.slots(workspace).cpu == 1, "other runs train one after the other, as before"
@@ -231,7 +231,7 @@ def test_the_demo_trains_one_after_the_other_where_one_run_may_train(
     length(40)
     both: list[tuple[str, str]] = []
     jobs.runs_changed.connect(lambda runs: both.append((status_of(jobs, "CLIP demo"), status_of(jobs, "CLOOB demo"))))
-    jobs.start_demo()
+    jobs.do(actions.create_demo)
     qtbot.waitUntil(lambda: status_of(jobs, "CLOOB demo") == "finished", timeout=15_000)
     # A poll on a busy computer may miss a run at work, but never sees the second before the first has finished.
     assert any(second == "queued" for _, second in both)
@@ -243,7 +243,7 @@ def test_a_queued_run_is_started_by_the_next_window(
     qtbot: QtBot, workspace: Workspace, background: Background, jobs: Jobs, length: Callable[[int], None]
 ):
     queue.choose_slots(workspace, cpu=1)
-    jobs.start_demo()
+    jobs.do(actions.create_demo)
     qtbot.waitUntil(lambda: status_of(jobs, "CLIP demo") == "running", timeout=8_000)
     jobs.close()
     first = jobs.runs[0].id
@@ -339,7 +339,7 @@ def test_rename_and_delete_are_undone_and_done_again(qtbot: QtBot, workspace: Wo
 
 
 def test_a_run_in_training_is_not_deleted(qtbot: QtBot, jobs: Jobs, length: Callable[[int], None]):
-    jobs.start(run_called("busy"))
+    jobs.do(actions.create_and_launch, run_called("busy"))
     qtbot.waitUntil(lambda: status_of(jobs, "busy") == "running", timeout=8_000)
     with qtbot.waitSignal(jobs.failed) as told:
         jobs.delete([jobs.runs[0].id])
@@ -364,14 +364,14 @@ def test_a_copy_has_a_name_of_its_own(qtbot: QtBot, workspace: Workspace, jobs: 
         workspace.runs.change(workspace.runs.create(run), status="finished")
     qtbot.waitUntil(lambda: len(jobs.runs) == 2)
     copies: list[config.Run] = []
-    jobs.duplicate(jobs.runs[0].id, done=copies.append)
+    jobs.do(actions.copy_of, jobs.runs[0].id, done=copies.append)
     qtbot.waitUntil(lambda: bool(copies))
     assert config.difference(original, copies[0]) == [("name", "one", "one copy 2")]
 
 
 def test_an_invalid_run_is_told_in_a_sentence(qtbot: QtBot, jobs: Jobs):
     with qtbot.waitSignal(jobs.failed) as told:
-        jobs.start(config.Run(name="bad", data=config.Folder(path="")))
+        jobs.do(actions.create_and_launch, config.Run(name="bad", data=config.Folder(path="")))
     assert "choose the folder" in told.args[0]
 
 

@@ -210,7 +210,7 @@ def test_trainers_that_hang_are_ended_by_themselves(
         os.kill(process.pid, signal.SIGSTOP)
     wait_for(qtbot, jobs, runs[1], "running")
     jobs.stop(runs)
-    qtbot.waitUntil(lambda: all(jobs.is_unresponsive(run) for run in runs), timeout=20_000)
+    qtbot.waitUntil(lambda: all(jobs.unresponsive(run) is not None for run in runs), timeout=20_000)
     assert (banner.action.text(), banner.other.text()) == ("End now", "Wait")
     # Their person does nothing.
     run_out(jobs)
@@ -272,7 +272,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     assert window.focusWidget() is before, "the keys go back to where they were"
     assert running_out(jobs) == [], "nothing ends it by itself"
     assert status(jobs, run) == "running"
-    assert jobs.is_unresponsive(run)
+    assert jobs.unresponsive(run) is not None
     assert True not in sent
     jobs.stop([run])
     qtbot.waitUntil(lambda: bool(running_out(jobs)))
@@ -387,7 +387,7 @@ def test_no_deadline_for_an_epoch_nor_for_a_wish_from_elsewhere(
     wait_for(qtbot, jobs, asked_elsewhere, "running")
     jobs.stop([asked_here], after="epoch")
     workspace.runs.ask(asked_elsewhere, "stop")
-    qtbot.waitUntil(lambda: jobs.is_unresponsive(asked_elsewhere), timeout=15_000)
+    qtbot.waitUntil(lambda: jobs.unresponsive(asked_elsewhere) is not None, timeout=15_000)
     assert jobs.unresponsive(asked_elsewhere).left_s is None
     assert jobs.unresponsive(asked_elsewhere).kept == 120
     qtbot.wait(1_000)
@@ -407,10 +407,10 @@ def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
     run = begin("unresponsive")
     wait_for(qtbot, first, run, "running")
     first.stop([run])
-    qtbot.waitUntil(lambda: first.is_unresponsive(run), timeout=15_000)
+    qtbot.waitUntil(lambda: first.unresponsive(run) is not None, timeout=15_000)
     first.close()
     second = open_jobs()
-    qtbot.waitUntil(lambda: second.is_unresponsive(run), timeout=15_000)
+    qtbot.waitUntil(lambda: second.unresponsive(run) is not None, timeout=15_000)
     assert second.unresponsive(run).left_s is None
     assert running_out(second) == [], "nothing ends it by itself"
     assert status(second, run) == "running"

@@ -715,7 +715,7 @@ def test_the_palette_shows_a_place_and_its_tab_of_the_same_name_once(open_window
 def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeypatch) -> None:
     window = open_window((VIEWS[0], *PLACES))
     workspace, jobs, resumed = window.services.context.workspace, window.services.jobs, []
-    monkeypatch.setattr(jobs, "resume", resumed.append)
+    monkeypatch.setattr(jobs, "do", lambda _action, run_id: resumed.append(run_id))
     run = workspace.runs.create(config.Run(name="cut", model=config.OpenClip(name="hf-hub:someone/model")))
     with RunLog.claim(workspace, run) as log:
         log.progress(step=0, total_steps=0, phase="preparing")
@@ -725,7 +725,7 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
     assert window.banner.next.text().endswith("Resume tries again and keeps what was downloaded.")
     assert (window.banner.action.text(), window.banner.other.text()) == ("Resume", "Edit and restart")
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
-    assert resumed == [[run]]
+    assert resumed == [run]
 
 
 def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:

@@ -198,7 +198,8 @@ def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkey
         qtbot.waitUntil(lambda r=late: scene.status(r) == "running", timeout=20_000)
         scene.jobs.stop([waited, late])
         qtbot.waitUntil(
-            lambda a=waited, b=late: scene.jobs.is_unresponsive(a) and scene.jobs.is_unresponsive(b), timeout=20_000
+            lambda a=waited, b=late: scene.jobs.unresponsive(a) is not None and scene.jobs.unresponsive(b) is not None,
+            timeout=20_000,
         )
         scene.jobs.let_go_on([waited])
         scene.send(late, signal.SIGCONT)

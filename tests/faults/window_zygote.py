@@ -87,8 +87,10 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> int:
     begin = Window.begin
 
     def start(window: Window) -> None:
+        from explorer.run_control import actions
+
         for number in range(runs):
-            window.services.jobs.start(config.Run(name=f"{name} {number}"))
+            window.services.jobs.do(actions.create_and_launch, config.Run(name=f"{name} {number}"))
 
     def begin_and_start(window: Window) -> None:
         window.ready.connect(lambda: start(window))

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QLineEdit, QWidget
 from explorer import theme
 from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
 from explorer.render_qt.controls import Controls
+from explorer.run_control import actions
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.method import METHOD
 from explorer.views.decode.query import DecodeQuery
@@ -72,7 +73,7 @@ class DecodeView(PictureQuestionView):
         self.rows = [DecodedRow(f"decode-{'ab'[index]}", index) for index in range(2)]
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
         self._train = QAction("Train a decoder", self, objectName="decode-train")
-        self._train.triggered.connect(lambda: self.context.jobs.start_decoders(self._without()))
+        self._train.triggered.connect(lambda: self.context.jobs.do(actions.queue_decoders, self._without()))
         self._form = QAction("Options…", self, objectName="decode-train-form")
         self._form.triggered.connect(lambda: self.requested.emit(TrainDecoder(self._without()[0])))
         yield
@@ -131,7 +132,7 @@ class DecodeView(PictureQuestionView):
         if len(decoders) < 2 or alike(*(row for _, row in decoders)) or self.context.workspace.look_only:
             return None
         like, run = decoders[0][1].id, self.context.selection.sides[1].run
-        return "Train one of B like that of A", lambda: jobs.start_decoders([run], like)
+        return "Train one of B like that of A", lambda: jobs.do(actions.queue_decoders, [run], like)
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -249,7 +250,8 @@ class DecodeView(PictureQuestionView):
         row, (_, like) = jobs.run(missing[0]), decoders[0]
         why = why_not(row, bool(self.context.workspace.look_only))
         text = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
-        self.answer_area.partial(text, None if why else ("Train it", lambda: jobs.start_decoders(missing, like.id)))
+        train = ("Train it", lambda: jobs.do(actions.queue_decoders, missing, like.id))
+        self.answer_area.partial(text, None if why else train)
 
     # -- putting it together -----------------------------------------------------------------------------------
 

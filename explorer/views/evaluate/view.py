@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.model_client.single_request import SingleRequest
 from explorer.models.thumbnails import Pictures
+from explorer.run_control import actions
 from explorer.state.selection import Side
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.confusion_pane import ConfusionPane
@@ -282,7 +283,7 @@ class EvaluateView(View):
         if not runs:
             self.status.setText("Every seed of both runs already exists.")
             return
-        self.context.jobs.enqueue(runs)
+        self.context.jobs.do(actions.enqueue, runs)
         self.status.setText(f"{len(runs)} runs queued: {runs[0].name} to {runs[-1].name}. See Runs.")
 
     # -- the rest ----------------------------------------------------------------------------------------------

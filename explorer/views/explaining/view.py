@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from explorer import theme
 from explorer.intents import MoveAlong, Replay, ViewIntent
 from explorer.render_qt.xy_plot import XYPlotCard
+from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
@@ -142,7 +143,7 @@ class ExplainingView(ChartView):
         self.open_chart(PROBES)
         self.start.setEnabled(False)
         self.state.setText("Queueing …")
-        self.context.jobs.start_ablation(self.levels.key or (0.0,))
+        self.context.jobs.do(actions.create_ablation, self.levels.key or (0.0,))
 
     def embed_independent(self) -> None:
         """Embed independent Scenes in a separate process with every run that lacks them."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
+from explorer.run_control import actions
 from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
 from trainer import config
-from trainer.scheduling import system_usage
+from trainer.scheduling import queue, system_usage
 from trainer.scheduling.queue import in_order
 from trainer.store import CheckpointRow, RunRow
 
@@ -60,24 +61,27 @@ class Sheets(QObject):
         run, experiments = answer
         sheet = Repeat(row, run, self._jobs.runs, [experiment.name for experiment in experiments], self._view)
         sheet.chosen.connect(
-            lambda runs, priority, after: self._jobs.enqueue(
-                runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
+            lambda runs, priority, after: self._jobs.do(
+                actions.enqueue, runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
             )
         )
-        sheet.compared.connect(lambda made: self._jobs.add_experiment(made.name, to_toml(made)))
+        sheet.compared.connect(lambda made: self._add_experiment(made.name, to_toml(made)))
         sheet.open()
 
     def experiment(self) -> None:
         """Open the dialog that makes an experiment of the selected run."""
         for run in self._chosen()[:1]:
-            self._jobs.configuration(run.id, done=partial(self._show_experiment, run))
+            self._jobs.do(actions.config_of, run.id, done=partial(self._show_experiment, run))
 
     def _show_experiment(self, row: RunRow, run: config.Run) -> None:
         from explorer.views.runs.experiment_sheet import ExperimentSheet
 
         sheet = ExperimentSheet(row, run, self._view)
-        sheet.chosen.connect(self._jobs.add_experiment)
+        sheet.chosen.connect(self._add_experiment)
         sheet.open()
+
+    def _add_experiment(self, name: str, definition: str) -> None:
+        self._jobs.do(actions.add_experiment, name, definition)
 
     def tags(self) -> None:
         """Open the dialog for the tags of the selected runs."""
@@ -92,7 +96,7 @@ class Sheets(QObject):
         """Open the note of the selected run."""
         for run in self._chosen()[:1]:
             sheet = NoteSheet(run, self._view)
-            sheet.chosen.connect(partial(self._jobs.set_note, run.id))
+            sheet.chosen.connect(partial(self._jobs.do, actions.write_note, run.id))
             sheet.open()
 
     def branch(self) -> None:
@@ -109,7 +113,7 @@ class Sheets(QObject):
 
     def _show_branch(self, row: RunRow, checkpoints: list[CheckpointRow]) -> None:
         sheet = Branch(row, [each.step for each in checkpoints], self._view)
-        sheet.chosen.connect(lambda step, name: self._jobs.branch(row.id, step, name, done=self._made))
+        sheet.chosen.connect(lambda step, name: self._jobs.do(actions.branch, row.id, step, name, done=self._made))
         sheet.open()
 
     def turn(self) -> None:
@@ -119,7 +123,14 @@ class Sheets(QObject):
             return
         ids = [run.id for run in queued]
         sheet = QueueSheet(queued, jobs.runs, self._view)
-        sheet.chosen.connect(lambda priority, after: (jobs.prefer(ids, priority), jobs.wait_for(ids, after)))
+
+        def give_turn(priority: int, after: int | None) -> None:
+            for run_id in ids:
+                jobs.do(queue.prefer, run_id, priority)
+            for run_id in ids:
+                jobs.do(queue.wait_for, run_id, after)
+
+        sheet.chosen.connect(give_turn)
         sheet.open()
 
     def slots(self) -> None:
@@ -128,7 +139,7 @@ class Sheets(QObject):
 
     def _show_slots(self, answer: tuple[tuple[system_usage.Gpu, ...], str]) -> None:
         sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in answer[0]], self._view)
-        sheet.chosen.connect(lambda values: self._jobs.choose_slots(**values))
+        sheet.chosen.connect(lambda values: self._jobs.do(queue.choose_slots, **values))
         sheet.open()
 
 

@@ -25,6 +25,7 @@ from explorer.intents import (
 )
 from explorer.models.quantities import duration
 from explorer.models.runs import headline_names, matching
+from explorer.run_control import actions
 from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
@@ -46,6 +47,7 @@ from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
+from trainer.scheduling import launch
 from trainer.store import RunRow
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ class RunsView(View):
                     captions_repeat=intent.captions_repeat,
                 )
                 config.check(run_config)
-                self.context.jobs.enqueue([run_config], preset, done=self._choose_soon)
+                self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._choose_soon)
         except UserError as problem:
             self.failed.emit(str(problem), "")
 
@@ -196,7 +198,7 @@ class RunsView(View):
         def show(copy: config.Run) -> None:
             self._open_sheet(replace(copy, data=data), preset, parent_run=run_id)
 
-        self.context.jobs.duplicate(run_id, done=show)
+        self.context.jobs.do(actions.copy_of, run_id, done=show)
 
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
@@ -219,11 +221,10 @@ class RunsView(View):
         sheet = NewRun(presets, context.background, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._choose_soon}
-        sheet.chosen.connect(
-            lambda run, preset: self.context.jobs.start(run, preset, there=sheet.where.binding(), **how)
-        )
+        start = partial(context.jobs.do, actions.create_and_launch)
+        sheet.chosen.connect(lambda run, preset: start(run, preset, binding=sheet.where.binding(), **how))
         sheet.places_asked.connect(lambda: self._show_places(sheet))
-        sheet.queued.connect(lambda run, preset: self.context.jobs.enqueue([run], preset, **how))
+        sheet.queued.connect(lambda run, preset: self.context.jobs.do(actions.enqueue, [run], preset, **how))
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.
         idle_scheduler().later(sheet, sheet.open)
@@ -241,7 +242,7 @@ class RunsView(View):
         """Open the New run form for a copy of this run."""
         row = self.context.jobs.run(run)
         preset = row.preset if row is not None else ""
-        self.context.jobs.duplicate(run, done=lambda copy: self._open_sheet(copy, preset))
+        self.context.jobs.do(actions.copy_of, run, done=lambda copy: self._open_sheet(copy, preset))
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         return self.filter.text(), self.arrangement.link_fields()
@@ -302,7 +303,7 @@ class RunsView(View):
 
     def train_decoder(self, run: int) -> None:
         """Open the New run form for a decoder of this run."""
-        self.context.jobs.decoder_form(run, done=lambda form: self._open_sheet(form, DECODER))
+        self.context.jobs.do(actions.decoder_like, run, done=lambda form: self._open_sheet(form, DECODER))
 
     def _stop(self, after: str = "step") -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)
@@ -321,17 +322,19 @@ class RunsView(View):
     def _queue_again(self) -> None:
         for run in self.table.chosen():
             if run.status in RESUMABLE:
-                self.context.jobs.requeue(run.id)
+                self.context.jobs.do(actions.requeue, run.id)
 
     def _end(self) -> None:
         for run in self.table.chosen():
-            if self.context.jobs.is_unresponsive(run.id):
+            if self.context.jobs.unresponsive(run.id) is not None:
                 self.context.jobs.end(run.id)
 
     def _resume(self) -> None:
         chosen = self.table.chosen()
         self.context.jobs.ask([run.id for run in chosen if run.status == "paused" or run.asked == "pause"], "")
-        self.context.jobs.resume([run.id for run in chosen if run.status in RESUMABLE])
+        for run in chosen:
+            if run.status in RESUMABLE:
+                self.context.jobs.do(launch.start_detached, run.id)
 
     def _delete(self) -> None:
         self.context.jobs.delete([run.id for run in self.table.chosen()])
@@ -386,7 +389,7 @@ class RunsView(View):
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
         self.actions_of_runs.show_chosen(chosen)
-        self.actions_of_runs.offer_end(any(self.context.jobs.is_unresponsive(run.id) for run in chosen))
+        self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
         colors = self._colors(drawn)
         selection = self.context.selection
@@ -467,7 +470,7 @@ class RunsView(View):
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
-        jobs, selection, actions = self.context.jobs, self.context.selection, self.actions_of_runs
+        jobs, selection, commands = self.context.jobs, self.context.selection, self.actions_of_runs
         jobs.runs_changed.connect(self._show_runs)
         jobs.silence_changed.connect(self._show_silent)
         jobs.became_unresponsive.connect(self._show_chosen)
@@ -485,38 +488,38 @@ class RunsView(View):
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
-        self.start_demo.triggered.connect(jobs.start_demo)
-        self.first_steps["experiment"].triggered.connect(lambda: jobs.start_clip_and_cloob(None))
+        self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))
+        self.first_steps["experiment"].triggered.connect(lambda: jobs.do(actions.start_clip_and_cloob, None))
         self.first_steps["import"].triggered.connect(lambda: self.requested.emit(OpenImport(compare=True)))
         self.first_steps["published"].triggered.connect(lambda: self.requested.emit(OpenModel(FIRST.specification)))
-        actions["new"].triggered.connect(self.open_new_run)
-        actions["import"].triggered.connect(self._import)
-        actions["stop"].triggered.connect(lambda: self._stop())
-        actions["stop-epoch"].triggered.connect(lambda: self._stop("epoch"))
+        commands["new"].triggered.connect(self.open_new_run)
+        commands["import"].triggered.connect(self._import)
+        commands["stop"].triggered.connect(lambda: self._stop())
+        commands["stop-epoch"].triggered.connect(lambda: self._stop("epoch"))
         for what in ("pause", "save", "evaluate"):
-            actions[what].triggered.connect(partial(self._ask, what))
-        actions["kill"].triggered.connect(self._kill)
-        actions["queue-up"].triggered.connect(lambda: self._shift(-1))
-        actions["queue-down"].triggered.connect(lambda: self._shift(1))
-        actions["queue-again"].triggered.connect(self._queue_again)
-        actions["queue-turn"].triggered.connect(self.sheets.turn)
-        actions["queue-slots"].triggered.connect(self.sheets.slots)
-        actions["repeat"].triggered.connect(self.sheets.repeat)
-        actions["experiment"].triggered.connect(self.sheets.experiment)
-        actions["branch"].triggered.connect(self.sheets.branch)
+            commands[what].triggered.connect(partial(self._ask, what))
+        commands["kill"].triggered.connect(self._kill)
+        commands["queue-up"].triggered.connect(lambda: self._shift(-1))
+        commands["queue-down"].triggered.connect(lambda: self._shift(1))
+        commands["queue-again"].triggered.connect(self._queue_again)
+        commands["queue-turn"].triggered.connect(self.sheets.turn)
+        commands["queue-slots"].triggered.connect(self.sheets.slots)
+        commands["repeat"].triggered.connect(self.sheets.repeat)
+        commands["experiment"].triggered.connect(self.sheets.experiment)
+        commands["branch"].triggered.connect(self.sheets.branch)
         self.table.moved.connect(jobs.move)
-        actions["end"].triggered.connect(self._end)
-        actions["resume"].triggered.connect(self._resume)
-        actions["duplicate"].triggered.connect(self._duplicate)
-        actions["decode"].triggered.connect(self._decode)
-        actions["rename"].triggered.connect(self.table.rename_current)
-        actions["delete"].triggered.connect(self._delete)
-        actions["show-a"].triggered.connect(lambda: self._show_as("A"))
-        actions["show-b"].triggered.connect(lambda: self._show_as("B"))
-        actions["folder"].triggered.connect(self._open_folder)
-        actions["tag"].triggered.connect(self.sheets.tags)
-        actions["note"].triggered.connect(self.sheets.note)
-        actions["archive"].triggered.connect(self._archive)
+        commands["end"].triggered.connect(self._end)
+        commands["resume"].triggered.connect(self._resume)
+        commands["duplicate"].triggered.connect(self._duplicate)
+        commands["decode"].triggered.connect(self._decode)
+        commands["rename"].triggered.connect(self.table.rename_current)
+        commands["delete"].triggered.connect(self._delete)
+        commands["show-a"].triggered.connect(lambda: self._show_as("A"))
+        commands["show-b"].triggered.connect(lambda: self._show_as("B"))
+        commands["folder"].triggered.connect(self._open_folder)
+        commands["tag"].triggered.connect(self.sheets.tags)
+        commands["note"].triggered.connect(self.sheets.note)
+        commands["archive"].triggered.connect(self._archive)
 
     def _restore(self) -> None:
         settings = self.context.settings

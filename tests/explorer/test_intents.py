@@ -1,0 +1,37 @@
+"""Each intent has one taker: a view that there is, or the window."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import get_args
+
+import pytest
+
+from explorer import intents
+from explorer.views import VIEWS
+from explorer.window import Window
+from explorer.window.intent_router import VIEW_OF
+
+
+def test_every_intent_of_a_view_has_a_view_and_no_other_has_one() -> None:
+    assert set(VIEW_OF) == set(get_args(intents.ViewIntent))
+
+
+def test_the_window_takes_every_other_intent(dressed, qtbot, tmp_path) -> None:
+    from explorer.event_loop.exception_hooks import Hooks
+
+    hooks = Hooks(tmp_path)
+    window = Window(tmp_path, hooks, entries=VIEWS[:1])
+    assert set(window.takers()) == set(get_args(intents.WindowIntent))
+    window.close()
+    hooks.remove()
+    window.deleteLater()
+
+
+@pytest.mark.parametrize("intent", VIEW_OF, ids=lambda intent: intent.__name__)
+def test_the_view_of_an_intent_has_a_case_for_it(intent: type) -> None:
+    entry = next(entry for entry in VIEWS if entry.name == VIEW_OF[intent])
+    tree = ast.parse(inspect.getsource(inspect.getmodule(entry.load())))
+    classes = {node.cls.id for node in ast.walk(tree) if isinstance(node, ast.MatchClass)}
+    assert intent.__name__ in classes
