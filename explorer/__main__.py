@@ -153,7 +153,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     from explorer import theme
     from explorer.event_loop.exception_hooks import Hooks
     from explorer.event_loop.garbage_collector import GarbageCollector
-        from explorer.intents import OpenLink
+    from explorer.intents import OpenLink
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window

@@ -245,9 +245,9 @@ class RunsModel(QAbstractTableModel):
             runs: Oldest first.
             expected: When the queued ones are likely to start and end.
         """
-        idle_scheduler = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
-        news = idle_scheduler != self._turns or dict(expected or {}) != dict(self._expected)
-        self._turns, self._expected = idle_scheduler, expected or {}
+        turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
+        news = turns != self._turns or dict(expected or {}) != dict(self._expected)
+        self._turns, self._expected = turns, expected or {}
         self._runs = tuple(runs)
         self._regroup()
         wanted = self._in_order(runs) if self._groups else runs

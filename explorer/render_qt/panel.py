@@ -96,7 +96,7 @@ class PanelWidget(QScrollArea):
     def show_panel(self, panel: Panel) -> None:
         """Show the panel; existing cards only receive new data.
 
-        A visible panel is filled over several idle_scheduler of the event loop where one is too short; nothing moves meanwhile.
+        A visible panel is filled over several turns of the event loop where one is too short; nothing moves meanwhile.
         """
         self._filling = panel
         self.setUpdatesEnabled(False)

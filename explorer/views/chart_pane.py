@@ -77,7 +77,7 @@ class ChartPane(QWidget):
     """A chart with its progress, warnings, panel and status.
 
     Attributes:
-        selects: Whether dragging across a plot of pairs selects those in the range; a view that does more idle_scheduler it off.
+        selects: Whether dragging across a plot of pairs selects those in the range; a view that does more turns it off.
 
     Signals:
         answered: Another panel is shown.
@@ -234,7 +234,7 @@ class ChartPane(QWidget):
 
     def _show(self, result: Answer) -> None:
         self.answer, self._shown = result, result.chart.name
-        # Shown first: a panel that is seen is filled over several idle_scheduler of the event loop.
+        # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
         self.panel.show_panel(result.panel)
         self.warnings.setText("\n".join(result.panel.warnings))

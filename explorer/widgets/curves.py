@@ -373,7 +373,7 @@ class CurveGrid(QWidget):
     def show_panels(self, panels: Sequence[CurvePlotData], x: Axis) -> None:
         """Draw `panels` in this order over an axis like `x`; existing ones keep their zoom.
 
-        Many curves take several idle_scheduler of the event loop. Of panels that come meanwhile the newest are drawn after that.
+        Many curves take several turns of the event loop. Of panels that come meanwhile the newest are drawn after that.
         """
         self._next = self.showing(tuple(panels), x)
         if self._work is None:
@@ -399,7 +399,7 @@ class CurveGrid(QWidget):
         order = tuple(panel.key for panel in panels)
         for key in set(self._plots) - set(order):
             gone = self._plots.pop(key)
-            # A change of size may come between two idle_scheduler: it lays out the panels that are left.
+            # A change of size may come between two turns: it lays out the panels that are left.
             self._order = tuple(other for other in self._order if other != key)
             self._grid.removeWidget(gone)
             gone.rest()

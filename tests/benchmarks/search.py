@@ -35,7 +35,7 @@ class Measurement:
         dimension: Of the vectors.
         milliseconds: Median of one question, one question at a time.
         p95_ms: The slowest twentieth takes longer.
-        times_bare: Median over the median of the bare matrix-vector product, measured in idle_scheduler with it.
+        times_bare: Median over the median of the bare matrix-vector product, measured in turns with it.
     """
 
     way: str
@@ -47,7 +47,7 @@ class Measurement:
 
 
 def measure(rows: int, *, dimension: int = 512, questions: int = 100, seed: int = 0) -> Iterator[Measurement]:
-    """Yield the bare product and the exact search, in idle_scheduler."""
+    """Yield the bare product and the exact search, in turns."""
     vectors, asked = made_up(rows, dimension, seed=seed), made_up(questions, dimension, seed=seed, draw=1)
     bare, exact = [], []
     for query in (asked[0], *asked):

@@ -11,16 +11,16 @@ from explorer.event_loop.idle_scheduler import PORTION_MS, IdleScheduler
 
 
 @pytest.fixture
-def idle_scheduler(qapp) -> IdleScheduler:
+def turns(qapp) -> IdleScheduler:
     return IdleScheduler()
 
 
 class Posted(QObject):
     """Computes for each event posted to it."""
 
-    def __init__(self, idle_scheduler: IdleScheduler, *, again: int = 0) -> None:
+    def __init__(self, turns: IdleScheduler, *, again: int = 0) -> None:
         super().__init__()
-        self._turns, self._again, self.full_in = idle_scheduler, again, 0
+        self._turns, self._again, self.full_in = turns, again, 0
 
     def post(self) -> None:
         QCoreApplication.postEvent(self, QEvent(QEvent.Type.User))
@@ -42,48 +42,48 @@ def compute(ms: float) -> None:
         pass
 
 
-def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, idle_scheduler: IdleScheduler) -> None:
+def test_what_was_put_off_is_done_in_order_unless_its_owner_is_gone(qtbot, turns: IdleScheduler) -> None:
     done: list[str] = []
     owner, gone = QObject(), QObject()
-    idle_scheduler.later(owner, lambda: done.append("unseen"), unseen=True)
-    idle_scheduler.later(owner, lambda: done.append("first"))
-    idle_scheduler.later(gone, lambda: done.append("of nobody"))
-    idle_scheduler.later(owner, lambda: done.append("second"))
+    turns.later(owner, lambda: done.append("unseen"), unseen=True)
+    turns.later(owner, lambda: done.append("first"))
+    turns.later(gone, lambda: done.append("of nobody"))
+    turns.later(owner, lambda: done.append("second"))
     gone.deleteLater()
-    qtbot.waitUntil(lambda: idle_scheduler.idle)
+    qtbot.waitUntil(lambda: turns.idle)
     assert done == ["first", "second", "unseen"]
 
 
-def test_a_turn_takes_no_more_than_a_portion(qtbot, idle_scheduler: IdleScheduler) -> None:
+def test_a_turn_takes_no_more_than_a_portion(qtbot, turns: IdleScheduler) -> None:
     owner, numbers = QObject(), []
     for _ in range(4):
-        idle_scheduler.later(owner, lambda: (numbers.append(idle_scheduler.number), compute(PORTION_MS)))
-    qtbot.waitUntil(lambda: idle_scheduler.idle)
+        turns.later(owner, lambda: (numbers.append(turns.number), compute(PORTION_MS)))
+    qtbot.waitUntil(lambda: turns.idle)
     assert len(set(numbers)) == 4
 
 
-def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, idle_scheduler: IdleScheduler) -> None:
-    posted, numbers = Posted(idle_scheduler), []
+def test_what_was_posted_counts_to_the_turn_though_nobody_asked(qtbot, turns: IdleScheduler) -> None:
+    posted, numbers = Posted(turns), []
     posted.post()
-    idle_scheduler.later(posted, lambda: numbers.append(idle_scheduler.number))
+    turns.later(posted, lambda: numbers.append(turns.number))
     qtbot.waitUntil(lambda: bool(numbers) and posted.full_in)
     assert numbers[0] != posted.full_in
 
 
-def test_nobody_waits_for_ever(qtbot, idle_scheduler: IdleScheduler) -> None:
-    posted, done = Posted(idle_scheduler, again=20), []
+def test_nobody_waits_for_ever(qtbot, turns: IdleScheduler) -> None:
+    posted, done = Posted(turns, again=20), []
     posted.post()
     for _ in range(3):
-        idle_scheduler.later(posted, lambda: done.append(posted._again))
+        turns.later(posted, lambda: done.append(posted._again))
     qtbot.waitUntil(lambda: len(done) == 3)
     assert min(done) > 0, "only after all that was posted"
 
 
-def test_sleep_fills_no_turn(qtbot, idle_scheduler: IdleScheduler) -> None:
+def test_sleep_fills_no_turn(qtbot, turns: IdleScheduler) -> None:
     full = []
-    posted = Posted(idle_scheduler)
+    posted = Posted(turns)
     qtbot.wait(3 * int(PORTION_MS))
-    posted.event = lambda _: full.append(idle_scheduler.is_full) or True  # type: ignore[method-assign]
+    posted.event = lambda _: full.append(turns.is_full) or True  # type: ignore[method-assign]
     posted.post()
     qtbot.waitUntil(lambda: bool(full))
     assert full == [False]

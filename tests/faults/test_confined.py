@@ -183,7 +183,7 @@ def test_no_link_at_any_name_leads_outside(
     )
     before, folder, links = _state(outside), tmp_path / "workspace", list(product(NAMES, TARGETS))
     assert len(links) > 100
-    if faults.part > 10:  # each name once, the targets by idle_scheduler
+    if faults.part > 10:  # each name once, the targets by turns
         links = list(zip(NAMES, cycle(TARGETS)))
     tried = len(links)
     for name, target in links:

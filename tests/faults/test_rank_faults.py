@@ -101,8 +101,8 @@ exchanging rows and gradients, logging, and each part of writing a checkpoint an
 
 def cases(n: int) -> list[tuple[int, str]]:
     """Return that many ranks and moments, of each rank in turn."""
-    idle_scheduler = zip(itertools.cycle(LEADER), itertools.cycle(FOLLOWER))
-    return list(itertools.islice(itertools.chain.from_iterable(((0, a), (1, b)) for a, b in idle_scheduler), n))
+    turns = zip(itertools.cycle(LEADER), itertools.cycle(FOLLOWER))
+    return list(itertools.islice(itertools.chain.from_iterable(((0, a), (1, b)) for a, b in turns), n))
 
 
 @pytest.fixture(scope="module")

@@ -211,7 +211,7 @@ def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, win
         return [row.n for row in workspace.results.snapshots(run) if row.split == "independent"]
 
     qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
-    # The board is filled in idle_scheduler of the event loop, after its answer came.
+    # The board is filled in turns of the event loop, after its answer came.
     qtbot.waitUntil(
         lambda: view.pane.panel.panel is not None and "scenes independent" in view.pane.panel.panel.head[0],
         timeout=120_000,

@@ -52,7 +52,7 @@ def test_classes_carry_the_name_of_their_file() -> None:
     ("path", "name", "expected"),
     [
         ("window/stall_detector.py", "StallDetector", True),
-        ("window/stall_detector.py", "StallDetector", False),
+        ("window/stall_detector.py", "Watchdog", False),
         ("views/map/view.py", "MapView", True),
         ("views/map/view.py", "Canvas", False),
         ("theme/lazy_style_sheet.py", "LazyStyleSheet", True),

@@ -51,7 +51,7 @@ def fill(
     steps: tuple[int, ...] = STEPS,
     splits: tuple[str, ...] = ("renderings", "combinations"),
 ) -> None:
-    """Write CLIP and CLOOB runs in idle_scheduler, with numbers from analyses of synthetic embeddings."""
+    """Write CLIP and CLOOB runs in turns, with numbers from analyses of synthetic embeddings."""
     objectives = itertools.cycle(((config.Clip(), 1.1), (config.Cloob(), 0.5)))
     for name, (objective, gap) in zip(names, objectives):
         run = dataclasses.replace(config.Run(), name=name, objective=objective)

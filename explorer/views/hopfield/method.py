@@ -17,6 +17,6 @@ cosine 0. The rule beta = 8 + ln((N - 1) / 511) keeps it; it is derived here, no
 Caveats: only training and this lab retrieve; recall, zero-shot and all other views use the raw embeddings. Here the \
 stored patterns are a whole held-out snapshot, while training stores one batch: choose a class or selected pairs, or \
 read the batch-size panel. The path is drawn on two principal components, a picture only: of the stored patterns, or \
-of all images and texts together, which is what the Map shows by PCA (it idle_scheduler B's to face A's). One retrieval \
+of all images and texts together, which is what the Map shows by PCA (it turns B's to face A's). One retrieval \
 narrows the covariance of given embeddings; what the paper says it enriches are the embeddings that \
 training with it learns."""

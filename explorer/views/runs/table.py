@@ -160,10 +160,8 @@ class RunsTable(QTableView):
         row, key = self.currentIndex().row(), Qt.Key(event.key())
         group = self.group_at(row)
         closed = group is not None and group.title in self.shown.collapsed
-        idle_scheduler = {Qt.Key.Key_Left: not closed, Qt.Key.Key_Right: closed}
-        if group is not None and idle_scheduler.get(
-            key, key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
-        ):
+        turns = {Qt.Key.Key_Left: not closed, Qt.Key.Key_Right: closed}
+        if group is not None and turns.get(key, key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)):
             self._toggle(group)
         elif group is None and key == Qt.Key.Key_Left and self.runs.group_by is not None and row >= 0:
             above = next(earlier for earlier in range(row, -1, -1) if self.group_at(earlier) is not None)
@@ -266,15 +264,15 @@ class RunsTable(QTableView):
         if not beside:
             return None
         queued = [run for run in rows if isinstance(run, RunRow) and run.status == "queued"]
-        idle_scheduler = [self.runs.turn_of(run.id) or 0 for run in queued]
-        upward = len(idle_scheduler) > 1 and idle_scheduler == sorted(idle_scheduler, reverse=True)
+        turns = [self.runs.turn_of(run.id) or 0 for run in queued]
+        upward = len(turns) > 1 and turns == sorted(turns, reverse=True)
         above = (run for run in rows[:gap] if isinstance(run, RunRow))
         first = [run for run in above if run.status == "queued" and run.id not in set(moved)]
         rest = [run for run in queued if run.id not in set(moved)]
         if upward:
             # The last of the queue stands on top.
             return len(rest) - len(first)
-        if idle_scheduler == sorted(idle_scheduler):
+        if turns == sorted(turns):
             hidden = {run.id for run in in_order(self.runs.runs)} - {run.id for run in queued}
             before = [run for run in in_order(self.runs.runs) if run.id not in set(moved)]
             if not hidden or not first:

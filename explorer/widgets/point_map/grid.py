@@ -244,14 +244,14 @@ def order_cells(
 
 def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:
     """Return the polygon's winding number around each point, counterclockwise (Sunday's crossing test)."""
-    idle_scheduler = np.zeros(len(points), np.int64)
+    turns = np.zeros(len(points), np.int64)
     x, y = points[:, 0], points[:, 1]
     for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         crosses = np.flatnonzero((y >= min(y0, y1)) & (y < max(y0, y1)))
         left = (x1 - x0) * (y[crosses] - y0) - (x[crosses] - x0) * (y1 - y0)
         up = y1 > y0
-        idle_scheduler[crosses] += np.where(left > 0, 1, 0) if up else np.where(left < 0, -1, 0)
-    return idle_scheduler
+        turns[crosses] += np.where(left > 0, 1, 0) if up else np.where(left < 0, -1, 0)
+    return turns
 
 
 def _floats(xy: np.ndarray) -> Float[np.ndarray, "n 2"]:

@@ -167,13 +167,13 @@ def outline(xy, cells, order, corners, polygon, inside):
     are tested exactly, against the edges that share their row.
     """
     start, side, levels = cells
-    touched, idle_scheduler = np.zeros((side, side), np.bool_), np.zeros((side, side + 1), np.int32)
+    touched, turns = np.zeros((side, side), np.bool_), np.zeros((side, side + 1), np.int32)
     edges_of = np.zeros(side + 1, np.int64)
     count = len(corners)
     for e in range(count):
         f = (e + 1) % count
         _touch(touched, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
-        _turn(idle_scheduler, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
+        _turn(turns, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
         low, high = _rows(corners[e, 1], corners[f, 1], side)
         for row in range(low, high):
             edges_of[row + 1] += 1
@@ -188,7 +188,7 @@ def outline(xy, cells, order, corners, polygon, inside):
     for row in range(side):
         turn = 0
         for column in range(side):
-            turn += idle_scheduler[row, column]
+            turn += turns[row, column]
             if not touched[row, column] and turn == 0:
                 continue
             for level in range(levels):
@@ -229,18 +229,18 @@ def _touch(touched, x0, y0, x1, y1):
 
 
 @compiled
-def _turn(idle_scheduler, x0, y0, x1, y1):
+def _turn(turns, x0, y0, x1, y1):
     """Add the edge's turn to the cells to its right, row by row."""
-    side = idle_scheduler.shape[0]
+    side = turns.shape[0]
     low, high = min(y0, y1), max(y0, y1)
     for row in range(_whole(math.ceil(low - 0.5), 0, side), _whole(math.ceil(high - 0.5), 0, side)):
         x = x0 + (row + 0.5 - y0) * (x1 - x0) / (y1 - y0)
-        idle_scheduler[row, _whole(math.ceil(x - 0.5), 0, side)] += 1 if y1 < y0 else -1
+        turns[row, _whole(math.ceil(x - 0.5), 0, side)] += 1 if y1 < y0 else -1
 
 
 @compiled
 def _winds(x, y, polygon, edges):
-    idle_scheduler = 0
+    turns = 0
     for e in edges:
         f = (e + 1) % len(polygon)
         x0, y0, x1, y1 = polygon[e, 0], polygon[e, 1], polygon[f, 0], polygon[f, 1]
@@ -248,10 +248,10 @@ def _winds(x, y, polygon, edges):
             continue
         left = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
         if y1 > y0:
-            idle_scheduler += 1 if left > 0 else 0
+            turns += 1 if left > 0 else 0
         else:
-            idle_scheduler += -1 if left < 0 else 0
-    return idle_scheduler != 0
+            turns += -1 if left < 0 else 0
+    return turns != 0
 
 
 @compiled

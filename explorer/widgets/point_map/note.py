@@ -62,7 +62,7 @@ class Note(QObject):
         if frame is None or frame.drawn == frame.visible:
             self._say("Half the resolution while the map moves" if self._layer.is_coarse else "")
         else:
-            does = "idle_scheduler" if self._layer.is_preview else "moves"
+            does = "turns" if self._layer.is_preview else "moves"
             self._say(f"{frame.drawn:,} of {frame.visible:,} points drawn while the map {does}")
 
     def _on_sorting(self, share: float) -> None:

@@ -20,7 +20,7 @@ _BRUSH_STEP: Final = 1.25
 class MapBox(pg.ViewBox):
     """A view box with equal scales and wheel zoom; dragging depends on `tool` and `in_space`.
 
-    With `pan` a drag moves the map, or idle_scheduler the cloud in space; with Shift or Alt it outlines a rectangle. The other
+    With `pan` a drag moves the map, or turns the cloud in space; with Shift or Alt it outlines a rectangle. The other
     tools outline points. Shift adds to what is selected, Alt takes away. The middle button always moves the map.
 
     Signals:

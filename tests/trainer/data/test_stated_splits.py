@@ -219,8 +219,8 @@ def test_a_column_states_the_split_and_its_other_values_are_counted(tmp_path: Pa
 def test_answers_of_conversations_are_captions_and_missing_columns_are_told_once(tmp_path: Path) -> None:
     root = tmp_path / "set"
     pictures(root, ["0.png", "1.png"], "")
-    idle_scheduler = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "a red circle"}]
-    rows = [{"file_name": f"{number}.png", "conversations": idle_scheduler * (number + 1)} for number in range(2)]
+    turns = [{"from": "human", "value": "<image>\nWhat?"}, {"from": "gpt", "value": "a red circle"}]
+    rows = [{"file_name": f"{number}.png", "conversations": turns * (number + 1)} for number in range(2)]
     (root / "metadata.jsonl").write_text(as_lines(rows), encoding="utf-8")
     found = listed(propose(root).data, tmp_path)
     assert [source.caption for source in found.splits["train"]] == ["a red circle"]

@@ -159,7 +159,7 @@ def test_long_names_of_classes_are_cut():
 
 
 def test_the_script_of_page_and_notebook_makes_no_markup_of_words():
-    """Captions reach the page as text alone: what idle_scheduler words into markup, code or addresses is not in the script."""
+    """Captions reach the page as text alone: what turns words into markup, code or addresses is not in the script."""
     sinks = r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|createContextualFragment|srcdoc"
     sinks += r"|\.href|javascript:|[{,]\s*on[a-z]+\s*:|setTimeout\(\s*[\"'`]"
     script = live_map.widget_module()
