@@ -321,6 +321,7 @@ class HeatMap:
         row_ids: What a click on a row means to the view, such as a pair; may be empty.
         named: The ticks name every row and column, and a click chooses a cell, not a row.
         dividers: Rows, and columns, before which a line parts groups.
+        tone: Of a swatch before the title of a figure; None: no swatch.
     """
 
     key: str
@@ -342,6 +343,7 @@ class HeatMap:
     named: bool = False
     dividers: tuple[int, ...] = ()
     centered: bool = False
+    tone: Tone | None = None
 
 
 @dataclass(frozen=True)

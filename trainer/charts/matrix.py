@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,6 +14,7 @@ from trainer.analysis.similarity_matrix import block_means, seriate, spans
 from trainer.charts import BOTH, ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.facets import LABEL, column_values, facet_columns
+from trainer.charts.marks import HeatMap, Panel, run_tone
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import targets_of
@@ -209,3 +210,65 @@ def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
 
 def _block(tile: MatrixTile) -> str:
     return f"{len(tile.rows[0]):,} × {len(tile.columns[0]):,}"
+
+
+MOST_NAMED: Final = 24
+"""Captions below the columns if there are no more than this."""
+
+
+def panel(chart: MatrixChart) -> Panel:
+    """Return one heat map per run, each with its own scale: images in rows, texts in columns."""
+    marks = tuple(_heat_map(chart, run) for run in chart.runs)
+    rows = tuple(marks[at : at + 2] for at in range(0, len(marks), 2))
+    return Panel(title="Similarity matrix", rows=rows, notes=(chart.note,))
+
+
+def _heat_map(chart: MatrixChart, run: MatrixRun) -> HeatMap:
+    """Return the map of a run, with captions if every cell is one cosine and there is space."""
+    window = run.tile.window
+    named = run.tile.single and len(run.tile.rows) <= MOST_NAMED
+    x_ticks = _ticks(window.left, window.right, len(run.tile.columns))
+    if named:
+        x_ticks = tuple((float(at), chart.captions[int(pairs[0])]) for at, pairs in enumerate(run.tile.columns))
+    return HeatMap(
+        f"matrix-{run.index}",
+        run.name,
+        run.tile.means,
+        "texts, in order",
+        "images, in order",
+        x_ticks,
+        () if named else _ticks(window.top, window.bottom, len(run.tile.rows)),
+        run.low,
+        run.high,
+        "cosine" if run.tile.single else "mean cosine",
+        note=f"step {run.step:,}, n = {run.n:,}",
+        named=named,
+        tone=run_tone(run.index),
+    )
+
+
+def _ticks(first: int, end: int, cells: int) -> tuple[tuple[float, str], ...]:
+    """Return round positions of the order, where they stand among the cells."""
+    step = 10 ** max(0, len(str(end - first)) - 1)
+    step = step // 2 if (end - first) / step < 3 and step > 1 else step
+    marked = range(-(-first // step) * step, end + 1, step)
+    return tuple(((at - first) * cells / (end - first) - 0.5, f"{at:,}") for at in marked)
+
+
+def records(chart: MatrixChart) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """Return every cell of the maps: its range of the order, and its mean cosine."""
+    header = ("run", "name", "step", "dataset", "split", "row_from", "row_to", "column_from", "column_to", "images")
+    return (*header, "texts", "mean_cosine"), _records(chart)
+
+
+def _records(chart: MatrixChart) -> Iterator[tuple[Any, ...]]:
+    for run in chart.runs:
+        facts = (run.run, run.name, run.step, run.dataset, run.split)
+        top = run.tile.window.top
+        for group, means in zip(run.tile.rows, run.tile.means.tolist()):
+            left = run.tile.window.left
+            for others, value in zip(run.tile.columns, means):
+                names = (" ".join(map(str, g.tolist())) if len(g) <= 8 else None for g in (group, others))
+                yield *facts, top, top + len(group), left, left + len(others), *names, value
+                left += len(others)
+            top += len(group)

@@ -245,16 +245,15 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     axes.set_xlabel(grid.x_label)
     axes.set_ylabel(grid.y_label)
     axes.set_xticks([at for at, _ in grid.x_ticks], [text for _, text in grid.x_ticks])
-    axes.set_yticks([])
+    axes.set_yticks([at for at, _ in grid.y_ticks], [text for _, text in grid.y_ticks])
     if grid.named:
         _name_cells(axes, grid)
     if np.isfinite(grid.cursor):
         axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
-    heading(axes, grid.title, grid.note)
+    heading(axes, grid.title, grid.note, swatch=TONES[grid.tone] if grid.tone else None)
 
 
 def _name_cells(axes: Axes, grid: HeatMap) -> None:
-    axes.set_yticks([at for at, _ in grid.y_ticks], [text for _, text in grid.y_ticks])
     axes.tick_params("x", rotation=90)
     axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))
     for divider in grid.dividers:

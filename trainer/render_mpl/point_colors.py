@@ -19,7 +19,7 @@ def palette() -> Palette:
     """Return the colors of figures, which stand on white."""
     import matplotlib
 
-    shades = matplotlib.colormaps["viridis"](np.arange(SHADES), bytes=True)[:, :3]
+    shades = np.rint(255 * matplotlib.colormaps["viridis"](np.arange(SHADES))[:, :3]).astype(np.uint8)
     runs, modalities = (run_color(0), run_color(1)), (IMAGE_COLOR, TEXT_COLOR)
     return Palette(class_colors, runs, modalities, QUIET, HAIRLINE, shades)
 

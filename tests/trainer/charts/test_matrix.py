@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.charts.matrix import MatrixWindow, matrix
+from trainer.charts.matrix import MatrixWindow, matrix, panel, records
 from trainer.charts.snapshots import choose_snapshot
+from trainer.render_mpl.panel import draw
 from trainer.store import read_snapshot
 
 
@@ -35,9 +36,10 @@ def test_the_matrix_is_the_dense_one(charted):
 
 @pytest.mark.slow
 def test_the_figure_and_its_rows(charted):
-    from trainer.render_mpl import matrix as matrix_figure
-
-    cells = list(matrix_figure.rows(matrix(charted, [1], blocks=6)).rows)
+    cells = list(records(matrix(charted, [1], blocks=6))[1])
     assert len(cells) == 36
     assert (cells[-1][6], cells[-1][8]) == (240, 240)
-    assert matrix_figure.draw(matrix(charted, [1], window=MatrixWindow(0, 9, 0, 9))).get_axes()
+    few = matrix(charted, [1], window=MatrixWindow(0, 9, 0, 9))
+    (heat,) = panel(few).marks
+    assert [name for _, name in heat.x_ticks] == [few.captions[pair] for pair in few.order[:9]]
+    assert np.array_equal(draw(panel(few)).axes[0].images[0].get_array(), few.runs[0].tile.means)

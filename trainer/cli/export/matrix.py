@@ -59,14 +59,13 @@ def write(
     blocks: int = 240,
 ) -> str:
     """Write the heat maps and return the equivalent command."""
-    from trainer.charts.matrix import MatrixWindow
-    from trainer.charts.matrix import matrix as collect
-    from trainer.render_mpl import matrix as figure
-    from trainer.render_mpl.files import write_figure
+    from trainer.charts.matrix import MatrixWindow, matrix, panel, records
+    from trainer.render_mpl.files import NumberRows, write_figure
+    from trainer.render_mpl.panel import draw
 
     part = MatrixWindow(*window) if window else None
     chosen = {**vars(view), "by": by}
-    chart = collect(workspace, runs, **chosen, window=part, blocks=blocks, progress=report)
+    chart = matrix(workspace, runs, **chosen, window=part, blocks=blocks, progress=report)
     options = {
         **view.options,
         "by": by,
@@ -75,5 +74,7 @@ def write(
     }
     line = command_line("matrix", runs, files, options)
     title = "Similarity matrix"
-    write_figure(files, figure=lambda: figure.draw(chart), rows=lambda: figure.rows(chart), command=line, title=title)
+    write_figure(
+        files, figure=lambda: draw(panel(chart)), rows=lambda: NumberRows(*records(chart)), command=line, title=title
+    )
     return line
