@@ -37,9 +37,7 @@ class GapView(ChartView):
     def actions_for_palette(self) -> list[QAction]:
         actions = []
         for label, share in (("Close the gap", 100), ("Reset the gap", 0)):
-            action = QAction(label, self)
-            action.triggered.connect(lambda _=False, value=share: self.change(share=value))
-            actions.append(action)
+            actions.append(QAction(label, self, triggered=lambda _=False, value=share: self.change(share=value)))
         return [*actions, *super().actions_for_palette()]
 
     def settings_now(self) -> Any:

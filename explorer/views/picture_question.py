@@ -95,8 +95,7 @@ class PictureQuestionView(View):
         self.show_now()
 
     def actions_for_palette(self) -> list[QAction]:
-        action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show")
-        action.triggered.connect(self.ask)
+        action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show", triggered=self.ask)
         return [action]
 
     def show_progress(self) -> None:

@@ -277,8 +277,7 @@ class ChangesView(View):
         self.suite.picked.connect(self._pick_suite)
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
-        self.again = QAction("Compare again", self, objectName="changes-again")
-        self.again.triggered.connect(lambda: self.refresh())
+        self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
 
     def _lay_out(self) -> None:
         bar = FlowRow()

@@ -125,8 +125,7 @@ class EvaluateView(View):
         return Request(targets, chart.dataset, chart.split)
 
     def actions_for_palette(self) -> list[QAction]:
-        go = QAction("Evaluate the runs", self, objectName="evaluate-action-go")
-        go.triggered.connect(self.evaluate)
+        go = QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate)
         copy = QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy")
         copy.triggered.connect(self.copy_evaluation)
         return [go, copy]

@@ -238,8 +238,7 @@ class RunActions:
                 widget.addAction(separator)
 
     def _make(self, name: str, spec: ActionSpec, parent: QWidget) -> QAction:
-        action = QAction(spec.words, parent)
-        action.setObjectName(f"run-{name}")
+        action = QAction(spec.words, parent, objectName=f"run-{name}")
         keys = f"  ({spec.keys})" if spec.keys else ""
         action.setToolTip(f"{spec.hint}{keys}")
         theme.keep_icon(action, spec.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))

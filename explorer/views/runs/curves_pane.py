@@ -305,9 +305,7 @@ class CurvesPane(QWidget):
     def _controls(self) -> QHBoxLayout:
         self.menu = MetricMenu(self)
         self.menu.changed.connect(self._metrics_changed)
-        self.metrics_button = QPushButton("Metrics")
-        self.metrics_button.setObjectName("curves-metrics")
-        self.metrics_button.setAccessibleName("Metrics drawn")
+        self.metrics_button = QPushButton("Metrics", objectName="curves-metrics", accessibleName="Metrics drawn")
         self.metrics_button.setMenu(self.menu)
         self.by_step, self.by_time = _axis_button("Step"), _axis_button("Time")
         axis = QButtonGroup(self)
@@ -393,8 +391,6 @@ def dash_of_color(color: str) -> tuple[float, ...]:
 
 
 def _axis_button(label: str) -> QPushButton:
-    button = QPushButton(label)
-    button.setObjectName(f"curves-by-{label.lower()}")
-    button.setAccessibleName(f"Draw over {label.lower()}")
+    button = QPushButton(label, objectName=f"curves-by-{label.lower()}", accessibleName=f"Draw over {label.lower()}")
     button.setCheckable(True)
     return button

@@ -59,10 +59,7 @@ class MetricMenu(QMenu):
             group = _StaysOpen(entry.group, self)
             self._groups[entry.group] = group
             self.addMenu(group)
-        action = QAction(entry.label, self)
-        action.setObjectName(f"metric-{name}")
-        action.setCheckable(True)
-        action.setToolTip(name)
+        action = QAction(entry.label, self, objectName=f"metric-{name}", checkable=True, toolTip=name)
         action.toggled.connect(lambda _: self.changed.emit())
         self._groups[entry.group].addAction(action)
         self._actions[name] = action

@@ -408,9 +408,7 @@ class NewRun(QDialog):
         self.method_panel.show_message(objective.label, *help_of(objective))
 
     def _section_button(self, label: str, name: str, tip: str, act: Callable[[], object]) -> QPushButton:
-        button = QPushButton(label, self, objectName=name, toolTip=tip, autoDefault=False)
-        button.clicked.connect(lambda: act())
-        return button
+        return QPushButton(label, self, objectName=name, toolTip=tip, autoDefault=False, clicked=lambda: act())
 
     def _import(self) -> None:
         path = getattr(self.section("data").value(), "path", "")

@@ -89,9 +89,7 @@ class NewRunFoot(QFrame):
         theme.set_role(self.summary, role)
 
     def _button(self, label: str, name: str, signal: Any) -> QPushButton:
-        button = QPushButton(label, self, objectName=name, autoDefault=False)
-        button.clicked.connect(lambda: signal.emit())
-        return button
+        return QPushButton(label, self, objectName=name, autoDefault=False, clicked=lambda: signal.emit())
 
 
 def cost_words(cost: dict[str, Any]) -> str:

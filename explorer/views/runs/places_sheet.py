@@ -86,9 +86,7 @@ class PlacesSheet(QDialog):
         )
 
     def _button(self, label: str, name: str, handler: Any) -> QPushButton:
-        button = QPushButton(label, self, objectName=name, autoDefault=False)
-        button.clicked.connect(lambda: handler())
-        return button
+        return QPushButton(label, self, objectName=name, autoDefault=False, clicked=lambda: handler())
 
     def _show(self, chosen: str = "") -> None:
         self.list.clear()

@@ -57,8 +57,7 @@ class Sheet(QDialog):
         self.confirm = QPushButton(confirm, default=True)
         theme.set_role(self.confirm, "primary")
         self.confirm.clicked.connect(self.accept)
-        leave = QPushButton("Cancel", autoDefault=False)
-        leave.clicked.connect(self.reject)
+        leave = QPushButton("Cancel", autoDefault=False, clicked=self.reject)
         self.buttons = layouts.row((layouts.STRETCH, 1), leave, self.confirm, gap=None)
         layouts.column(self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
 

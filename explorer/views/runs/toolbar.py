@@ -34,10 +34,7 @@ class RunsToolbar:
         theme.set_role(new, "primary")
         theme.keep_icon(new, "plus", role="accent_text")
         new.clicked.connect(actions["new"].trigger)
-        self.filter = QLineEdit()
-        self.filter.setObjectName("runs-filter")
-        self.filter.setAccessibleName("Filter runs")
-        self.filter.setPlaceholderText("Filter")
+        self.filter = QLineEdit(objectName="runs-filter", accessibleName="Filter runs", placeholderText="Filter")
         self.filter.setToolTip(
             "Words, and terms such as objective:cloob beta>8 tag:paper -is:failed is:archived image_to_text_R@1>40%"
         )

@@ -90,8 +90,7 @@ class RunsView(View):
         yield
         self.actions_of_runs = RunActions(self)
         self.sheets = Sheets(self, context, self.table.chosen, self._choose_soon)
-        self.start_demo = QAction("Start the demo runs", self)
-        self.start_demo.setObjectName("run-demo")
+        self.start_demo = QAction("Start the demo runs", self, objectName="run-demo")
         self.start_demo.setToolTip(
             "Train CLIP, CLOOB, InfoLOOB and half CLOOB on drawn scenes, a few minutes each; two at once without a GPU"
         )
@@ -446,8 +445,7 @@ class RunsView(View):
     def _build(self) -> None:
         self.actions_of_runs.add_to(self.table, CONTEXT_MENU)
         self.addAction(self.actions_of_runs["new"])
-        self.tabs = QTabWidget()
-        self.tabs.setObjectName("runs-tabs")
+        self.tabs = QTabWidget(objectName="runs-tabs")
         self.tabs.setDocumentMode(True)
         for pane, label in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
             self.tabs.addTab(pane, label)

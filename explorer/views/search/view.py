@@ -91,8 +91,7 @@ class SearchView(View):
         self._lay_out()
         self._connect()
         yield
-        self._focus = QAction("Search by text", self, objectName="search-focus")
-        self._focus.setShortcut(QKeySequence.StandardKey.Find)
+        self._focus = QAction("Search by text", self, objectName="search-focus", shortcut=QKeySequence.StandardKey.Find)
         self._focus.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self._focus.triggered.connect(lambda: (self.field.setFocus(), self.field.selectAll()))
         self.addAction(self._focus)

@@ -103,9 +103,7 @@ class PairActions(QWidget):
             action.triggered.connect(lambda _=False, s=state: self.decide(s))
             made.append(action)
         for kind, label, _ in PINS if self._loaded is not None else ():
-            action = QAction(f"{label} of the selected pair as a probe", self)
-            action.triggered.connect(partial(self.pin, kind))
-            made.append(action)
+            made.append(QAction(f"{label} of the selected pair as a probe", self, triggered=partial(self.pin, kind)))
         return made
 
     def decide(self, state: str) -> None:

@@ -115,13 +115,10 @@ class SelectedPanel(QWidget):
         """Return actions for the palette: restore each saved selection, export the current one."""
         made = []
         for named in self._kept:
-            action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self)
-            action.triggered.connect(partial(self._recall, named))
+            action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self, triggered=partial(self._recall, named))
             made.append(action)
         if len(self._rows):
-            export = QAction("Export the selected pairs…", self)
-            export.triggered.connect(self._choose_file)
-            made.append(export)
+            made.append(QAction("Export the selected pairs…", self, triggered=self._choose_file))
         return made
 
     # -- what a person does ------------------------------------------------------------------------------------

@@ -68,9 +68,7 @@ class SimilarityView(View):
             ("axis", "Same axis for all runs", self._toggle_axis),
             ("zone", "Select the overlap of the first run", self.cosines.brush_overlap),
         ):
-            action = QAction(label, self, objectName=f"similarity-action-{name}")
-            action.triggered.connect(does)
-            actions.append(action)
+            actions.append(QAction(label, self, objectName=f"similarity-action-{name}", triggered=does))
         return actions
 
     def refresh(self) -> None:
