@@ -35,22 +35,22 @@ class Settings(QObject):
         """Load the settings; with `remember` False, nothing is loaded or saved."""
         super().__init__(parent)
         self.file = folder / FILE
-        self._kept = _kept(self.file) if remember else _Kept(None)
-        self.damaged = self._kept.damaged
-        weakref.finalize(self, self._kept.write)
+        self._stored = _settings_file(self.file) if remember else _SettingsFile(None)
+        self.damaged = self._stored.damaged
+        weakref.finalize(self, self._stored.write)
         self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
         self._soon.timeout.connect(self.write_beside)
 
     def value(self, key: str, default: Any = None) -> Any:
         """Return the value saved under `key`, any JSON type; `default` if its type differs."""
-        stored = self._kept.values.get(key)
+        stored = self._stored.values.get(key)
         return stored if default is None or _alike(stored, default) else default
 
     def set(self, key: str, value: Any) -> None:
         """Save a JSON-compatible value."""
         # As it will be read: tuples as lists, keys as words.
-        self._kept.values[key] = json.loads(json.dumps(value))
-        self._kept.changed = True
+        self._stored.values[key] = json.loads(json.dumps(value))
+        self._stored.changed = True
         self._soon.start()
 
     def state(self, key: str) -> QByteArray:
@@ -64,22 +64,22 @@ class Settings(QObject):
 
     def forget(self) -> Path | None:
         """Reset all settings and return the path of the backup, or None if there was nothing."""
-        backup = self._kept.put_aside("before-reset")
-        self._kept.values.clear()
-        self._kept.changed = True
+        backup = self._stored.put_aside("before-reset")
+        self._stored.values.clear()
+        self._stored.changed = True
         self.flush()
         return backup
 
     def write_beside(self) -> None:
         """Write the file on a thread."""
-        self._kept.write_beside()
+        self._stored.write_beside()
 
     def flush(self) -> bool:
         """Write the file now; return False on failure, which is retried with the next change."""
-        return self._kept.write()
+        return self._stored.write()
 
 
-class _Kept:
+class _SettingsFile:
     """The values of one file, shared by all users of it in this process."""
 
     def __init__(self, file: Path | None) -> None:
@@ -147,13 +147,13 @@ class _Kept:
             return True
 
 
-_OPEN: Final[weakref.WeakValueDictionary[Path, _Kept]] = weakref.WeakValueDictionary()
+_OPEN: Final[weakref.WeakValueDictionary[Path, _SettingsFile]] = weakref.WeakValueDictionary()
 
 
-def _kept(file: Path) -> _Kept:
+def _settings_file(file: Path) -> _SettingsFile:
     settings_file = _OPEN.get(file)
     if settings_file is None:
-        settings_file = _OPEN[file] = _Kept(file)
+        settings_file = _OPEN[file] = _SettingsFile(file)
     return settings_file
 
 

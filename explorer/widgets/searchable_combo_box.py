@@ -82,7 +82,7 @@ class SearchableComboBox(StillComboBox):
         """Open the search field with this text."""
         if self.finder is None:
             self.finder = Finder(self, self._words)
-            self.finder.picked.connect(self._found)
+            self.finder.picked.connect(self._pick)
         self.finder.ask(self._choices, self.key, typed)
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -113,7 +113,7 @@ class SearchableComboBox(StillComboBox):
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
-    def _found(self, choice: Choice) -> None:
+    def _pick(self, choice: Choice) -> None:
         index = next((i for i, other in enumerate(self._choices) if other.key == choice.key), -1)
         if index >= 0:  # it may have gone from the list meanwhile
             self.setCurrentIndex(index)

@@ -545,9 +545,9 @@ def test_the_map_says_what_it_does_not_draw(qtbot, make_map, monkeypatch: pytest
     n = 150_000
     shown = make_map(np.random.default_rng(0).normal(size=(n, 2)))
     qtbot.waitUntil(lambda: shown.layer.still, timeout=5000)
-    assert shown.drawn_words == ""
+    assert shown.note.words == ""
     words = []
-    shown.layer.framed.connect(lambda: words.append(shown.drawn_words))
+    shown.layer.framed.connect(lambda: words.append(shown.note.words))
     drag(shown, [QPointF(150, 150), QPointF(160, 150), QPointF(165, 152)])
     qtbot.waitUntil(lambda: len(words) > 0 and shown.layer.still, timeout=5000)
     assert words[0].endswith("points drawn while the map moves")

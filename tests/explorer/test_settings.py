@@ -133,10 +133,10 @@ def test_a_slow_disk_holds_up_nobody_and_the_newest_stays(qtbot, tmp_path: Path,
 def test_what_is_older_does_not_overwrite_what_is_newer(qapp, tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     settings.set("key", "old")
-    older = settings._kept._taken()  # of a thread that has not come to its turn yet
+    older = settings._stored._taken()  # of a thread that has not come to its turn yet
     settings.set("key", "new")
     assert settings.flush()
-    assert settings._kept._put(*older)
+    assert settings._stored._put(*older)
     assert json.loads((tmp_path / FILE).read_text())["key"] == "new"
 
 

@@ -141,11 +141,6 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._hovered = points
         self._place_rings()
 
-    @property
-    def drawn_words(self) -> str:
-        """The corner note on an incomplete image while the map moves; empty if all points are drawn."""
-        return self.note.words
-
     # Asking -----------------------------------------------------------------------------------------------------
 
     def pick(self, x: float, y: float) -> int:
