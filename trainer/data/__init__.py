@@ -4,7 +4,7 @@ Imports no torch itself, so that the processes that draw and decode start quickl
 """
 
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs
-from trainer.data.splits import are_those_of, load, load_planned, load_untrained, scenes_folder
+from trainer.data.splits import load, load_planned, load_untrained, scenes_folder
 from trainer.images import UnreadableImage, open_image, read_image
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "ImportReport",
     "Pairs",
     "UnreadableImage",
-    "are_those_of",
     "load",
     "load_planned",
     "load_untrained",

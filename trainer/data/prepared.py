@@ -146,7 +146,7 @@ def digests_of(
 ) -> list[bytes]:
     """Return the pixel hash of each readable source, in order; empty if they are not prepared.
 
-    Nothing is decoded: a cache that is not there any more, or is of an older version, knows of none.
+    Nothing is decoded: a cache that is not there any more knows of none.
     """
     cached = _folder(sources, size, cache, preprocessing)
     for folder in (cached, _streamed(cached)):
@@ -158,13 +158,11 @@ def digests_of(
 
 
 def _folder(sources: Sequence[Source], size: int, cache: Path, preprocessing: Preprocessing | None) -> Path:
-    """Return the cache of these sources: known by where they lie in the workspace, or earlier by whole paths."""
+    """Return the cache of these sources, known by where they lie in the workspace."""
     ending = f"-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
     folder = cache / f"{_fingerprint(sources, cache.parent)}{ending}"
-    if folder.is_dir() or _streamed(folder).is_dir():
-        return folder
-    earlier = cache / f"{_fingerprint(sources, None)}{ending}"
-    return earlier if earlier.is_dir() or _streamed(earlier).is_dir() else derived.place(cache.parent, folder)
+    is_prepared = folder.is_dir() or _streamed(folder).is_dir()
+    return folder if is_prepared else derived.place(cache.parent, folder)
 
 
 def _streamed(folder: Path) -> Path:
@@ -193,14 +191,14 @@ def bytes_needed(n: int, size: int) -> int:
     return n * size * size * 3
 
 
-def _fingerprint(sources: Sequence[Source], workspace: Path | None) -> str:
+def _fingerprint(sources: Sequence[Source], workspace: Path) -> str:
     digest = hashlib.blake2b(f"{_VERSION}".encode(), digest_size=8)
     states: dict[Path, str] = {}  # a tar is looked at once, not once for each of its members
     for source in sources:
         file = file_of(source.path)
         if file not in states:
             states[file] = _state(file)
-        named = str(source.path) if workspace is None else relative_to(workspace, str(source.path))
+        named = relative_to(workspace, str(source.path))
         line = f"{named}\0{source.relative}\0{states[file]}\0{source.caption}\0"
         digest.update(line.encode("utf-8", "replace"))
     return digest.hexdigest()
@@ -415,20 +413,12 @@ def _content(parts: Sequence[DonePart], n: int, size: int) -> str:
     return digest.hexdigest()
 
 
-def content_of_pixels(images: UInt8[np.ndarray, "n size size 3"]) -> str:
-    """Return the hash of all pixels by the earlier method without per-image hashes, by which old runs identify data."""
-    digest = hashlib.blake2b(repr(images.shape).encode(), digest_size=16)
-    for part in _slices(len(images)):
-        digest.update(np.ascontiguousarray(images[part]).data)
-    return digest.hexdigest()
-
-
 def _in_order(parts: Sequence[DonePart]) -> list[DonePart]:
     return sorted(parts, key=lambda part: part.first)
 
 
 def _digests(file: Path, n: int) -> list[bytes]:
-    """Return the hash of each image; empty for a cache made before hashes were stored."""
+    """Return the hash of each image; empty where the cache lacks them."""
     try:
         digests = np.frombuffer(untrusted_files.read_bytes(file, 16 * n), "V16")
     except OSError:

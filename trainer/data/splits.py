@@ -16,7 +16,7 @@ from trainer.catalog import prompt_suites
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
-from trainer.data.prepared import Loading, content_of_pixels, digests_of, prepare
+from trainer.data.prepared import Loading, digests_of, prepare
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
 
@@ -253,18 +253,6 @@ def _pairs(
 def fingerprint(content: str, sources: Sequence[Source]) -> str:
     """Return a hash of pairs: equal on any machine with the same images (hash `content`), captions and labels."""
     return _hash(content, ((source.caption, source.label) for source in sources))
-
-
-def are_those_of(fingerprint: str, pairs: Pairs) -> bool:
-    """Return whether a run with the recorded fingerprint `fingerprint` started with these pairs.
-
-    Before images were hashed one by one, their pixels were hashed in one go; then they are all read once.
-    """
-    if fingerprint == pairs.fingerprint:
-        return True
-    if not isinstance(pairs.images, np.ndarray):  # streaming them is younger than that
-        return False
-    return fingerprint == _hash(content_of_pixels(pairs.images), zip(pairs.captions, pairs.labels, strict=True))
 
 
 def _hash(content: str, texts: Iterable[tuple[str, str]]) -> str:

@@ -397,7 +397,7 @@ def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) ->
     pairs = splits.train
     # A kill may have come before the row knew of steps that a checkpoint has.
     begun = max(log.run.step, *checkpoint.steps(log.folder / "checkpoints"), 0)
-    if begun and not data.are_those_of(log.run.facts.get("fingerprint", pairs.fingerprint), pairs):
+    if begun and log.run.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
         raise FitError(
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."

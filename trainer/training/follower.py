@@ -84,7 +84,7 @@ def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSess
         loading=run.loading,
         preprocessing=preprocessing_of(sizes),
     )
-    if not data.are_those_of(facts.get("fingerprint", splits.train.fingerprint), splits.train):
+    if facts.get("fingerprint", splits.train.fingerprint) != splits.train.fingerprint:
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
     tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
     device.keep_freed_memory(where)

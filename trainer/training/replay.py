@@ -278,7 +278,7 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
         preprocessing=preprocessing_of(sizes),
     )
     pairs = splits.train
-    if not data.are_those_of(run_row.facts.get("fingerprint", pairs.fingerprint), pairs):
+    if run_row.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
         raise ReplayError(
             f"The images, captions or labels of {pairs.name} have changed since {run_row.name} was trained. Put them "
             "back."
