@@ -80,25 +80,6 @@ def noise_from_picture(noisy: Rows, picture: Rows, alpha_bar: Levels) -> Rows:
     return (noisy - _of(alpha_bar, noisy).sqrt() * picture) / (1 - _of(alpha_bar, noisy)).sqrt()
 
 
-def posterior(noisy: Rows, picture: Rows, alpha_bar: Levels, earlier: Levels) -> tuple[Rows, Levels]:
-    """Return mean and variance of `x_s` given `x_t` and `x_0`, for a level s with less noise than t.
-
-    Equation 7 of Ho, Jain and Abbeel, Denoising Diffusion Probabilistic Models, 2020,
-    https://arxiv.org/abs/2006.11239, for any two levels in place of neighbors.
-
-    Args:
-        noisy: `x_t`.
-        picture: `x_0`.
-        alpha_bar: Of t.
-        earlier: Of s; larger.
-    """
-    step = alpha_bar / earlier
-    of_picture = earlier.sqrt() * (1 - step) / (1 - alpha_bar)
-    of_noisy = step.sqrt() * (1 - earlier) / (1 - alpha_bar)
-    mean = _of(of_picture, noisy) * picture + _of(of_noisy, noisy) * noisy
-    return mean, (1 - step) * (1 - earlier) / (1 - alpha_bar)
-
-
 def ddim_step(noisy: Rows, picture: Rows, alpha_bar: Levels, earlier: Levels) -> Rows:
     """Return `x_s` from `x_t` and the picture foreseen in it, without new noise.
 

@@ -63,14 +63,21 @@ class ResolvedModel:
         tokenizer: Its own, or the one that was chosen for it.
         weights: Under the names of `TwoTowers`; None for random ones.
         learned: The objective it comes from and its temperature.
-        origin: Where it is from, as a sentence for the log.
+        source: Where it is from, for sentences.
+        guesses: Sentences about what its files do not tell.
     """
 
     blueprint: Blueprint
     tokenizer: AnyTokenizer
     weights: dict[str, Tensor] | None
     learned: Learned
-    origin: str
+    source: str
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """Where it is from and what was guessed, as sentences for the log."""
+        return " ".join((f"the model is {self.source}.", *self.guesses))
 
 
 @dataclass(frozen=True)
@@ -135,8 +142,8 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
                 "model's own. Leave model.tokenizer empty, or train from random weights."
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
-    origin = " ".join((f"the model is {files.label}.", *guesses.values()))
-    return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, origin)
+    sentences = tuple(guesses.values())
+    return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, files.label, sentences)
 
 
 def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
@@ -148,8 +155,8 @@ def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
         blueprint = blueprint.at_size(choice.image_size)
     check_settings(blueprint.config, source=str(folder))
     check_sizes(blueprint, weights, source=str(folder))
-    origin = " ".join((f"the model is the exported run {folder}.", *guesses.values()))
-    return ResolvedModel(blueprint, exported.tokenizer, weights, exported.learned, origin)
+    source = f"the exported run {folder}"
+    return ResolvedModel(blueprint, exported.tokenizer, weights, exported.learned, source, tuple(guesses.values()))
 
 
 def _recognized(tensors: dict[str, Tensor], files: _ModelFiles) -> StateDictFormat:
@@ -216,7 +223,7 @@ def start_from(model: ResolvedModel, towers: TwoTowers) -> None:
     """
     if model.weights is None:
         return
-    fitted = fitting(model.weights, towers.state_dict(), source=model.origin.partition(" is ")[2].rstrip("."))
+    fitted = fitting(model.weights, towers.state_dict(), source=model.source)
     towers.load_state_dict(fitted)
 
 

@@ -17,9 +17,9 @@ from trainer.checkpoints.checkpoint import checkpoint_bytes
 from trainer.data.order import batches
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.tokenizer import train_tokenizer
-from trainer.models import Architecture, preprocessing_of
+from trainer.models import Architecture
 from trainer.training import system_load
-from trainer.training.session import FitError, TrainingSession
+from trainer.training.session import FitError, TrainingSession, load_splits
 
 STEPS: Final = 3
 _MIB: Final = 2**20
@@ -99,16 +99,21 @@ def _pairs(
 ) -> tuple[data.Pairs, int]:
     """Return the training pairs and how many are held out."""
     batch = run.optimizer.batch_size
-    where: dict[str, Any] = {"image_size": sizes.image_size, "workspace_folder": workspace_folder}
 
     def first(n: int) -> list[int]:
         made = itertools.islice(batches(n, batch, run.seed, 0), steps) if run.optimizer.epochs else ()
         return [row for rows in made for row in rows.tolist()]
 
-    if planned := data.load_planned(run.data, **where, needed=first, progress=progress):
+    planned = data.load_planned(
+        run.data,
+        image_size=sizes.image_size,
+        workspace_folder=workspace_folder,
+        needed=first,
+        progress=progress,
+    )
+    if planned is not None:
         return planned
-    preprocessing = preprocessing_of(sizes)
-    splits = data.load(run.data, **where, progress=progress, loading=run.loading, preprocessing=preprocessing)
+    splits = load_splits(run, sizes, workspace_folder, progress)
     return splits.train, sum(map(len, splits.heldout.values()))
 
 

@@ -24,7 +24,7 @@ from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
-from trainer.models import has_batch_norm, preprocessing_of
+from trainer.models import has_batch_norm
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
 from trainer.trackers.live import FOLDER, Beside, TrackedRun, wanted
@@ -33,7 +33,7 @@ from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
-from trainer.training.session import FitError, TrainingSession
+from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, starting_point
 from trainer.training.text_log import TextLog
 from trainer.training.untrained import may_be_measured_ahead
@@ -249,17 +249,11 @@ def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
 
 def _load(job: _Job, start: StartingPoint, progress: Progress) -> DataSplits:
     run = job.run
-    splits = data.load(
-        run.data,
-        image_size=start.sizes.image_size,
-        workspace_folder=job.workspace.folder,
-        progress=progress,
-        loading=run.loading,
-        preprocessing=preprocessing_of(start.sizes),
-        # A model that is only measured needs no more than those among which neighbors are sought.
-        most_training=None if run.optimizer.epochs else STORED,
-    )
-    return splits if run.optimizer.epochs else replace(splits, suite=untrained_suite(splits.suite))
+    if run.optimizer.epochs:
+        return load_splits(run, start.sizes, job.workspace.folder, progress)
+    # A model that is only measured needs no more than those among which neighbors are sought.
+    splits = load_splits(run, start.sizes, job.workspace.folder, progress, most_training=STORED)
+    return replace(splits, suite=untrained_suite(splits.suite))
 
 
 def _session(job: _Job, prepared: _Prepared) -> TrainingSession:

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from trainer import config, data, device, ranks
+from trainer import config, device, ranks
 from trainer.checkpoints import checkpoint
 from trainer.data.published_tokenizers import read_tokenizer
 from trainer.errors import UserError
-from trainer.models import preprocessing_of
 from trainer.pretrained import read_architecture
-from trainer.training.session import FitError, TrainingSession
+from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.text_log import TextLog
 from trainer.untrusted import files as untrusted_files
 
@@ -76,14 +75,7 @@ def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSess
     where = shared.device_of(device.choose(run.device))
     device.be_polite(where)
     sizes = read_architecture(run.model, folder)
-    splits = data.load(
-        run.data,
-        image_size=sizes.image_size,
-        workspace_folder=workspace,
-        progress=lambda share, note: shared.check_peers(),
-        loading=run.loading,
-        preprocessing=preprocessing_of(sizes),
-    )
+    splits = load_splits(run, sizes, workspace, lambda share, note: shared.check_peers())
     if facts.get("fingerprint", splits.train.fingerprint) != splits.train.fingerprint:
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
     tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))

@@ -27,13 +27,13 @@ from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.methods import Batch, ImageText
 from trainer.methods.pair_losses import pair_losses
-from trainer.models import Architecture, preprocessing_of
+from trainer.models import Architecture
 from trainer.pretrained import read_architecture
 from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_files import ReplayRecord
 from trainer.training.provenance import MOST_THREADS, sessions_of
-from trainer.training.session import TrainingSession
+from trainer.training.session import TrainingSession, load_splits
 from trainer.untrusted import files as untrusted_files
 
 COMPARED: Final = ("clip", "infoloob", "cloob")
@@ -269,14 +269,7 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     _compute_as_trained(run_row, verified)
     run = workspace.runs.config_of(run_row.id)
     where, sizes = device.choose(run.device), read_architecture(run.model, run_row.folder)
-    splits = data.load(
-        run.data,
-        image_size=sizes.image_size,
-        workspace_folder=workspace.folder,
-        progress=lambda share, note: progress(0.0, note),
-        loading=run.loading,
-        preprocessing=preprocessing_of(sizes),
-    )
+    splits = load_splits(run, sizes, workspace.folder, lambda share, note: progress(0.0, note))
     pairs = splits.train
     if run_row.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
         raise ReplayError(

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from trainer import config, device, methods, models, pretrained
+from trainer import config, data, device, methods, models, pretrained
+from trainer.analysis.progress import Progress
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.batch_stream import BatchStream
@@ -36,6 +38,34 @@ AHEAD_S: Final = 1.0
 
 class FitError(UserError):
     """Training cannot continue; the message says why and what to change."""
+
+
+def load_splits(
+    run: config.Run,
+    sizes: models.Architecture,
+    workspace_folder: Path,
+    progress: Progress,
+    *,
+    most_training: int | None = None,
+) -> data.DataSplits:
+    """Return the pairs of a run, with images as towers of these sizes take them.
+
+    Args:
+        run: The configuration.
+        sizes: Of the towers.
+        workspace_folder: Whose caches are used.
+        progress: Called while pairs are read; may raise to cancel.
+        most_training: At most so many training pairs, drawn once and for all; None: all.
+    """
+    return data.load(
+        run.data,
+        image_size=sizes.image_size,
+        workspace_folder=workspace_folder,
+        progress=progress,
+        loading=run.loading,
+        preprocessing=models.preprocessing_of(sizes),
+        most_training=most_training,
+    )
 
 
 @dataclass(frozen=True)

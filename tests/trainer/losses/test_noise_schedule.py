@@ -8,7 +8,6 @@ import math
 import pytest
 import torch
 
-from tests.nightly import nightly_except
 from trainer.losses import noise_schedule
 from trainer.losses.noise_schedule import STEPS, cosine_alpha_bar
 
@@ -61,33 +60,6 @@ def test_each_of_picture_noise_and_velocity_tells_the_others():
     assert torch.allclose(noise_schedule.picture_from_velocity(noisy, velocity, kept), picture, atol=1e-12)
     assert torch.allclose(noise_schedule.noise_from_velocity(noisy, velocity, kept), noise, atol=1e-12)
     assert torch.allclose(noise_schedule.noise_from_picture(noisy, picture, kept), noise, atol=1e-9)
-
-
-@pytest.mark.parametrize(("t", "s"), nightly_except([[1, 0], [2, 1], [500, 499], [999, 200]], [500, 499]))
-def test_the_posterior_is_bayes_rule_on_a_grid(t: int, s: int):
-    """Multiply prior q(x_s|x_0) and likelihood q(x_t|x_s) over a fine grid, and take mean and variance."""
-    at, earlier = ALPHA_BAR[t].item(), ALPHA_BAR[s].item()
-    x0, xt = 0.4, -0.3
-    found, variance = noise_schedule.posterior(
-        torch.tensor([[xt]], dtype=torch.float64), torch.tensor([[x0]], dtype=torch.float64),
-        ALPHA_BAR[t : t + 1], ALPHA_BAR[s : s + 1],
-    )  # fmt: skip
-    if s == 0:
-        assert found.item() == pytest.approx(x0, abs=1e-12)
-        assert variance.item() == pytest.approx(0.0, abs=1e-12)
-        return
-    step = at / earlier
-    middle, width = found.item(), math.sqrt(variance.item())
-    grid = [middle + width * (k / 500 - 8) for k in range(8001)]
-    powers = [
-        -((x - math.sqrt(earlier) * x0) ** 2) / (2 * (1 - earlier)) - (xt - math.sqrt(step) * x) ** 2 / (2 * (1 - step))
-        for x in grid
-    ]
-    weight = [math.exp(power - max(powers)) for power in powers]
-    total = sum(weight)
-    mean = sum(w * x for w, x in zip(weight, grid)) / total
-    assert middle == pytest.approx(mean, abs=1e-9)
-    assert variance.item() == pytest.approx(sum(w * (x - mean) ** 2 for w, x in zip(weight, grid)) / total, rel=1e-6)
 
 
 def test_a_ddim_step_with_the_true_picture_stays_on_its_path():
