@@ -19,9 +19,9 @@ Tone = Literal["run_a", "run_b", "first", "second", "third", "fourth", "fifth", 
 RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
 
 
-def run_tone(place: int) -> Tone:
-    """Return the tone of the run in this place; 0 is A, and the ninth repeats the first."""
-    return RUN_TONES[place % len(RUN_TONES)]
+def run_tone(index: int) -> Tone:
+    """Return the tone of the run at this index; 0 is A, and the ninth repeats the first."""
+    return RUN_TONES[index % len(RUN_TONES)]
 
 
 _DASHES: Final[dict[Tone, tuple[float, ...]]] = {
@@ -208,7 +208,7 @@ class Rug:
 def joined(rugs: Iterable[Rug]) -> Rug:
     """Return the places of several runs as one."""
     parts = [*rugs]
-    return Rug(np.concatenate([one.ids for one in parts]), np.concatenate([one.x for one in parts]))
+    return Rug(np.concatenate([rug.ids for rug in parts]), np.concatenate([rug.x for rug in parts]))
 
 
 @dataclass(frozen=True)
@@ -392,9 +392,9 @@ class NumberRow:
     strong: bool = False
     best: frozenset[int] = frozenset()
 
-    def text(self, place: int) -> str:
+    def text(self, column: int) -> str:
         """Format a column's value with a true minus sign; a dash if missing."""
-        value = self.values[place]
+        value = self.values[column]
         if isinstance(value, str):
             return value
         if value != value:
@@ -403,9 +403,9 @@ class NumberRow:
         return (f"{value:.1e}" if small else f"{value:,.{self.digits}f}").replace("-", "−")
 
 
-def one_number(words: str, value: float, digits: int, hint: str = "", *, strong: bool = False) -> NumberRow:
+def one_number(label: str, value: float, digits: int, hint: str = "", *, strong: bool = False) -> NumberRow:
     """Return the row of a table with a single column; NaN is written out."""
-    return NumberRow(words, hint, (value if math.isfinite(value) else "NaN",), digits, strong)
+    return NumberRow(label, hint, (value if math.isfinite(value) else "NaN",), digits, strong)
 
 
 @dataclass(frozen=True)
@@ -435,9 +435,9 @@ class NumberTable:
                 heading = line.words
 
 
-def heading_row(words: str) -> NumberRow:
+def heading_row(label: str) -> NumberRow:
     """Return the heading of the rows that follow in a table."""
-    return NumberRow(words, "", ())
+    return NumberRow(label, "", ())
 
 
 Mark = XYPlot | ShadedTable | HeatMap | ImageRow | NumberTable
