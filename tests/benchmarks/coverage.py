@@ -144,7 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables of trainer/README.md, each row as soon as it is measured."""
+    """Print the tables of the page of intervals, each row as soon as it is measured."""
     results: dict[str, list[dict[str, object]]] = {"coverage": [], "shuffled": []}
     if not args.json:
         print("| interval of 95 % | truth | n | samples | holds it (%) |\n|---|---|---:|---:|---:|")

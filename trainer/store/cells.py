@@ -49,7 +49,7 @@ _LONG: Final = {
 _NEVER_BLANK: Final = {("run", "name"), ("experiment", "name")}
 _DOCUMENTS: Final = {("run", "facts"), ("run", "alerts")}
 _LONGEST_DOCUMENT: Final = 2**26
-_NAMES: Final = ("name", "experiment", "arm", "folder", "objective", "dataset", "split", "pair")
+_NAMES: Final = ("name", "label", "experiment", "arm", "folder", "objective", "dataset", "split", "pair")
 _FOLDER: Final = re.compile(r"[^/\\\x00]+")
 
 

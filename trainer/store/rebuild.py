@@ -40,6 +40,7 @@ from trainer.store.run_files import (
     folder_number,
     write_run_file,
 )
+from trainer.store.run_label import read_back_label
 from trainer.store.run_table import AT_THE_END, free_name, next_number
 from trainer.store.run_texts import cleaned_columns
 from trainer.store.whole_folders import unlisted_rows
@@ -328,7 +329,8 @@ def _leave_experiment(folder_facts: RunFolderFacts) -> None:
 
 
 def _insert(connection: Connection, runs_folder: Path, folder_facts: RunFolderFacts, number: int, folder: str) -> None:
-    connection.execute(insert(schema.run).values(folder_facts.values | {"id": number, "folder": folder}))
+    identity = {"id": number, "folder": folder, "label": read_back_label(connection, folder_facts.values, number)}
+    connection.execute(insert(schema.run).values(folder_facts.values | identity))
     if folder_facts.values.get("experiment"):
         put_back(
             connection, folder_facts.values["experiment"], folder_facts.definition, folder_facts.values["created_at"]

@@ -67,6 +67,7 @@ class RunRow:
     """One run in the table of runs.
 
     Attributes:
+        label: What plots and tables call the run, `CLIP · s0`; unique in the workspace and of at most 28 characters.
         folder: Absolute folder of the run.
         objective: Kind of the objective, `clip` or `cloob`.
         data: What it trains on, for people.
@@ -134,6 +135,12 @@ class RunRow:
     arm: str = ""
     tags: str = ""
     archived_at: float | None = None
+    label: str = ""
+
+    @property
+    def short_name(self) -> str:
+        """The label, or the name where a damaged row has none."""
+        return self.label or self.name
 
     @property
     def tag_list(self) -> tuple[str, ...]:

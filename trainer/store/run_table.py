@@ -23,6 +23,7 @@ from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
+from trainer.store.run_label import free_label, label_of
 from trainer.untrusted import confined, shell
 from trainer.untrusted.files import expanded
 
@@ -104,6 +105,7 @@ class RunTable:
                     metric=headline(run),
                     experiment=experiment,
                     arm=arm,
+                    label=free_label(connection, label_of(run, preset=preset, arm=arm)),
                     facts=json.dumps(self._decodes(run)),
                 )
             )
@@ -242,10 +244,10 @@ class RunTable:
         except config.ConfigError as error:
             raise StoreError(str(error)) from error
         with self.database.write() as connection:
+            label = free_label(connection, label_of(changed, preset=row.preset, arm=row.arm), run)
+            values = {"name": changed.name, "label": label, "config": config.to_toml(changed)}
             try:
-                connection.execute(
-                    update(schema.run).where(_RUN.id == run).values(name=changed.name, config=config.to_toml(changed))
-                )
+                connection.execute(update(schema.run).where(_RUN.id == run).values(**values))
             except IntegrityError:
                 raise StoreError(
                     f"Another run is called {changed.name!r}, perhaps a deleted one. Choose another name."

@@ -11,7 +11,18 @@ _TAG: Final = re.compile(r"[\w.+#@/-]{1,40}")
 _ACTING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tabs and line ends, direction marks, odd line ends, halves of characters."""
 _OF_SEVERAL_LINES: Final = ("note", "reason")
-_TEXTS: Final = (*_OF_SEVERAL_LINES, "preset", "experiment", "arm", "data", "device", "slot", "phase", "metric")
+_TEXTS: Final = (
+    *_OF_SEVERAL_LINES,
+    "preset",
+    "label",
+    "experiment",
+    "arm",
+    "data",
+    "device",
+    "slot",
+    "phase",
+    "metric",
+)
 """Columns of a run's row that hold free texts; its name has a rule of its own."""
 
 

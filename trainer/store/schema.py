@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0011"
 """The stamp of a database, in its table `alembic_version`; one with another stamp is refused."""
 
 metadata = MetaData(
@@ -44,6 +44,8 @@ run = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
+    # `CLIP · s0`: what plots and tables call the run.
+    _text("label"),
     Column("folder", Text, nullable=False, unique=True),
     Column("config", Text, nullable=False),
     _text("objective"),

@@ -1,0 +1,60 @@
+"""Short labels of runs: what tells them apart, unique, fixed at creation, kept over a rebuild."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trainer import catalog
+from trainer.store import Workspace
+from trainer.store.run_label import MOST_CHARACTERS, label_of, shortened
+
+
+def scenes(kind: str = "clip", **changes):
+    return replace(catalog.presets()[f"{kind}-scenes"], **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "about", "label"),
+    [
+        ({}, {"preset": "clip-scenes"}, "CLIP · s0"),
+        ({"seed": 3, "name": "clip-scenes 4"}, {"preset": "clip-scenes"}, "CLIP · s3"),
+        ({"seed": 1, "name": "CLIP + CLOOB on Scenes, half, seed 1"}, {"arm": "half"}, "half · s1"),
+        ({"name": "photos"}, {"preset": "clip-folder"}, "CLIP · photos"),
+        ({"name": "clip of the cats"}, {}, "clip of the cats"),
+        ({"name": "a very long name that says all of the settings"}, {}, "CLIP · a very long name…"),
+    ],
+)
+def test_a_label_says_what_was_trained_and_what_tells_it_apart(changes, about, label):
+    assert label_of(scenes(**changes), **about) == label
+
+
+@pytest.mark.parametrize("text", ["", "word " * 20, "x" * 90, "ein\nzwei", "·" * 40, "𝔘" * 40])
+def test_a_label_is_short_and_of_one_line(text):
+    label = shortened(text)
+    assert len(label) <= MOST_CHARACTERS
+    assert "\n" not in label
+
+
+def test_labels_of_a_workspace_differ_and_stay(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    ids = [workspace.runs.create(scenes(), preset="clip-scenes") for _ in range(3)]
+    assert [workspace.runs.get(run).label for run in ids] == ["CLIP · s0", "CLIP · s0 (2)", "CLIP · s0 (3)"]
+    workspace.runs.rename(ids[0], "the first")
+    assert [workspace.runs.get(run).label for run in ids] == ["CLIP · the first", "CLIP · s0 (2)", "CLIP · s0 (3)"]
+    assert workspace.runs.create(scenes(), preset="clip-scenes")
+    assert workspace.runs.get(4).label == "CLIP · s0"
+
+
+def test_a_rebuild_keeps_labels(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    for kind in ("clip", "cloob", "clip"):
+        workspace.runs.create(scenes(kind), preset=f"{kind}-scenes", status="queued")
+    before = {row.id: row.label for row in workspace.runs.all()}
+    workspace.close()
+    (tmp_path / "w" / "explorer.db").unlink()
+    reopened = Workspace(tmp_path / "w")
+    reopened.rebuild(lambda sentence: None)
+    assert {row.id: row.label for row in reopened.runs.all()} == before
+    assert before == {1: "CLIP · s0", 2: "CLOOB · s0", 3: "CLIP · s0 (2)"}

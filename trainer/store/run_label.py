@@ -1,0 +1,70 @@
+"""Short labels of runs: `CLIP · s0` on every plot, table and file, unique in a workspace and fixed at creation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from trainer import config
+from trainer.store import schema
+
+MOST_CHARACTERS: Final = 28
+"""Of a label: it is drawn whole everywhere, in a legend as in a table's head."""
+_FOREIGN: Final = ("elsewhere", "elsewhere_images", "elsewhere_texts", "none", "vectors")
+"""Kinds of objectives of runs that were trained or embedded by another program."""
+
+
+def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
+    """Return the label of a run before it is compared with others: what was trained, and what tells it apart.
+
+    Args:
+        run: Its configuration.
+        preset: Name of the preset it comes from.
+        arm: Its arm of an experiment: arms differ, and so do their seeds.
+    """
+    if run.objective.kind in _FOREIGN:
+        return shortened(run.name)
+    method = arm or run.objective.label
+    was_named = not arm and re.sub(r" \d+$", "", run.name) not in (preset, "run", "")
+    if not was_named:
+        return f"{shortened(method, MOST_CHARACTERS - 8)} · s{run.seed}"
+    if method.casefold() in run.name.casefold():
+        return shortened(run.name)
+    return shortened(f"{method} · {run.name}")
+
+
+def free_label(connection: Connection, label: str, run_id: int | None = None) -> str:
+    """Return the label, or with the first free number behind it if another run has it."""
+    columns = schema.run.c
+    rows = connection.execute(select(columns.id, columns.label).where(columns.label.startswith(label[:20])))
+    taken = {text for number, text in rows if number != run_id}
+    candidate, count = label, 1
+    while candidate in taken:
+        count += 1
+        candidate = f"{shortened(label, MOST_CHARACTERS - 5)} ({count})"
+    return candidate
+
+
+def read_back_label(connection: Connection, values: Mapping[str, Any], run_id: int) -> str:
+    """Return the label of a run that is read from its folder: the one it had, if no other run has it."""
+    if label := shortened(str(values.get("label") or "")):
+        return free_label(connection, label, run_id)
+    try:
+        run = config.from_toml(str(values["config"]))
+    except config.ConfigError:
+        return free_label(connection, shortened(str(values["name"])), run_id)
+    label = label_of(run, preset=str(values.get("preset") or ""), arm=str(values.get("arm") or ""))
+    return free_label(connection, label, run_id)
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Return the text on one line, cut at the end of a word where it is longer than `most` characters."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    cut = line[: most - 1]
+    at_word = cut.rpartition(" ")[0]
+    return (at_word if len(at_word) > most // 2 else cut).rstrip(" ·,") + "…"
