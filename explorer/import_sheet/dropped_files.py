@@ -98,7 +98,7 @@ def is_curves(path: Path) -> bool:
         if open_clip_folders(path):
             return True
         some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)
-        return path.is_dir() and (any(".tfevents." in one.name for one in some) or bool(histories(path)))
+        return path.is_dir() and (any(".tfevents." in entry.name for entry in some) or bool(histories(path)))
     except OSError:
         return False
 

@@ -60,8 +60,8 @@ class PairModel(QAbstractListModel):
         if role == Qt.ItemDataRole.DecorationRole:
             return self._pictures.get(pair.path)
         if role == Qt.ItemDataRole.ToolTipRole:
-            words = "\n".join(part for part in (pair.caption, pair.item, self.problem(index.row())) if part)
-            return plain_tip(words)
+            text = "\n".join(part for part in (pair.caption, pair.item, self.problem(index.row())) if part)
+            return plain_tip(text)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{pair.item}: {pair.caption}"
         return None
@@ -125,12 +125,12 @@ class _Cell(QStyledItemDelegate):
         problem = option.widget.pairs.problem(index.row())
         painter.setPen(theme.color("bad" if problem else "secondary"))
         below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
-        words = problem or " · ".join(part for part in (pair.label, pair.item) if part)
+        text = problem or " · ".join(part for part in (pair.label, pair.item) if part)
         side = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle
         painter.drawText(
             below,
             int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft),
-            painter.fontMetrics().elidedText(words, side, below.width()),
+            painter.fontMetrics().elidedText(text, side, below.width()),
         )
         painter.restore()
 
@@ -166,10 +166,10 @@ class _Cell(QStyledItemDelegate):
         painter.restore()
 
 
-def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
+def draw_lines(painter: QPainter, room: QRect, caption: str) -> None:
     """Draw text in as many lines as fit, ending with an ellipsis if it is cut off."""
     most = max(1, room.height() // LINE)
-    layout = QTextLayout(words, QFont(painter.font()))
+    layout = QTextLayout(caption, QFont(painter.font()))
     layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
     layout.beginLayout()
     for number in range(most):
@@ -178,14 +178,14 @@ def draw_lines(painter: QPainter, room: QRect, words: str) -> None:
             break
         line.setLineWidth(room.width())
         start, length = line.textStart(), line.textLength()
-        rest = number == most - 1 and start + length < len(words)
-        text = words[start:] if rest else words[start : start + length]
-        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
+        rest = number == most - 1 and start + length < len(caption)
+        text = caption[start:] if rest else caption[start : start + length]
+        elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
         at = QRect(room.left(), room.top() + number * LINE, room.width(), LINE)
-        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown.rstrip())
+        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided.rstrip())
     layout.endLayout()
 
 
-def plain_tip(words: str) -> str:
+def plain_tip(text: str) -> str:
     """Wrap a tool tip to readable lines and escape tags, so that captions show as plain text."""
-    return "\n".join(textwrap.fill(line, 90) for line in words.splitlines())
+    return "\n".join(textwrap.fill(line, 90) for line in text.splitlines())

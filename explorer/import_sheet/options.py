@@ -58,8 +58,8 @@ class PathLine(QLineEdit):
         super().__init__(parent, objectName="import-path", accessibleName="Data")
         self.setPlaceholderText("A folder, a table, or tars such as shards/{000..150}.tar")
         browse = (("folder", "folder-open", "Choose a folder"), ("file", "box", "Choose a table or tar"))
-        for what, icon, words in browse:
-            action = QAction(words, self)
+        for what, icon, label in browse:
+            action = QAction(label, self)
             theme.keep_icon(action, icon, role="secondary")
             action.setObjectName(f"browse-{what}")
             action.triggered.connect(partial(self.choose, what))
@@ -68,11 +68,11 @@ class PathLine(QLineEdit):
     def choose(self, what: str, _checked: bool = False) -> None:
         """Open a dialog to choose a `folder` or a `file`."""
         if what == "folder":
-            found = QFileDialog.getExistingDirectory(self.window(), "Choose a folder", self.text())
+            path = QFileDialog.getExistingDirectory(self.window(), "Choose a folder", self.text())
         else:
-            found = QFileDialog.getOpenFileName(self.window(), "Choose a table or tar", self.text(), _FILES)[0]
-        if found:
-            self.setText(found)
+            path = QFileDialog.getOpenFileName(self.window(), "Choose a table or tar", self.text(), _FILES)[0]
+        if path:
+            self.setText(path)
             self.chosen.emit()
 
 
@@ -136,17 +136,17 @@ class Options(QWidget):
         for name in [*wrong][:1]:
             self.form.editor(name).setFocus()
 
-    def show_split(self, pairs: Mapping[str, int], own: bool) -> None:
+    def show_split(self, pairs: Mapping[str, int], has_own_split: bool) -> None:
         """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own."""
         if not hasattr(self.form.value(), "heldout_share"):
             return
-        words, held = "", sum(count for split, count in pairs.items() if split != "train")
-        if own:
-            words = "Not used: the data has its own held-out part."
+        note, held = "", sum(count for split, count in pairs.items() if split != "train")
+        if has_own_split:
+            note = "Not used: the data has its own held-out part."
         elif held:
             share = f"{held:,} of {held + pairs.get('train', 0):,} pairs ({held / sum(pairs.values()):.0%})"
-            words = f"{share.replace('%', ' %')}: drawn by path, so that a pair stays in its part when others come."
-        self.form.set_note("heldout_share", words)
+            note = f"{share.replace('%', ' %')}: drawn by path, so that a pair stays in its part when others come."
+        self.form.set_note("heldout_share", note)
 
     def _make(self, kind: type) -> Form:
         names = {field.name for field in dataclasses.fields(kind)}
@@ -205,11 +205,11 @@ class Cost(QWidget):
         self.setLayout(line)
         self.show_cost("", can_open=False)
 
-    def show_cost(self, words: str, *, can_open: bool) -> None:
+    def show_cost(self, text: str, *, can_open: bool) -> None:
         """Show the disk space, or nothing; with `can_open`, offer to open every image."""
-        self.words.setText(words)
+        self.words.setText(text)
         for part in self._about:
-            part.setVisible(bool(words))
+            part.setVisible(bool(text))
         self.open_all.setVisible(can_open)
 
     @property
@@ -219,9 +219,9 @@ class Cost(QWidget):
         return value if isinstance(value, int) and SMALLEST <= value <= LARGEST else IMAGE_SIZE
 
 
-def labeled(words: str, buddy: QWidget) -> QLabel:
+def labeled(text: str, buddy: QWidget) -> QLabel:
     """Return a label as wide as those of the forms."""
-    label = QLabel(words)
+    label = QLabel(text)
     label.setFixedWidth(LABEL_WIDTH)
     label.setBuddy(buddy)
     return label

@@ -71,13 +71,13 @@ class ReportModel(QAbstractTableModel):
         if not index.isValid() or index.row() >= self.rowCount():
             return None
         line = self.lines[self._first + index.row()]
-        words = line[index.column()]
+        text = line[index.column()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{words[:1].upper()}{words[1:]}" if index.column() == 1 else words
+            return f"{text[:1].upper()}{text[1:]}" if index.column() == 1 else text
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(words)
+            return plain_tip(text)
         if role == Qt.ItemDataRole.ForegroundRole and index.column() == 1:
-            return theme.color("bad" if words == NOT_USED else "warn")
+            return theme.color("bad" if text == NOT_USED else "warn")
         return None
 
 
@@ -121,8 +121,8 @@ class ReportPane(QWidget):
         self._name = "import"
         self.table = ReportTable(self)
         self.only = StillComboBox(self, objectName="import-only", accessibleName="Lines of the report to show")
-        for words, what in _ONLY.items():
-            self.only.addItem(words, what)
+        for label, what in _ONLY.items():
+            self.only.addItem(label, what)
         self.only.currentIndexChanged.connect(self._filter)
         self.export = QPushButton("Export…", self, objectName="import-export", autoDefault=False)
         self.export.clicked.connect(self._choose_file)

@@ -170,10 +170,10 @@ class ImportData(QDialog):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        found = dropped_files.dropped(event.mimeData())
-        if found.data:
+        files = dropped_files.dropped(event.mimeData())
+        if files.data:
             event.acceptProposedAction()
-            self.path.setText(found.data)
+            self.path.setText(files.data)
             self.read_path()
 
     # -- asking ------------------------------------------------------------------------------------------------
@@ -324,28 +324,28 @@ class ImportData(QDialog):
 
     def _show(self) -> None:
         """Update all widgets; while a request is pending, the previous contents stay visible."""
-        reading, asked = self.reading, self.pending is not None
-        stale = asked or self._changed.isActive()
-        opening = asked and reading is not None and not reading.opened and not self._changed.isActive()
-        known = self._recognized is not None
-        self.options.setVisible(known)
+        reading, pending = self.reading, self.pending is not None
+        stale = pending or self._changed.isActive()
+        opening = pending and reading is not None and not reading.opened and not self._changed.isActive()
+        is_recognized = self._recognized is not None
+        self.options.setVisible(is_recognized)
         chosen = self.chosen()
         same = bool(reading and chosen and config.absolute(chosen) == reading.data)
         usable = same and reading is not None and not reading.trouble and reading.used > 0
         self.start.setEnabled(usable and not self._undecided and (not stale or opening))
         self.copy.setEnabled(bool(self.path.text().strip()))
         self._show_counts(reading)
-        self._show_cost(reading, asked)
+        self._show_cost(reading, pending)
         self.foot.offer_classify(reading)
-        self.foot.later.setVisible(asked)
+        self.foot.later.setVisible(pending)
         self._actions["classify"].setText(classify_words(len(reading.pictures) if reading else 0))
         self.tabs.show_reading(reading, self._lines)
         if reading is not None and self._undecided:
             self.tabs.explain(summary_text.of_question(self._undecided, "other" if self._others else ""))
         elif reading is not None and not reading.examples:
             self.tabs.explain(summary_text.of_trouble(reading, self._lines, bool(self._others)))
-        elif reading is None and (asked or not self._read_path):
-            self.tabs.explain(summary_text.LOOKING if asked else summary_text.WELCOME)
+        elif reading is None and (pending or not self._read_path):
+            self.tabs.explain(summary_text.LOOKING if pending else summary_text.WELCOME)
 
     def _show_counts(self, reading: DataSource | None) -> None:
         self._say(summary_text.counted(reading) if reading and reading.found else "")
@@ -354,10 +354,10 @@ class ImportData(QDialog):
         for label in (self.note, self.split, self.about):
             label.setVisible(bool(label.text()))
 
-    def _show_cost(self, reading: DataSource | None, asked: bool) -> None:
+    def _show_cost(self, reading: DataSource | None, pending: bool) -> None:
         used = reading is not None and reading.used > 0
         cost = summary_text.cost(reading, self.image_size) if reading and used else ""
-        self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not asked))
+        self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not pending))
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
         self.note.setText(text)

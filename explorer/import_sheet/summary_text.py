@@ -92,8 +92,10 @@ def lacks_column(reading: DataSource) -> bool:
 
 def wrong_fields(data: config.Data) -> dict[str, str]:
     """Map each invalid field to a message."""
-    found = config.problems(config.Run(data=data))
-    return {key.partition(".")[2]: in_labels(words, data) for key, words in found.items() if key.startswith("data.")}
+    problems = config.problems(config.Run(data=data))
+    return {
+        key.partition(".")[2]: in_labels(reason, data) for key, reason in problems.items() if key.startswith("data.")
+    }
 
 
 def in_labels(sentence: str, data: config.Data) -> str:
@@ -126,17 +128,17 @@ def described(reading: DataSource) -> str:
         parts.append(f"{reading.classes:,} {'class' if reading.classes == 1 else 'classes'}")
     if reading.passed_over:
         parts.append(f"skipped, not images: {_few(reading.passed_over)}")
-    words = "; ".join(parts)
-    first = f"{words[:1].upper()}{words[1:]}." if words else ""
+    text = "; ".join(parts)
+    first = f"{text[:1].upper()}{text[1:]}." if text else ""
     return in_labels(" ".join(filter(None, (first, *reading.notes))), reading.data)
 
 
 def cost(reading: DataSource, size: int) -> str:
     """Return the disk space for prepared images of this size and the space available; follows the pixel count."""
     needed = reading.bytes_needed * size**2 // max(reading.image_size**2, 1)
-    words = f"px; cache {amount(needed)} ({amount(reading.bytes_free)} free)"
-    kept = needed <= room_for_cache(reading.bytes_free)
-    return f"{words}." if kept else f"{words}: too large to cache, so images are decoded in every epoch."
+    text = f"px; cache {amount(needed)} ({amount(reading.bytes_free)} free)"
+    fits = needed <= room_for_cache(reading.bytes_free)
+    return f"{text}." if fits else f"{text}: too large to cache, so images are decoded in every epoch."
 
 
 def amount(size: int) -> str:

@@ -131,23 +131,23 @@ def show_command(
     path: str, recognized: config.Data | None, chosen: config.Data | None, size: int, *, decided: bool = False
 ) -> list[str]:
     """Return the `trainer` arguments that read the same data; `decided` if a question had to be answered."""
-    words = ["data", "show", "--data", path, "--image-size", f"{size}"]
+    arguments = ["data", "show", "--data", path, "--image-size", f"{size}"]
     if chosen is None:
-        return words
+        return arguments
     now = recognized
     if decided or type(chosen) is not type(now):
-        words += ["--set", f"data={chosen.kind}"]
+        arguments += ["--set", f"data={chosen.kind}"]
         now = type(chosen)()
     for field in dataclasses.fields(chosen):
         value = getattr(chosen, field.name)
         if value != getattr(now, field.name):
-            words += ["--set", f"data.{field.name}={value}"]
-    return words
+            arguments += ["--set", f"data.{field.name}={value}"]
+    return arguments
 
 
 def merged(before: Sequence[Example], after: Sequence[Example], unused: set[str]) -> tuple[Example, ...]:
     """Return the pairs shown before, with unusable ones replaced by others."""
-    kept = [example for example in before if example.item not in unused]
-    known = {example.path for example in kept}
-    kept += [example for example in after if example.path not in known]
-    return tuple(kept[: max(len(before), len(after))])
+    examples = [example for example in before if example.item not in unused]
+    paths = {example.path for example in examples}
+    examples += [example for example in after if example.path not in paths]
+    return tuple(examples[: max(len(before), len(after))])

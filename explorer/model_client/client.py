@@ -151,25 +151,25 @@ class ModelClient(QObject):
         for process in self._processes.values():
             process.finish_closing()
 
-    def _announced(self, number: int, asked: Pending) -> Pending:
+    def _announced(self, number: int, pending: Pending) -> Pending:
         """Wrap the request's callbacks to also notify the list of jobs."""
 
         def done(answer: dict[str, Any]) -> None:
             self.answered.emit(number, None)
-            if asked.wanted:
-                asked.done(answer)
+            if pending.wanted:
+                pending.done(answer)
 
         def failed(failure: Failure) -> None:
             self.answered.emit(number, failure)
-            if asked.wanted:
-                asked.failed(failure)
+            if pending.wanted:
+                pending.failed(failure)
 
         def progress(share: float, note: str) -> None:
             self.progressed.emit(number, share, note)
-            if asked.wanted and asked.progress is not None:
-                asked.progress(share, note)
+            if pending.wanted and pending.progress is not None:
+                pending.progress(share, note)
 
-        return Pending(asked.question, done, failed, progress)
+        return Pending(pending.question, done, failed, progress)
 
     def _warm_up_question(self, kind: Kind) -> WarmUp:
         return WarmUp(projections=True) if kind == "projections" else WarmUp(runs=self._warm_runs)

@@ -120,16 +120,19 @@ class LongQuestions(QObject):
             QTimer.singleShot(0, self, self._report_waiting)
 
     def _report_waiting(self) -> None:
-        under_way = [_CALLED.get(one.question.ask, "a request is handled") for one in self._asked.values()]
-        for place, (number, pending) in enumerate(list(self._waiting.items())):
+        under_way = [
+            _CALLED.get(pending_question.question.ask, "a request is handled")
+            for pending_question in self._asked.values()
+        ]
+        for position, (number, pending) in enumerate(list(self._waiting.items())):
             self._reported.add(number)
-            before = f", {place} before it" if place else ""
+            before = f", {position} before it" if position else ""
             _note(pending, f"{WAITS} while {' and '.join(under_way)}{before}")
 
 
-def _note(pending: Pending, words: str) -> None:
+def _note(pending: Pending, text: str) -> None:
     if pending.wanted and pending.progress is not None:
-        pending.progress(0.0, words)
+        pending.progress(0.0, text)
 
 
 def _fail(pending: Pending, failure: Failure) -> None:

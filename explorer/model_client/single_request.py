@@ -123,5 +123,5 @@ class KeptAnswers(SingleRequest):
 
     def forget(self, run: int) -> None:
         """Drop the answers about this run, because it has new checkpoints."""
-        for question in [one for one in self._kept if run in one.runs]:
+        for question in [entry for entry in self._kept if run in entry.runs]:
             del self._kept[question]

@@ -192,9 +192,9 @@ class AnswerProcess(QObject):
             return  # whoever took its last answer has closed this
         self._last_words.append(self._errors.decode("utf-8", errors="replace"))
         self._forget_process()
-        words = next((line for line in reversed(self._last_words) if line.strip()), "no message")
+        last_line = next((line for line in reversed(self._last_words) if line.strip()), "no message")
         self.died.emit(f"The {self._name}", "\n".join(self._last_words))
-        failure = Failure("bug", f"The {self._name} ended: {words}.", "It restarts automatically; then try again.")
+        failure = Failure("bug", f"The {self._name} ended: {last_line}.", "It restarts automatically; then try again.")
         lost, self._pending = self._pending, {}
         self._deaths += 1
         if self._deaths <= DEATHS_ALLOWED:

@@ -74,8 +74,8 @@ class CurveBook:
 
     def forget(self, run: int) -> None:
         """Remove all data of a run."""
-        for known in (self._runs, self._names, self._snapshots):
-            known.pop(run, None)
+        for by_run in (self._runs, self._names, self._snapshots):
+            by_run.pop(run, None)
         for key in [key for key in self._curves if key[0] == run]:
             del self._curves[key]
 

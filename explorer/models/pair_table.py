@@ -45,9 +45,9 @@ class Numbers:
     signed: bool = False
     names: tuple[str, ...] = ()
 
-    def text(self, place: int) -> str:
+    def text(self, row: int) -> str:
         """Format the value with a true minus sign; a dash marks a missing one."""
-        value = float(self.values[place])
+        value = float(self.values[row])
         if np.isnan(value):
             return "–"
         if self.names:
@@ -89,8 +89,8 @@ class PairTableModel(QAbstractTableModel):
         self.beginResetModel()
         self._items, self._rows, self._columns = items, np.asarray(rows, np.int64), tuple(columns)
         self._asked.clear()
-        place = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
-        self._sorted = (place, self._sorted[1])
+        column = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
+        self._sorted = (column, self._sorted[1])
         self._order = np.arange(len(self._rows))
         if not self._is_long:
             self._order = self._ordered()
@@ -100,8 +100,8 @@ class PairTableModel(QAbstractTableModel):
 
     def place_of(self, pair: int) -> int:
         """Return the line that shows a pair; -1 if there is none."""
-        found = np.flatnonzero(self._rows[self._order] == pair)
-        return int(found[0]) if len(found) else -1
+        lines = np.flatnonzero(self._rows[self._order] == pair)
+        return int(lines[0]) if len(lines) else -1
 
     def lines_of(self, pairs: Int[np.ndarray, " k"]) -> Int[np.ndarray, " j"]:
         """Return the lines that show these pairs, ascending."""
@@ -135,20 +135,20 @@ class PairTableModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if self._items is None or not index.isValid() or index.row() >= len(self._order):
             return None
-        place = int(self._order[index.row()])
-        pair, column = int(self._rows[place]), index.column()
+        row = int(self._order[index.row()])
+        pair, column = int(self._rows[row]), index.column()
         if role == PAIR_ROLE:
             return pair
         if role == Qt.ItemDataRole.DecorationRole and column == 0:
             return self._picture(pair, index.row())
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(pair, place, column)
+            return self._text(pair, row, column)
         if role == Qt.ItemDataRole.TextAlignmentRole and column >= len(self.FIXED):
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         if role == Qt.ItemDataRole.ToolTipRole and column == 0:
             return f"{self._items.caption[pair]}\n{self._items.path[pair]}".strip()
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self._text(pair, place, column)}"
+            return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self._text(pair, row, column)}"
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
@@ -165,38 +165,38 @@ class PairTableModel(QAbstractTableModel):
 
     def _sort_soon(self) -> None:
         """Sort on a thread; the current order stays until then."""
-        asked = self._sorted
+        sorting = self._sorted
         if self._background is None or self._items is None:
             return
-        if asked[0] < 0:
+        if sorting[0] < 0:
             self._background.forget(self, "order")
             return
-        key = (self._rows, asked)
+        key = (self._rows, sorting)
 
         def take(order: np.ndarray) -> None:
-            if self._rows is key[0] and self._sorted == asked:
+            if self._rows is key[0] and self._sorted == sorting:
                 self._reorder(order)
 
-        values = self._values(asked[0])
-        self._background.run(self, ordered, values, self._rows, asked[1], done=take, key="order")
+        values = self._values(sorting[0])
+        self._background.run(self, ordered, values, self._rows, sorting[1], done=take, key="order")
 
     def _reorder(self, order: Int[np.ndarray, " n"]) -> None:
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
-        places = [int(self._order[index.row()]) for index in before]
+        rows = [int(self._order[index.row()]) for index in before]
         self._order = order
         self._asked.clear()
         if before:
             line_of = np.empty(len(self._order), np.int64)
             line_of[self._order] = np.arange(len(self._order))
-            after = [self.index(int(line_of[p]), index.column()) for p, index in zip(places, before, strict=True)]
+            after = [self.index(int(line_of[p]), index.column()) for p, index in zip(rows, before, strict=True)]
             self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
 
-    def _text(self, pair: int, place: int, column: int) -> str:
+    def _text(self, pair: int, row: int, column: int) -> str:
         if column == 0:
             return self._items.caption[pair] or self._items.path[pair].rpartition("/")[2]
-        return self._items.label[pair] if column == 1 else self._columns[column - len(self.FIXED)].text(place)
+        return self._items.label[pair] if column == 1 else self._columns[column - len(self.FIXED)].text(row)
 
     def _picture(self, pair: int, line: int) -> Any:
         path = self._items.path[pair]
@@ -239,6 +239,6 @@ def ordered(
     if isinstance(values, StoredColumn):
         ascending = values.order(rows)
     else:
-        words = [values[row] for row in rows.tolist()]
-        ascending = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
+        texts = [values[row] for row in rows.tolist()]
+        ascending = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     return ascending if up else ascending[::-1]

@@ -10,14 +10,14 @@ def duration(seconds: float | None) -> str:
     """Format a duration as `8 s`, `1 min 05 s`, `2 h 03 min` or `3 d 04 h`; empty for None."""
     if seconds is None or not math.isfinite(seconds):
         return ""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600:02d} h"
+    rounded = max(0, round(seconds))
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
+    if rounded < 86_400:
+        return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
+    return f"{rounded // 86_400} d {rounded % 86_400 // 3600:02d} h"
 
 
 def moment(unix_seconds: float | None, *, now: float) -> str:

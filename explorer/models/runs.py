@@ -196,7 +196,7 @@ class RunsModel(QAbstractTableModel):
         """Show these columns after those of `RunColumn`; where only values differ, no column is made again."""
         before, after = self._columns, tuple(columns)
         first = len(RunColumn)
-        if [one.name for one in before] == [one.name for one in after]:
+        if [column.name for column in before] == [column.name for column in after]:
             self._columns = after
             self._show_values(before, after)
             return
@@ -212,7 +212,7 @@ class RunsModel(QAbstractTableModel):
     def _show_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
         """Signal the columns whose titles or values differ, and sort by new values."""
         first = len(RunColumn)
-        changed = [first + place for place, one in enumerate(after) if one != before[place]]
+        changed = [first + index for index, column in enumerate(after) if column != before[index]]
         if not changed:
             return
         self._changed(changed[0], changed[-1])
@@ -250,25 +250,25 @@ class RunsModel(QAbstractTableModel):
         self._turns, self._expected = turns, expected or {}
         self._runs = tuple(runs)
         self._regroup()
-        wanted = self._in_order(runs) if self._groups else runs
-        kept: dict[int, RunRow | GroupRow] = {row.id: row for row in wanted}
+        ordered = self._in_order(runs) if self._groups else runs
+        row_of: dict[int, RunRow | GroupRow] = {row.id: row for row in ordered}
         # Stretches, from behind: each is told once, and a list of thousands is laid out once.
-        for first, last in reversed(stretches([row for row, run in enumerate(self._rows) if run.id not in kept])):
+        for first, last in reversed(stretches([row for row, run in enumerate(self._rows) if run.id not in row_of])):
             self.beginRemoveRows(QModelIndex(), first, last)
             del self._rows[first : last + 1]
             self.endRemoveRows()
         with self.quiet():
-            changed = [self._replace(row, kept[run.id]) for row, run in enumerate(self._rows)]
-        known = {run.id for run in self._rows}
-        new = [row for row in wanted if row.id not in known]
+            changed = [self._replace(row, row_of[run.id]) for row, run in enumerate(self._rows)]
+        run_ids = {run.id for run in self._rows}
+        new = [row for row in ordered if row.id not in run_ids]
         if new:
-            rows = [*self._rows, *new] if known else self._in_order(runs)
-            self.beginInsertRows(QModelIndex(), len(known), len(rows) - 1)
+            rows = [*self._rows, *new] if run_ids else self._in_order(runs)
+            self.beginInsertRows(QModelIndex(), len(run_ids), len(rows) - 1)
             self._rows = rows
             self.endInsertRows()
         if news:
             self._changed(RunColumn.STATUS, RunColumn.STARTED)
-        if known and (news or new or any(changed)) and not self._holds:
+        if run_ids and (news or new or any(changed)) and not self._holds:
             self._sort_rows()
         self._start_or_stop_clock()
 
@@ -325,7 +325,7 @@ class RunsModel(QAbstractTableModel):
 
     def row_of(self, run: int) -> int | None:
         """Return the row of the run with this id, or None."""
-        return next((row for row, shown in enumerate(self._rows) if shown.id == run), None)
+        return next((row for row, entry in enumerate(self._rows) if entry.id == run), None)
 
     # -- Qt's side ---------------------------------------------------------------------------------------------
 
@@ -393,9 +393,9 @@ class RunsModel(QAbstractTableModel):
         if all(new is old for new, old in zip(rows, self._rows, strict=True)):
             return
         self.layoutAboutToBeChanged.emit()
-        place = {run.id: row for row, run in enumerate(rows)}
+        row_of = {run.id: row for row, run in enumerate(rows)}
         before = self.persistentIndexList()
-        after = [self.index(place[self._rows[index.row()].id], index.column()) for index in before]
+        after = [self.index(row_of[self._rows[index.row()].id], index.column()) for index in before]
         self._rows = rows
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
@@ -414,13 +414,13 @@ class RunsModel(QAbstractTableModel):
         """Return the runs in stable order, oldest first for ties. Missing values come last in both directions."""
         column, order = self._sorted_by
         values = {run.id: self._sort_value(run, column) for run in runs}
-        there = [run for run in runs if values[run.id] is not None]
+        with_value = [run for run in runs if values[run.id] is not None]
         # Words never meet numbers: rows come from a file that anybody may have written.
-        there.sort(
+        with_value.sort(
             key=lambda run: (isinstance(values[run.id], str), values[run.id]),
             reverse=order is Qt.SortOrder.DescendingOrder,
         )
-        return there + [run for run in runs if values[run.id] is None]
+        return with_value + [run for run in runs if values[run.id] is None]
 
     def _text(self, run: RunRow, column: RunColumn) -> str:
         turn = self._turns.get(run.id)
@@ -437,8 +437,8 @@ class RunsModel(QAbstractTableModel):
 
     def _sort_value(self, run: RunRow, column: int) -> Any:
         if column >= len(RunColumn):
-            own = self._columns[column - len(RunColumn) :]
-            return own[0].sort_value(run) if own else None
+            columns = self._columns[column - len(RunColumn) :]
+            return columns[0].sort_value(run) if columns else None
         column, turn = RunColumn(column), self._turns.get(run.id)
         if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000
@@ -535,8 +535,8 @@ class RunsModel(QAbstractTableModel):
 
     def _changed(self, first: int, last: int) -> None:
         if self._quiet:
-            known = self._untold or (first, last)
-            self._untold = (min(known[0], first), max(known[1], last))
+            rows = self._untold or (first, last)
+            self._untold = (min(rows[0], first), max(rows[1], last))
         elif self._rows:
             self.dataChanged.emit(self.index(0, first), self.index(len(self._rows) - 1, last))
 
@@ -561,7 +561,7 @@ class RunsFilter(QSortFilterProxyModel):
         Raises:
             FilterError: It is none yet; the rows stay.
         """
-        self._filter_by(wanted=parse(text))
+        self._filter_by(run_filter=parse(text))
 
     def collapse(self, titles: Iterable[str]) -> None:
         """Hide the runs of the groups with these titles, and show all others."""
@@ -570,13 +570,13 @@ class RunsFilter(QSortFilterProxyModel):
     def _filter_by(
         self,
         *,
-        wanted: RunFilter | None = None,
+        run_filter: RunFilter | None = None,
         values: Values | None = None,
         collapsed: frozenset[str] | None = None,
     ) -> None:
         with self._source.quiet():
             self.beginFilterChange()
-            self._wanted = self._wanted if wanted is None else wanted
+            self._wanted = self._wanted if run_filter is None else run_filter
             self._values = self._values if values is None else values
             self.collapsed = self.collapsed if collapsed is None else collapsed
             self.endFilterChange(QSortFilterProxyModel.Direction.Rows)
@@ -627,13 +627,13 @@ class RunsFilter(QSortFilterProxyModel):
 
 def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Return (first, last) of each block of consecutive rows; `rows` must be ascending."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for row in rows:
-        if found and found[-1][1] == row - 1:
-            found[-1] = (found[-1][0], row)
+        if spans and spans[-1][1] == row - 1:
+            spans[-1] = (spans[-1][0], row)
         else:
-            found.append((row, row))
-    return found
+            spans.append((row, row))
+    return spans
 
 
 def gravest(run: RunRow) -> str:
@@ -658,11 +658,11 @@ def display_text(run: RunRow, column: RunColumn) -> str:
             return _OUT_OF_REACH
         # The request is shown at once; the trainer answers when its step, or its epoch, is done.
         word = ASKED.get(run.asked, look_of(run.status).word) if run.status == "running" else look_of(run.status).word
-        place = place_of(run) if run.active else ""
+        host = place_of(run) if run.active else ""
         # The icon says that it runs, and the column is narrow.
-        if place and word == look_of("running").word:
-            return f"On {place}"
-        return f"{word}, {place}" if place else word
+        if host and word == look_of("running").word:
+            return f"On {host}"
+        return f"{word}, {host}" if host else word
     if column is RunColumn.OBJECTIVE:
         return _OBJECTIVES.get(run.objective, run.objective)
     if column is RunColumn.DATA:
@@ -713,7 +713,7 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column is RunColumn.STATUS:
         notes = [str(alert.get("words", "")) for alert in run.alerts.values()]
         notes += ["Stops after the current epoch."] if working(run) and run.asked == "stop-epoch" else []
-        notes += [f"Trained at {place}."] if (place := place_of(run)) else []
+        notes += [f"Trained at {host}."] if (host := place_of(run)) else []
         return (
             "\n".join(filter(None, [look_of(run.status).word if notes else "", *notes, run.reason or run.phase]))
             or None
@@ -738,7 +738,7 @@ def headline_names(runs: Sequence[RunRow]) -> str:
     return f"Best and last: {'; '.join(names)}" if names else ""
 
 
-def matching(runs: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
-    """Return the rows with the ids in `wanted`, in that order, without unknown ids."""
-    known = {run.id: run for run in runs}
-    return [known[run] for run in wanted if run in known]
+def matching(runs: Sequence[RunRow], run_ids: Sequence[int]) -> list[RunRow]:
+    """Return the rows with the ids in `run_ids`, in that order, without unknown ids."""
+    by_id = {run.id: run for run in runs}
+    return [by_id[run] for run in run_ids if run in by_id]

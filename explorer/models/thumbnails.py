@@ -43,8 +43,8 @@ class Pictures(QObject):
         """Return the thumbnail, or None if it is not decoded; `arrived` signals when it is."""
         if path in self._known:
             self._known.move_to_end(path)
-            found = self._known[path]
-            return found if isinstance(found, QPixmap) else None
+            picture = self._known[path]
+            return picture if isinstance(picture, QPixmap) else None
         if path and path not in self._waiting:
             self._waiting.add(path)
             self._background.run(
@@ -61,17 +61,17 @@ class Pictures(QObject):
 
     def problem(self, path: str) -> str:
         """Return an error message if there is no thumbnail for this path; empty otherwise."""
-        found = self._known.get(path)
-        return found if isinstance(found, str) else ""
+        picture = self._known.get(path)
+        return picture if isinstance(picture, str) else ""
 
     def _refuse(self, path: str, error: Exception) -> None:
         if not isinstance(error, NoThumbnail):
             self._background.failed.emit(error)
         self._keep(path, str(error))
 
-    def _keep(self, path: str, found: QPixmap | str) -> None:
+    def _keep(self, path: str, picture: QPixmap | str) -> None:
         self._waiting.discard(path)
-        self._known[path] = found
+        self._known[path] = picture
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
         self.arrived.emit(path)

@@ -213,9 +213,9 @@ def continuation(workspace: Workspace, run: int) -> tuple[int | None, bool]:
     A published model, or a data set of a hub, is fetched before the first checkpoint, and a resumed run goes on with
     what has arrived.
     """
-    kept, row = newest_checkpoint(workspace, run), workspace.runs.config_of(run)
+    step, row = newest_checkpoint(workspace, run), workspace.runs.config_of(run)
     downloads = not isinstance(row.model, config.TinyTowers) or isinstance(row.data, config.Named | config.HubDataset)
-    return kept, kept is None and downloads
+    return step, step is None and downloads
 
 
 def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
@@ -223,8 +223,8 @@ def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
     from trainer.experiments.definition import clip_and_cloob, to_toml
     from trainer.scheduling import experiments
 
-    own = None if run is None else workspace.runs.config_of(run)
-    made = clip_and_cloob(own, (row.name for row in workspace.experiments.all()))
+    run_config = None if run is None else workspace.runs.config_of(run)
+    made = clip_and_cloob(run_config, (row.name for row in workspace.experiments.all()))
     workspace.experiments.add(made.name, to_toml(made))
     experiments.start(workspace, made.name)
     return made.name

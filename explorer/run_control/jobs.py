@@ -185,14 +185,14 @@ class Jobs(QObject):
         """Return when each queued run is expected to start and end."""
         return queue.forecast(self._runs, self._slots)
 
-    def move(self, runs: Sequence[int], place: int) -> None:
+    def move(self, runs: Sequence[int], position: int) -> None:
         """Move queued runs to a position in the queue, 0 being next; undoable."""
         before = queue.in_order(self._runs)
         order, priorities = [run.id for run in before], {run.id: run.priority for run in before}
         self.undo.push(
             Undoable(
                 "Move in the queue",
-                redo=partial(self._write, partial(queue.move, self._workspace, tuple(runs), place)),
+                redo=partial(self._write, partial(queue.move, self._workspace, tuple(runs), position)),
                 undo=partial(self._write, lambda: self._workspace.runs.arrange(order, priorities)),
             )
         )
@@ -200,9 +200,9 @@ class Jobs(QObject):
     def shift(self, runs: Sequence[int], by: int) -> None:
         """Move queued runs up (-1) or down (+1) by one; undoable."""
         order = [run.id for run in queue.in_order(self._runs)]
-        places = [order.index(run) for run in runs if run in order]
-        if places:
-            self.move(runs, max(0, (min(places) if by < 0 else max(places) - len(places) + 1) + by))
+        positions = [order.index(run) for run in runs if run in order]
+        if positions:
+            self.move(runs, max(0, (min(positions) if by < 0 else max(positions) - len(positions) + 1) + by))
 
     def keep_queue_going(self) -> None:
         """Hand the queue to a separate process as the window closes; runs immediately, not in the write queue."""
@@ -308,10 +308,10 @@ class Jobs(QObject):
     def archive(self, runs: Sequence[int], *, back: bool = False) -> None:
         """Put `runs` away, or take them `back`; undoable."""
         store, ids = self._workspace.runs, tuple(runs)
-        there, away = partial(store.archive, ids), partial(store.unarchive, ids)
-        words = f"{'Take back' if back else 'Archive'} {len(ids)} run{'s' * (len(ids) != 1)}"
-        redo, undo = (away, there) if back else (there, away)
-        self.undo.push(Undoable(words, redo=partial(self._write, redo), undo=partial(self._write, undo)))
+        archive, away = partial(store.archive, ids), partial(store.unarchive, ids)
+        text = f"{'Take back' if back else 'Archive'} {len(ids)} run{'s' * (len(ids) != 1)}"
+        redo, undo = (away, archive) if back else (archive, away)
+        self.undo.push(Undoable(text, redo=partial(self._write, redo), undo=partial(self._write, undo)))
 
     # -- watching the store ------------------------------------------------------------------------------------
 
@@ -361,35 +361,35 @@ class Jobs(QObject):
             urgent=True,
         )
 
-    def _take(self, found: PollResult) -> None:
+    def _take(self, poll: PollResult) -> None:
         if self._closed:
             return
         self._last_problem = ""
-        self._quiet_polls = 0 if found.runs is not None or found.scalars else self._quiet_polls + 1
-        self._seen = found.seen
-        self._slots = found.slots or self._slots
-        if found.look_only != self._look_only:
-            self._look_only = found.look_only
-            self.look_only_changed.emit(found.look_only)
-        if found.lost:
-            self.failed.emit(found.lost)
-        ended = self._ended(found.runs) if found.runs is not None else []
-        if found.runs is not None and (found.runs != self._runs or not self._is_read):
-            self._runs, self._is_read = found.runs, True
-            self.stop_timeouts.watch(found.runs)
-            self.runs_changed.emit(list(found.runs))
-        if found.silent is not None and found.silent != self._silent:
-            self._silent = found.silent
+        self._quiet_polls = 0 if poll.runs is not None or poll.scalars else self._quiet_polls + 1
+        self._seen = poll.seen
+        self._slots = poll.slots or self._slots
+        if poll.look_only != self._look_only:
+            self._look_only = poll.look_only
+            self.look_only_changed.emit(poll.look_only)
+        if poll.lost:
+            self.failed.emit(poll.lost)
+        ended = self._ended(poll.runs) if poll.runs is not None else []
+        if poll.runs is not None and (poll.runs != self._runs or not self._is_read):
+            self._runs, self._is_read = poll.runs, True
+            self.stop_timeouts.watch(poll.runs)
+            self.runs_changed.emit(list(poll.runs))
+        if poll.silent is not None and poll.silent != self._silent:
+            self._silent = poll.silent
             self.silence_changed.emit()
-        if found.scalars:
-            self.scalars_arrived.emit(list(found.scalars))
-        for run in found.snapshots:
+        if poll.scalars:
+            self.scalars_arrived.emit(list(poll.scalars))
+        for run in poll.snapshots:
             self.snapshots_changed.emit(run)
         for row in ended:
             self.run_ended.emit(row)
         # What trains on another computer gives its signs of life there.
-        if not self._notice.begun and found.runs is not None:
-            self._notice.begin(any(row.status == "queued" for row in found.runs), time.monotonic())
+        if not self._notice.begun and poll.runs is not None:
+            self._notice.begin(any(row.status == "queued" for row in poll.runs), time.monotonic())
             self._countdown.start()
         if self._countdown.isActive():
             self._count_down()

@@ -73,7 +73,7 @@ def news(
     if reconcile:
         workspace.reconcile()
         _keep_following(workspace, active, seen.followers)
-        silent = {run: words for run in active if (words := why_silent(workspace, run))}
+        silent = {run: reason for run in active if (reason := why_silent(workspace, run))}
     if may_start and reconcile and seen.waiting:
         # Also when nothing has changed: another process may have been deciding at the last poll.
         queue.start_due(workspace)

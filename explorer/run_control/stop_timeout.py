@@ -122,11 +122,11 @@ class StopTimeouts(QObject):
         at_work = {row.id: row for row in rows if working(row)}
         self._own &= at_work.keys()
         self._by_signal &= at_work.keys()
-        asked = {run for run, row in at_work.items() if self._is_asked(row)}
-        for run in self._requests.keys() - asked:
+        stopping = {run for run, row in at_work.items() if self._is_asked(row)}
+        for run in self._requests.keys() - stopping:
             self._requests.pop(run).timer.deleteLater()
             self._own.discard(run)
-        for run in asked - self._requests.keys():
+        for run in stopping - self._requests.keys():
             request = _Request(QTimer(self, singleShot=True))
             request.timer.timeout.connect(partial(self._due, run, request))
             request.timer.start(patience_ms(at_work[run]))
@@ -176,20 +176,20 @@ class StopTimeouts(QObject):
             urgent=True,
         )
 
-    def _report(self, run: int, request: _Request, found: Responsiveness) -> None:
+    def _report(self, run: int, request: _Request, look: Responsiveness) -> None:
         if self._requests.get(run) is not request:
             return
-        request.look = found
+        request.look = look
         if request.ends:
             request.timer.start(LAST_MS)
         self.became_unresponsive.emit(run)
 
-    def _decide(self, run: int, request: _Request, found: Responsiveness) -> None:
+    def _decide(self, run: int, request: _Request, look: Responsiveness) -> None:
         if self._requests.get(run) is not request or not request.ends:
             return
         # Signs of life alone are no reason to wait: who gives them between steps makes steps it was told not to make.
-        before, request.busy = request.busy, _busy(request.look, found)
-        request.look = found
+        before, request.busy = request.busy, _busy(request.look, look)
+        request.look = look
         if not request.busy:
             self.overdue.emit(run)
             return

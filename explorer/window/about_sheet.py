@@ -42,8 +42,8 @@ class AboutSheet(QDialog):
         self._packages: list[InstalledPackage] = []
         title = QLabel(f"Contrastive Explorer {version()}", self, objectName="about-title")
         theme.set_role(title, "title")
-        words = QLabel(_WORDS, self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(words, "secondary")
+        text = QLabel(_WORDS, self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        theme.set_role(text, "secondary")
         self.table = QTableWidget(0, len(_HEADINGS), self, objectName="about-libraries", accessibleName="Libraries")
         self.table.setHorizontalHeaderLabels(_HEADINGS)
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -63,7 +63,7 @@ class AboutSheet(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         layout.setSpacing(theme.BETWEEN)
-        for part in (title, words):
+        for part in (title, text):
             layout.addWidget(part)
         layout.addWidget(self.table, 1)
         layout.addLayout(row)
@@ -71,11 +71,11 @@ class AboutSheet(QDialog):
 
     def text(self) -> str:
         """Return the libraries as lines of name, version and license."""
-        return "\n".join(f"{one.name} {one.version}: {one.license}" for one in self._packages)
+        return "\n".join(f"{package.name} {package.version}: {package.license}" for package in self._packages)
 
     def _show(self, packages: list[InstalledPackage]) -> None:
         self._packages = packages
         self.table.setRowCount(len(packages))
-        for place, one in enumerate(packages):
-            for column, words in enumerate((one.name, one.version, one.license)):
-                self.table.setItem(place, column, QTableWidgetItem(words))
+        for row, package in enumerate(packages):
+            for column, text in enumerate((package.name, package.version, package.license)):
+                self.table.setItem(row, column, QTableWidgetItem(text))

@@ -49,8 +49,8 @@ class Actions:
 
     def keys(self) -> dict[str, list[tuple[str, str]]]:
         """Return heading -> (keys, text) of actions with keys, for the cheat sheet."""
-        found = {
+        lines_of = {
             group: [(a.shortcut().toString(), a.text().replace("&", "")) for a in actions if not a.shortcut().isEmpty()]
             for group, actions in self.groups.items()
         }
-        return {group: lines for group, lines in found.items() if lines}
+        return {group: lines for group, lines in lines_of.items() if lines}

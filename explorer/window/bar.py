@@ -113,8 +113,8 @@ class Bar(QWidget):
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
         if a != b and steps:
-            words = [last.words if step is None else f"{step:,}" for step in (a, b)]
-            steps = [Choice(OWN_STEPS, f"A {words[0]} · B {words[1]}", "A separate step for each run"), *steps]
+            labels = [last.words if step is None else f"{step:,}" for step in (a, b)]
+            steps = [Choice(OWN_STEPS, f"A {labels[0]} · B {labels[1]}", "A separate step for each run"), *steps]
         self.step.show_choices([last, *steps] if steps else [], a if a == b else OWN_STEPS)
         data = [Choice(key, dataset_words(key)) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
@@ -122,8 +122,13 @@ class Bar(QWidget):
         self.swap.setEnabled(bool(self._selection.runs))
         no_run = "No run yet" if self._knows_runs else READING
         no_data = "No snapshots yet" if self._knows_runs and self._knows_facts else READING
-        for picker, words in ((self.run_a, no_run), (self.run_b, no_run), (self.step, "Last"), (self.dataset, no_data)):
-            picker.setPlaceholderText(words)
+        for picker, placeholder in (
+            (self.run_a, no_run),
+            (self.run_b, no_run),
+            (self.step, "Last"),
+            (self.dataset, no_data),
+        ):
+            picker.setPlaceholderText(placeholder)
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)
@@ -135,8 +140,8 @@ class Bar(QWidget):
         row.addWidget(RunBadge("B", 1))
         row.addWidget(self.run_b, 3)
         row.addSpacing(theme.BETWEEN)
-        for words, picker, stretch in (("Step", self.step, 3), ("Data", self.dataset, 4)):
-            label = QLabel(words)
+        for text, picker, stretch in (("Step", self.step, 3), ("Data", self.dataset, 4)):
+            label = QLabel(text)
             theme.set_role(label, "secondary")
             label.setBuddy(picker)
             row.addWidget(label)

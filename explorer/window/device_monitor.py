@@ -51,12 +51,12 @@ class DeviceMonitor(QFrame):
 
     def lines(self) -> list[tuple[str, str]]:
         """Return name and value of each line, as shown."""
-        found = []
+        lines = []
         for row in range(self._grid.rowCount()):
             name, value = self._grid.itemAtPosition(row, 0), self._grid.itemAtPosition(row, 2)
             if name is not None and value is not None:
-                found.append((name.widget().text(), value.widget().text()))
-        return found
+                lines.append((name.widget().text(), value.widget().text()))
+        return lines
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -103,19 +103,19 @@ class DeviceMonitor(QFrame):
         share = gpu.percent / 100 if gpu.percent is not None else None
         self._line(f"GPU {gpu.number}", share, ", ".join([*said, gpu.name]))
         if gpu.used_mib is not None and gpu.total_mib:
-            words = f"{gpu.used_mib / 1024:.1f} of {gpu.total_mib / 1024:.0f} GiB"
-            self._line(f"GPU {gpu.number} memory", gpu.used_mib / gpu.total_mib, words)
+            memory = f"{gpu.used_mib / 1024:.1f} of {gpu.total_mib / 1024:.0f} GiB"
+            self._line(f"GPU {gpu.number} memory", gpu.used_mib / gpu.total_mib, memory)
 
     _row = 0
 
     def _line(self, name: str, share: float | None, value: str) -> None:
-        head, words = QLabel(), QLabel(value)
+        head, label = QLabel(), QLabel(value)
         head.setTextFormat(Qt.TextFormat.PlainText)
         head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, 120))
         head.setToolTip(name)
-        words.setTextFormat(Qt.TextFormat.PlainText)
-        words.setWordWrap(share is None)
-        theme.set_role(words, "small")
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setWordWrap(share is None)
+        theme.set_role(label, "small")
         self._grid.addWidget(head, self._row, 0)
         if share is not None:
             bar = QProgressBar(textVisible=False)
@@ -124,7 +124,7 @@ class DeviceMonitor(QFrame):
             bar.setValue(round(1000 * max(0.0, min(1.0, share))))
             bar.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(bar, self._row, 1, Qt.AlignmentFlag.AlignVCenter)
-        self._grid.addWidget(words, self._row, 2)
+        self._grid.addWidget(label, self._row, 2)
         self._row += 1
 
     def _place(self) -> None:

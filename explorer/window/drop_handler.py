@@ -37,17 +37,17 @@ class DropHandler(QObject):
         self.overlay.dropped.connect(self.take)
         window.setAcceptDrops(True)
 
-    def greet(self, event: QDragEnterEvent, words: str) -> None:
-        """Accept a drag that enters the window with files, and cover the window with `words`."""
+    def greet(self, event: QDragEnterEvent, default: str) -> None:
+        """Accept a drag that enters the window with files, and cover the window with `default`."""
         if dropped_files.could_be_images(event.mimeData()):
             event.acceptProposedAction()
-            found = dropped_files.dropped(event.mimeData())
-            other = "Drop to open these vectors" if found.vectors else ""
-            other = other or ("Drop to import these curves" if found.curves else "")
+            files = dropped_files.dropped(event.mimeData())
+            other = "Drop to open these vectors" if files.vectors else ""
+            other = other or ("Drop to import these curves" if files.curves else "")
             other = other or (
-                "Drop to open this model" if found.model else "Drop to import these pairs" if found.data else ""
+                "Drop to open this model" if files.model else "Drop to import these pairs" if files.data else ""
             )
-            self.overlay.open(other or words)
+            self.overlay.open(other or default)
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""

@@ -43,12 +43,12 @@ class ErrorDialog(QDialog):
         column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         column.setSpacing(theme.SPACE)
         column.addWidget(self.head)
-        for words, label in (
+        for text, label in (
             ("What happened", self.happened),
             ("What is safe", QLabel(_SAFE)),
             ("What to do", QLabel(_NEXT)),
         ):
-            heading = QLabel(words)
+            heading = QLabel(text)
             theme.set_role(heading, "heading")
             label.setWordWrap(True)
             label.setMinimumWidth(ROOM)

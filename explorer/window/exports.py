@@ -49,17 +49,17 @@ class Exports(QObject):
         if command is None:
             self.banner.show_message(_NOTHING, _NEXT, tone="info")
             return
-        formats = {f"{words} (*.{ending})": ending for ending, words in view.exports}
-        first = next((words for words, ending in formats.items() if ending == suffix), next(iter(formats)))
+        formats = {f"{label} (*.{ending})": ending for ending, label in view.exports}
+        first = next((label for label, ending in formats.items() if ending == suffix), next(iter(formats)))
         stem = file_stem(command, {str(run.id): run.name for run in view.context.jobs.runs})
         dialog = QFileDialog(self._window, "Export", self._start_folder())
         dialog.setObjectName("exportDialog")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters([*formats])
 
-        def show_format(words: str) -> None:
-            dialog.setDefaultSuffix(formats[words])
-            dialog.selectFile(f"{stem}.{formats[words]}")
+        def show_format(label: str) -> None:
+            dialog.setDefaultSuffix(formats[label])
+            dialog.selectFile(f"{stem}.{formats[label]}")
 
         dialog.selectNameFilter(first)
         show_format(first)
@@ -101,7 +101,7 @@ class Exports(QObject):
         if figures:
             handle, name = tempfile.mkstemp(prefix="figures-", suffix=".json")
             with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump([list(words) for words in figures], out)
+                json.dump([list(arguments) for arguments in figures], out)
             self.bundles[file] = Path(name)
             command += ["--figures", name]
         export = self.exporter.start(command, file)
@@ -115,8 +115,8 @@ class Exports(QObject):
             return
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
-        shown = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
-        self.banner.show_message("Copied the command to the clipboard.", shown, tone="good")
+        excerpt = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
+        self.banner.show_message("Copied the command to the clipboard.", excerpt, tone="good")
 
     def _start_folder(self) -> str:
         remembered = self._settings.value(FOLDER_KEY)

@@ -35,10 +35,10 @@ class Frame(QMainWindow):
         places: What the rail offers: each holds one view or several as tabs.
     """
 
-    def __init__(self, folder: Path, places: tuple[Place, ...], *, remember: bool) -> None:
+    def __init__(self, folder: Path, rail_places: tuple[Place, ...], *, remember: bool) -> None:
         """Build all parts; without `remember` no settings are restored or saved."""
         super().__init__(objectName="window")
-        self.folder, self.places = folder, places
+        self.folder, self.places = folder, rail_places
         self.settings = Settings(folder, self, remember=remember)
         self.selection = Selection(self)
         self._build_frame()

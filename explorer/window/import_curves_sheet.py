@@ -46,8 +46,8 @@ class ImportCurvesSheet(OpenSheet):
             self.add_browse(self.path, what, f"Choose a {what}")
         self.path.textChanged.connect(self.check)
         self.kind = StillComboBox(self, objectName="import-curves-kind", accessibleName="Written by")
-        for key, words in _KINDS.items():
-            self.kind.addItem(words, key)
+        for key, label in _KINDS.items():
+            self.kind.addItem(label, key)
         self.name = QLineEdit(self, objectName="import-curves-name", accessibleName="Name")
         self.name.setPlaceholderText("as the folder, the file, or the runs in it")
         for row, editor in enumerate((self.path, self.kind, self.name)):
@@ -60,8 +60,8 @@ class ImportCurvesSheet(OpenSheet):
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""
         name = self.name.text().strip()
-        words = ["runs", "import", self.path.text().strip(), *([name] if name else [])]
-        return [*words, "--from", str(self.kind.currentData())]
+        arguments = ["runs", "import", self.path.text().strip(), *([name] if name else [])]
+        return [*arguments, "--from", str(self.kind.currentData())]
 
     def act(self) -> Callable[[Path, list[str]], object]:
         """Return `start_import`."""
@@ -74,7 +74,7 @@ class ImportCurvesSheet(OpenSheet):
 
     def _done(self, made: Any) -> None:
         """Tell of the new runs; what of the files was not read or was guessed stays until the dialog is closed."""
-        runs, notes = [int(one["id"]) for one in made], dict.fromkeys(note for one in made for note in one["notes"])
+        runs, notes = [int(run["id"]) for run in made], dict.fromkeys(note for run in made for note in run["notes"])
         if not notes:
             super()._done(runs)
             return
@@ -86,10 +86,10 @@ class ImportCurvesSheet(OpenSheet):
         self.close_button.setFocus()
 
 
-def start_import(workspace: Path, words: list[str]) -> list[dict[str, Any]]:
+def start_import(workspace: Path, arguments: list[str]) -> list[dict[str, Any]]:
     """Import curves in a process of the trainer, and return what it says of the new runs; runs off the GUI thread.
 
     Raises:
         OpenError: They cannot be imported; the sentence is the trainer's.
     """
-    return list(json.loads(answer_of(workspace, words)))
+    return list(json.loads(answer_of(workspace, arguments)))

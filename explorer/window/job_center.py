@@ -49,7 +49,7 @@ class JobCenter(QObject):
         panel.hooks_asked.connect(self._ask_hooks)
         self.jobs.changed.connect(self._count)
         self.jobs.ended.connect(self._notify)
-        self.runner.failed.connect(lambda words: banner.show_message(words, tone="warn"))
+        self.runner.failed.connect(lambda reason: banner.show_message(reason, tone="warn"))
         self._count()
 
     def _count(self) -> None:

@@ -53,25 +53,27 @@ class JobHooks:
     @property
     def problems(self) -> dict[str, str]:
         """Field -> why it is invalid."""
-        found = {}
+        reasons = {}
         try:
-            words = shell.split(self.command)
-            if words and _program(words[0]) is None:
-                found["command"] = f"There is no program “{words[0]}”. Write its full path."
+            arguments = shell.split(self.command)
+            if arguments and _program(arguments[0]) is None:
+                reasons["command"] = f"There is no program “{arguments[0]}”. Write its full path."
         except ValueError as error:
-            found["command"] = f"The command cannot be read: {error}. Close its quotes."
+            reasons["command"] = f"The command cannot be read: {error}. Close its quotes."
         url = QUrl(self.webhook, QUrl.ParsingMode.StrictMode)
         if self.webhook and not (url.isValid() and url.scheme() in ("https", "http") and url.host()):
-            found["webhook"] = "Write an address that begins with https:// or http://."
-        return found
+            reasons["webhook"] = "Write an address that begins with https:// or http://."
+        return reasons
 
 
 def read(folder: Path) -> JobHooks:
     """Read the settings; only desktop notifications if they are missing or invalid."""
     try:
-        found = json.loads(confined.read(folder, FILE, LARGEST))
+        document = json.loads(confined.read(folder, FILE, LARGEST))
         kinds = {each.name: type(getattr(JobHooks(), each.name)) for each in fields(JobHooks)}
-        return JobHooks(**{name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)})
+        return JobHooks(
+            **{name: document[name] for name, kind in kinds.items() if isinstance(document.get(name), kind)}
+        )
     except (OSError, ValueError, AttributeError, RecursionError):
         return JobHooks()
 
@@ -125,12 +127,12 @@ class JobHookRunner(QObject):
             self._post(job)
 
     def _start(self, job: Job) -> None:
-        program, *words = shell.split(self.hooks.command)
+        program, *arguments = shell.split(self.hooks.command)
         facts = {f"CONTRASTIVE_JOB_{name.upper()}": _plain(str(value)) for name, value in self._facts(job).items()}
         self._children = [child for child in self._children if child.poll() is None]
         null = subprocess.DEVNULL
         try:
-            command = [_program(program) or program, *words]
+            command = [_program(program) or program, *arguments]
             self._children.append(safe_subprocess.start(command, more=facts, stdin=null, stdout=null, stderr=null))
         except OSError as error:
             self.failed.emit(f"The command for ended jobs could not start: {error.strerror or error}.")

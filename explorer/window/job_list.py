@@ -182,7 +182,7 @@ class JobList(QObject):
 
         rows = {row.id: row for row in runs}
         expected = self._runs.expected() if any(row.status == "queued" for row in runs) else {}
-        places = {row.id: place for place, row in enumerate(queue.in_order(runs), 1)}
+        positions = {row.id: position for position, row in enumerate(queue.in_order(runs), 1)}
         for row in runs:
             key = ("run", row.id)
             if not row.active:
@@ -194,14 +194,14 @@ class JobList(QObject):
             job.state, job.title = ("waiting" if waits else "running"), row.name
             job.share = row.step / row.total_steps if row.total_steps else 0.0
             job.left_s = (span.start_s if span else None) if waits else row.eta_s
-            job.place = places.get(row.id, 0)
+            job.place = positions.get(row.id, 0)
             job.note = _doing(row, job.place)
             if was != job.state:
                 self.changed.emit()
         for key in [key for key in self._jobs if isinstance(key, tuple) and key[0] == "run"]:
-            known = rows.get(key[1])
-            if known is None or not known.active:
-                self._end(key, *_how_ended(known))
+            ended_row = rows.get(key[1])
+            if ended_row is None or not ended_row.active:
+                self._end(key, *_how_ended(ended_row))
 
     # -- questions to processes --------------------------------------------------------------------------------
 
@@ -324,9 +324,9 @@ def _cancel(working: ProgressRow, ticket: Ticket) -> None:
         working.cancel()
 
 
-def _doing(row: RunRow, place: int) -> str:
+def _doing(row: RunRow, position: int) -> str:
     if row.status == "queued":
-        return f"Number {place} in the queue"
+        return f"Number {position} in the queue"
     if row.step == 0 and row.phase:
         return row.phase
     steps = f"step {row.step:,} of {row.total_steps:,}" if row.total_steps else row.phase

@@ -89,16 +89,16 @@ class KeyBindings(QObject):
             return "A shortcut is one key with modifiers, not several keys in a row."
         for action in (*self.actions.values(), *others):
             if action is not self.actions[name] and keys in action.shortcuts():
-                words = action.text().replace("&", "")
-                return f"{keys.toString()} already belongs to “{words}”. Choose other keys, or change that first."
+                label = action.text().replace("&", "")
+                return f"{keys.toString()} already belongs to “{label}”. Choose other keys, or change that first."
         return ""
 
     def _changed(self) -> dict[str, str]:
-        kept = self._settings.value(KEYS_KEY, {})
-        return {name: keys for name, keys in kept.items() if name in self.actions and isinstance(keys, str)}
+        saved = self._settings.value(KEYS_KEY, {})
+        return {name: keys for name, keys in saved.items() if name in self.actions and isinstance(keys, str)}
 
     def _apply(self) -> None:
         changed = self._changed()
         for name, action in self.actions.items():
-            own = changed.get(name)
-            action.setShortcuts(self._first[name] if own is None else [QKeySequence(own)] if own else [])
+            keys = changed.get(name)
+            action.setShortcuts(self._first[name] if keys is None else [QKeySequence(keys)] if keys else [])

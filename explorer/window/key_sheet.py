@@ -72,10 +72,10 @@ class KeySheet(Overlay):
         assert self._bindings is not None
         self.table.setRowCount(len(self._names))
         for row, name in enumerate(self._names):
-            words = self._bindings.actions[name].text().replace("&", "")
+            label = self._bindings.actions[name].text().replace("&", "")
             keys = QKeySequence(self._bindings.keys_of(name)).toString(QKeySequence.SequenceFormat.NativeText)
             mark = "  (changed)" if self._bindings.is_own(name) else ""
-            self.table.setItem(row, 0, QTableWidgetItem(words))
+            self.table.setItem(row, 0, QTableWidgetItem(label))
             self.table.setItem(row, 1, QTableWidgetItem(f"{keys}{mark}"))
 
     @property

@@ -53,7 +53,7 @@ class Menus:
 
     def name_keys(self) -> None:
         """Name the keys of each place in the rail."""
-        names = [place.name for place in self._window.places]
+        names = [rail_place.name for rail_place in self._window.places]
         self._window.rail.show_keys({name: self.bindings.keys_of(f"goToPlace-{name}") for name in names})
 
     def show_palette(self) -> None:
@@ -100,24 +100,28 @@ class Menus:
         """Return the action of a tab -> that of a place with the same title: the palette shows both as one entry."""
         by_name = self.actions.by_name()
         return {
-            f"goTo-{entry.name}": by_name[f"goToPlace-{place.name}"]
-            for place in self._window.places
-            for entry in place.views
-            if entry.label == place.title and f"goTo-{entry.name}" in by_name
+            f"goTo-{entry.name}": by_name[f"goToPlace-{rail_place.name}"]
+            for rail_place in self._window.places
+            for entry in rail_place.views
+            if entry.label == rail_place.title and f"goTo-{entry.name}" in by_name
         }
 
     # -- the commands by heading ---------------------------------------------------------------------------------
 
     def _go_to(self) -> Iterator[Command]:
         navigation, history, tabs = self._window.navigation, self._window.history, self._window.tabs
-        for place in self._window.places:
-            name = f"goToPlace-{place.name}"
-            self._synonyms[name] = place.synonyms
-            yield Command("Go to", place.title, place.keys, partial(navigation.go_to_place, place.name), name)
-            for entry in place.views if len(place.views) > 1 else ():
+        for rail_place in self._window.places:
+            name = f"goToPlace-{rail_place.name}"
+            self._synonyms[name] = rail_place.synonyms
+            yield Command(
+                "Go to", rail_place.title, rail_place.keys, partial(navigation.go_to_place, rail_place.name), name
+            )
+            for entry in rail_place.views if len(rail_place.views) > 1 else ():
                 name = f"goTo-{entry.name}"
                 self._synonyms[name] = entry.synonyms
-                yield Command("Go to", f"{place.title}: {entry.label}", "", partial(navigation.go_to, entry.name), name)
+                yield Command(
+                    "Go to", f"{rail_place.title}: {entry.label}", "", partial(navigation.go_to, entry.name), name
+                )
         yield Command("Go to", "Back to the previous view", "Alt+Left", history.back, "goBack")
         yield Command("Go to", "Forward to the next view", "Alt+Right", history.forth, "goForth")
         yield Command("Go to", "Next tab", "Ctrl+Tab", partial(tabs.walk, 1), "nextTab", "Ctrl+PgDown")

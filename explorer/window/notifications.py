@@ -103,11 +103,11 @@ class Notifications(QObject):
         ended = [run for run in runs if before and run.id in before and not run.active]
         if ended:
             grave = [run for run in ended if run.status in ("failed", "interrupted")]
-            words = "; ".join(_how_it_ended(run) for run in ended[:3])
+            outcomes = "; ".join(_how_it_ended(run) for run in ended[:3])
             more = f"; and {len(ended) - 3} more" if len(ended) > 3 else ""
             reasons = "\n".join(f"{run.name}: {run.reason}" for run in grave if run.reason)
             self._banner.show_message(
-                f"While no window was open: {words}{more}.",
+                f"While no window was open: {outcomes}{more}.",
                 grave[0].reason if grave else "",
                 tone="warn" if grave else "good",
                 details=reasons,
@@ -120,13 +120,13 @@ class Notifications(QObject):
     def _take_start(self, runs: int, seconds: int) -> None:
         """Announce which runs start when, with a way to pause them: in a banner, unless it shows something else."""
         self._status.show_start(runs, seconds)
-        words = f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s."
+        announcement = f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s."
         if not runs:
             if self._banner.amend(QUEUE_WAITS, ""):
                 self._banner.hide()
-        elif not self._banner.amend(QUEUE_WAITS, words) and not self._told_queue and not self._banner.is_grave:
+        elif not self._banner.amend(QUEUE_WAITS, announcement) and not self._told_queue and not self._banner.is_grave:
             self._told_queue = True
-            self._banner.show_message(QUEUE_WAITS, words, tone="warn", action=("Hold the queue", self._hold))
+            self._banner.show_message(QUEUE_WAITS, announcement, tone="warn", action=("Hold the queue", self._hold))
 
     def _hold(self) -> None:
         from trainer.scheduling import queue
@@ -156,17 +156,17 @@ class Notifications(QObject):
         )
 
     def _show_adopted(self, waiting: int) -> None:
-        words = f"{waiting} {'run waits' if waiting == 1 else 'runs wait'} in its queue, which is held: see Runs."
+        text = f"{waiting} {'run waits' if waiting == 1 else 'runs wait'} in its queue, which is held: see Runs."
         self._banner.show_message(
-            "This workspace is yours.", words if waiting else "Its runs can be resumed.", tone="good"
+            "This workspace is yours.", text if waiting else "Its runs can be resumed.", tone="good"
         )
         self.read_facts()
 
-    def _show_failure(self, words: str) -> None:
-        if words == self._services.context.workspace.refusal:
+    def _show_failure(self, reason: str) -> None:
+        if reason == self._services.context.workspace.refusal:
             self._show_look_only()
         else:
-            self._banner.show_message(words)
+            self._banner.show_message(reason)
 
     def _show_devices(self, widget: QWidget) -> None:
         from explorer.window.device_monitor import DeviceMonitor
@@ -208,13 +208,13 @@ class Notifications(QObject):
         """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
         from trainer.scheduling import launch
 
-        kept, downloads = left
+        step, downloads = left
         resume: Act = ("Resume", lambda: self._services.jobs.do(launch.start_detached, run.id))
         edit: Act = ("Edit and restart", lambda: self.requested.emit(EditAndRestart(run.id)))
         acts: tuple[Act, Act | None] = (edit, None)
-        if downloads or kept is not None:
+        if downloads or step is not None:
             acts = (edit, resume) if run.status == "failed" and not downloads else (resume, edit)
-        how = f" Resume continues from step {kept:,}." if kept is not None else ""
+        how = f" Resume continues from step {step:,}." if step is not None else ""
         self._banner.show_message(
             f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
             "See its log in Runs." + (" Resume tries again and keeps what was downloaded." if downloads else how),
@@ -230,23 +230,26 @@ class Notifications(QObject):
         from trainer import alerts
 
         if kind == "stalled":
-            words = f"{run.name} has not responded for {STALLED_S:.0f} s."
+            message = f"{run.name} has not responded for {STALLED_S:.0f} s."
             step = "It may be in a long step, or its disk or device may hang; see its log in Runs."
         elif not run.active:
             return
         else:
-            words, step = f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.", str(run.alerts[kind].get("words", ""))
-        self._banner.show_message(words, step, tone="warn")
-        self._desktop.show_message(words, step)
+            message, step = (
+                f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.",
+                str(run.alerts[kind].get("words", "")),
+            )
+        self._banner.show_message(message, step, tone="warn")
+        self._desktop.show_message(message, step)
 
     def _show_deleted(self, runs: list[RunRow]) -> None:
-        words = f"Deleted {runs[0].name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
+        message = f"Deleted {runs[0].name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
         files = "Its files are kept." if len(runs) == 1 else "Their files are kept."
         undo = self._selection.undo
-        self._banner.show_message(words, files, tone="info", action=("Undo", undo.undo))
+        self._banner.show_message(message, files, tone="info", action=("Undo", undo.undo))
         # Once anything else was done or undone, this button would undo that instead.
         undo.indexChanged.connect(
-            lambda _: self._banner.hide() if self._banner.message.text() == words else None,
+            lambda _: self._banner.hide() if self._banner.message.text() == message else None,
             Qt.ConnectionType.SingleShotConnection,
         )
 

@@ -50,19 +50,19 @@ class OpenModelSheet(OpenSheet):
         self._build(like)
         self.model.setText(model)
         self._choose_data()
-        if (place := self.published.findData(model)) > 0:
-            self.published.setCurrentIndex(place)
+        if (index := self.published.findData(model)) > 0:
+            self.published.setCurrentIndex(index)
         (self.name if model else self.model).setFocus()
 
     def command(self) -> list[str]:
-        words = ["open", self.model.text().strip()]
+        arguments = ["open", self.model.text().strip()]
         chosen = self.data.currentData()
         if chosen == _OTHER:
-            words += ["--data", self.path.text().strip()]
+            arguments += ["--data", self.path.text().strip()]
         elif chosen != _SCENES:
-            words += ["--like", chosen]
+            arguments += ["--like", chosen]
         name = self.name.text().strip()
-        return words + (["--name", name] if name else [])
+        return arguments + (["--name", name] if name else [])
 
     def check(self) -> None:
         missing = not self.model.text().strip() or (self.data.currentData() == _OTHER and not self.path.text().strip())
@@ -79,7 +79,7 @@ class OpenModelSheet(OpenSheet):
     def _chosen_published(self) -> PublishedModel | None:
         """Return the published model that is named."""
         named = self.model.text().strip()
-        return next((one for one in PUBLISHED if one.specification == named), None)
+        return next((published for published in PUBLISHED if published.specification == named), None)
 
     def _choose_published(self) -> None:
         if chosen := self.published.currentData():
@@ -93,9 +93,9 @@ class OpenModelSheet(OpenSheet):
     def _build(self, like: RunRow | None) -> None:
         self.published = StillComboBox(self, objectName="open-model-published")
         self.published.addItem("Choose one, or name another below", "")
-        for one in PUBLISHED:
-            self.published.addItem(one.words, one.specification)
-            self.published.setItemData(self.published.count() - 1, one.source, Qt.ItemDataRole.ToolTipRole)
+        for published in PUBLISHED:
+            self.published.addItem(published.words, published.specification)
+            self.published.setItemData(self.published.count() - 1, published.source, Qt.ItemDataRole.ToolTipRole)
         self.published.currentIndexChanged.connect(self._choose_published)
         self.model = QLineEdit(self, objectName="open-model-model")
         self.model.setPlaceholderText("open_clip:ViT-B-32/laion2b_s34b_b79k")
@@ -118,9 +118,9 @@ class OpenModelSheet(OpenSheet):
             4: ("Images", self.path),
             5: ("Name", self.name),
         }
-        for place, (words, editor) in rows.items():
-            editor.setAccessibleName(words)
-            label = self.add_field(place, words, editor)
+        for row, (text, editor) in rows.items():
+            editor.setAccessibleName(text)
+            label = self.add_field(row, text, editor)
             if editor is self.path:
                 self._path_row = (label, editor)
         weights = f"Weights ({' '.join(f'*{suffix}' for suffix in WEIGHTS)})"

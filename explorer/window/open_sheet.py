@@ -90,26 +90,26 @@ class OpenSheet(QDialog):
             self, self.act(), self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
         )
 
-    def say(self, words: str, *, wrong: bool = False) -> None:
+    def say(self, message: str, *, wrong: bool = False) -> None:
         """Show a sentence under the fields."""
-        self.note.setText(words)
+        self.note.setText(message)
         theme.set_role(self.note, "bad" if wrong else "secondary")
         self.adjustSize()
 
-    def add_field(self, row: int, words: str, editor: QWidget) -> QLabel:
+    def add_field(self, row: int, text: str, editor: QWidget) -> QLabel:
         """Add a labeled field and return its label."""
-        label = QLabel(words, self)
+        label = QLabel(text, self)
         label.setFixedWidth(LABEL_WIDTH)
         label.setBuddy(editor)
         self.grid.addWidget(label, row, 0)
         self.grid.addWidget(editor, row, 1)
         return label
 
-    def add_browse(self, line: QLineEdit, what: str, words: str, kinds: str = "") -> None:
+    def add_browse(self, line: QLineEdit, what: str, title: str, kinds: str = "") -> None:
         """Add a button to the field that chooses a `folder` or a `file`."""
-        action = QAction(words, line, objectName=f"browse-{what}")
+        action = QAction(title, line, objectName=f"browse-{what}")
         theme.keep_icon(action, "folder-open" if what == "folder" else "box", role="secondary")
-        action.triggered.connect(partial(self._choose, line, what, words, kinds))
+        action.triggered.connect(partial(self._choose, line, what, title, kinds))
         line.addAction(action, QLineEdit.ActionPosition.TrailingPosition)
 
     def lay_out(self, *left: QPushButton) -> None:
@@ -140,16 +140,16 @@ class OpenSheet(QDialog):
         self.say(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}", wrong=True)
         self.start.setEnabled(True)
 
-    def _choose(self, line: QLineEdit, what: str, words: str, kinds: str, _checked: bool = False) -> None:
+    def _choose(self, line: QLineEdit, what: str, title: str, kinds: str, _checked: bool = False) -> None:
         if what == "folder":
-            chosen = QFileDialog.getExistingDirectory(self, words, line.text())
+            chosen = QFileDialog.getExistingDirectory(self, title, line.text())
         else:
-            chosen = QFileDialog.getOpenFileName(self, words, line.text(), kinds)[0]
+            chosen = QFileDialog.getOpenFileName(self, title, line.text(), kinds)[0]
         if chosen:
             line.setText(chosen)
 
 
-def start_opening(workspace: Path, words: list[str]) -> int:
+def start_opening(workspace: Path, arguments: list[str]) -> int:
     """Start a process that opens a model, and return the run's id; runs off the GUI thread.
 
     The trainer reads the file first, so whatever is wrong with it is said here, before there is a run.
@@ -157,17 +157,17 @@ def start_opening(workspace: Path, words: list[str]) -> int:
     Raises:
         OpenError: It cannot be opened; the sentence is the trainer's.
     """
-    return int(json.loads(answer_of(workspace, [*words, "--detach"]).strip().splitlines()[-1])["id"])
+    return int(json.loads(answer_of(workspace, [*arguments, "--detach"]).strip().splitlines()[-1])["id"])
 
 
-def answer_of(workspace: Path, words: list[str]) -> str:
+def answer_of(workspace: Path, arguments: list[str]) -> str:
     """Return the JSON that a command of the trainer prints; runs off the GUI thread.
 
     Raises:
         OpenError: It ends with an error; the sentence is the trainer's.
     """
-    words = [safe_subprocess.typed_path(word) for word in words]
-    command = safe_subprocess.python("-m", "trainer", *words, "--json", "--workspace", str(workspace))
+    arguments = [safe_subprocess.typed_path(word) for word in arguments]
+    command = safe_subprocess.python("-m", "trainer", *arguments, "--json", "--workspace", str(workspace))
     try:
         ended = safe_subprocess.run(command, more={"PYTHONUTF8": "1"}, timeout=PATIENCE_S)
     except safe_subprocess.OutputTooLong as error:
@@ -177,5 +177,5 @@ def answer_of(workspace: Path, words: list[str]) -> str:
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         last = said[-1] if said else "The trainer ended without a message."
-        raise OpenError(last.removeprefix(f"trainer {words[0]}: "))
+        raise OpenError(last.removeprefix(f"trainer {arguments[0]}: "))
     return ended.stdout.decode("utf-8", "replace")

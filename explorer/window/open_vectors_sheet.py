@@ -40,8 +40,8 @@ class OpenVectorsSheet(OpenSheet):
         """Build the dialog; of several `files`, the one named after texts has the texts."""
         super().__init__("open-vectors", "Open vectors", workspace, background, parent)
         self.editors = {key: self._editor(key) for key in _FIELDS}
-        for place, (key, editor) in enumerate(self.editors.items()):
-            self.add_field(place, _FIELDS[key][0], editor)
+        for row, (key, editor) in enumerate(self.editors.items()):
+            self.add_field(row, _FIELDS[key][0], editor)
         self.lay_out()
         for side, file in sides_of(files).items():
             self.editors[side].setText(str(file))
@@ -49,16 +49,16 @@ class OpenVectorsSheet(OpenSheet):
         self.editors["name" if files else "image"].setFocus()
 
     def command(self) -> list[str]:
-        given = {key: editor.text().strip() for key, editor in self.editors.items()}
-        return ["open", "vectors", *(word for key, text in given.items() if text for word in (f"--{key}", text))]
+        texts = {key: editor.text().strip() for key, editor in self.editors.items()}
+        return ["open", "vectors", *(word for key, text in texts.items() if text for word in (f"--{key}", text))]
 
     def check(self) -> None:
         self.start.setEnabled(any(self.editors[side].text().strip() for side in ("image", "text")))
         self.say(_WORDS)
 
     def _editor(self, key: str) -> QLineEdit:
-        words, hint = _FIELDS[key]
-        line = QLineEdit(self, objectName=f"open-vectors-{key}", accessibleName=words, placeholderText=hint)
+        label, hint = _FIELDS[key]
+        line = QLineEdit(self, objectName=f"open-vectors-{key}", accessibleName=label, placeholderText=hint)
         if key in _PATHS:
             for what in ("folder",) if key == "pictures" else ("folder", "file") if key != "items" else ("file",):
                 self.add_browse(line, what, f"Choose a {what}")
@@ -70,7 +70,7 @@ def sides_of(files: Sequence[Path]) -> dict[str, Path]:
     """Return which file has the images and which the texts, by their names; the first alone has the images."""
     texts = [file for file in files if any(word in file.stem.lower() for word in _TEXTS)]
     images = [file for file in files if file not in texts]
-    found = {"image": images[0]} if images else {}
+    files_of = {"image": images[0]} if images else {}
     if texts or len(images) > 1:
-        found["text"] = texts[0] if texts else images[1]
-    return found
+        files_of["text"] = texts[0] if texts else images[1]
+    return files_of

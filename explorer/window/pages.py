@@ -135,9 +135,9 @@ class Pages(HairlineSplitter):
             self._details.raise_pair()
 
     def _show_details(self, view: View | None) -> None:
-        own = view.details() if view is not None else None
+        details = view.details() if view is not None else None
         title = view.details_title if view is not None else ""
-        if self._details.show_parts(own, title, pair=view is not None and self._wants_pair(view)):
+        if self._details.show_parts(details, title, pair=view is not None and self._wants_pair(view)):
             if self._details.isHidden():
                 self._details.show()
                 self._share()

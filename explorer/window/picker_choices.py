@@ -49,9 +49,9 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
 
     Runs that are no more leave their place empty before it is filled; archived ones fill none.
     """
-    known = {run.id for run in runs}
-    a = run_a if run_a in known else None
-    b = run_b if run_b in known else None
+    run_ids = {run.id for run in runs}
+    a = run_a if run_a in run_ids else None
+    b = run_b if run_b in run_ids else None
     if a is None:
         # While B is empty, too, a CLOOB run is left for it: a lone one is B, not A.
         a = _first(runs, "clip", taken=b, spare="cloob" if b is None else "")
@@ -65,6 +65,6 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
     """Return the first free run with this objective, else the first with any but `spare`; None if all are taken."""
     free = [run for run in runs if run.id != taken and run.archived_at is None]
-    wanted = [run.id for run in free if run.objective.casefold() == objective]
+    matching = [run.id for run in free if run.objective.casefold() == objective]
     others = [run.id for run in free if run.objective.casefold() != spare]
-    return next(iter([*wanted, *others]), None)
+    return next(iter([*matching, *others]), None)

@@ -24,11 +24,11 @@ class PlaceTabs(QWidget):
 
     opened = Signal(str)
 
-    def __init__(self, places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
+    def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("placeTabs")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._places, self._settings = tuple(places), settings
+        self._places, self._settings = tuple(rail_places), settings
         self._open: Place | None = None
         self.bar = QTabBar(objectName="place-tabs", accessibleName="Views of this place")
         self.bar.setDrawBase(False)
@@ -50,26 +50,26 @@ class PlaceTabs(QWidget):
         """Return the place that holds this view, the first one if none does."""
         return next((p for p in self._places if view in _names(p)), self._places[0])
 
-    def last_view(self, place: str) -> str:
+    def last_view(self, name: str) -> str:
         """Return the view that was open last in this place, at first its first one."""
-        names = _names(next(p for p in self._places if p.name == place))
-        last = self._settings.value(LAST_KEY, {}).get(place)
+        names = _names(next(p for p in self._places if p.name == name))
+        last = self._settings.value(LAST_KEY, {}).get(name)
         return last if last in names else names[0]
 
     def show_view(self, view: str) -> None:
         """Show the tabs of this view's place with this view marked, and remember it."""
-        place = self.place_of(view)
+        rail_place = self.place_of(view)
         self.bar.blockSignals(True)
-        if place is not self._open:
-            self._open = place
-            self._fill(place.views)
-        self.bar.setCurrentIndex(_names(place).index(view))
+        if rail_place is not self._open:
+            self._open = rail_place
+            self._fill(rail_place.views)
+        self.bar.setCurrentIndex(_names(rail_place).index(view))
         self.bar.updateGeometry()  # the marked tab is bold, so the row is as wide as another one
         self.bar.blockSignals(False)
-        self.setVisible(len(place.views) > 1)
+        self.setVisible(len(rail_place.views) > 1)
         last = self._settings.value(LAST_KEY, {})
-        if last.get(place.name) != view:
-            self._settings.set(LAST_KEY, {**last, place.name: view})
+        if last.get(rail_place.name) != view:
+            self._settings.set(LAST_KEY, {**last, rail_place.name: view})
 
     def walk(self, by: int) -> None:
         """Open the tab `by` places further, round the end."""
@@ -87,5 +87,5 @@ class PlaceTabs(QWidget):
             self.opened.emit(self._open.views[index].name)
 
 
-def _names(place: Place) -> list[str]:
-    return [entry.name for entry in place.views]
+def _names(rail_place: Place) -> list[str]:
+    return [entry.name for entry in rail_place.views]

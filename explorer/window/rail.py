@@ -33,7 +33,7 @@ class Rail(QWidget):
 
     opened = Signal(str)
 
-    def __init__(self, places: Sequence[Place], parent: QWidget | None = None) -> None:
+    def __init__(self, rail_places: Sequence[Place], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("rail")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -47,7 +47,7 @@ class Rail(QWidget):
         self._views.setFrameShape(QFrame.Shape.NoFrame)
         self._views.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._views.setWidget(self._lay_out(places))
+        self._views.setWidget(self._lay_out(rail_places))
         self._column.addWidget(self._views, 1)
         # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)
@@ -62,12 +62,12 @@ class Rail(QWidget):
     def show_keys(self, keys: Mapping[str, str]) -> None:
         """Name the shortcut of each place (name -> keys, may be empty) in its tool tip."""
         for name, button in self.buttons.items():
-            words = str(button.accessibleName())
-            button.setToolTip(f"{words} ({keys[name]})" if keys.get(name) else words)
+            title = str(button.accessibleName())
+            button.setToolTip(f"{title} ({keys[name]})" if keys.get(name) else title)
 
-    def add_at_foot(self, name: str, icon: str, words: str) -> QToolButton:
+    def add_at_foot(self, name: str, icon: str, label: str) -> QToolButton:
         """Add a button below the views, such as for the theme."""
-        button = _button(name, icon, words)
+        button = _button(name, icon, label)
         self._column.addWidget(button)
         return button
 
@@ -83,24 +83,24 @@ class Rail(QWidget):
         bar = self._views.verticalScrollBar()
         self.setFixedWidth(WIDTH + (bar.sizeHint().width() if bar.maximum() else 0))
 
-    def _lay_out(self, places: Sequence[Place]) -> QWidget:
+    def _lay_out(self, rail_places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")
         column = _column(content)
         group = ""
-        for place in places:
-            if place.group != group:
-                group = place.group
+        for rail_place in rail_places:
+            if rail_place.group != group:
+                group = rail_place.group
                 heading = QLabel(group)
                 theme.set_role(heading, "heading")
                 heading.setContentsMargins(theme.SPACE, theme.SPACE if column.count() else 0, 0, 2)
                 column.addWidget(heading)
-            button = _button(f"rail-{place.name}", place.icon, place.title)
+            button = _button(f"rail-{rail_place.name}", rail_place.icon, rail_place.title)
             button.setCheckable(True)
-            button.setToolTip(f"{place.title} ({place.keys})" if place.keys else place.title)
-            button.clicked.connect(lambda _=False, name=place.name: self.opened.emit(name))
+            button.setToolTip(f"{rail_place.title} ({rail_place.keys})" if rail_place.keys else rail_place.title)
+            button.clicked.connect(lambda _=False, name=rail_place.name: self.opened.emit(name))
             self._group.addButton(button)
             column.addWidget(button)
-            self.buttons[place.name] = button
+            self.buttons[rail_place.name] = button
         column.addStretch()
         return content
 
@@ -119,9 +119,9 @@ def _column(widget: QWidget) -> QVBoxLayout:
     return column
 
 
-def _button(name: str, icon: str, words: str) -> QToolButton:
+def _button(name: str, icon: str, label: str) -> QToolButton:
     # Qt puts icon and word 4 px apart and no stylesheet can change it.
-    button = QToolButton(objectName=name, accessibleName=words, text=f"  {words}")
+    button = QToolButton(objectName=name, accessibleName=label, text=f"  {label}")
     button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
     button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
     button.setIconSize(QSize(20, 20))

@@ -111,7 +111,7 @@ class SavedViews(QObject):
         """Show the dialog of all saved views."""
         sheet = SavedViewsSheet(list(self.links), self._window)
         sheet.opened.connect(lambda name: self.open(self.links[name]))
-        sheet.renamed.connect(lambda name, wanted: self._change(sheet, rename, name, wanted))
+        sheet.renamed.connect(lambda name, new_name: self._change(sheet, rename, name, new_name))
         sheet.deleted.connect(lambda name: self._change(sheet, remove, name))
         sheet.open()
         return sheet
@@ -148,12 +148,12 @@ class SavedViews(QObject):
 def read(workspace: Workspace) -> dict[str, str]:
     """Return name -> link of the saved views; what is none of both is left out. For a thread."""
     try:
-        kept: Any = workspace.setting(KEY, {})
+        saved: Any = workspace.setting(KEY, {})
     except ValueError:
         return {}
-    if not isinstance(kept, dict):
+    if not isinstance(saved, dict):
         return {}
-    sound = {name: link for name, link in kept.items() if isinstance(link, str) and 0 < len(name) <= LONGEST_NAME}
+    sound = {name: link for name, link in saved.items() if isinstance(link, str) and 0 < len(name) <= LONGEST_NAME}
     return dict(list(sound.items())[:MOST])
 
 
@@ -169,7 +169,7 @@ def write(workspace: Workspace, name: str, link: str) -> dict[str, str]:
     return links
 
 
-def rename(workspace: Workspace, name: str, wanted: str) -> dict[str, str]:
+def rename(workspace: Workspace, name: str, new_name: str) -> dict[str, str]:
     """Give a saved view another name in its place, and return all that are saved. For a thread.
 
     Raises:
@@ -177,10 +177,12 @@ def rename(workspace: Workspace, name: str, wanted: str) -> dict[str, str]:
     """
     from trainer.store import StoreError
 
-    wanted, links = " ".join(wanted.split())[:LONGEST_NAME], read(workspace)
-    if not wanted or (wanted != name and wanted in links):
-        raise StoreError(f"There is a view called {wanted}. Choose another name." if wanted else "A name is needed.")
-    links = {wanted if old == name else old: link for old, link in links.items()}
+    new_name, links = " ".join(new_name.split())[:LONGEST_NAME], read(workspace)
+    if not new_name or (new_name != name and new_name in links):
+        raise StoreError(
+            f"There is a view called {new_name}. Choose another name." if new_name else "A name is needed."
+        )
+    links = {new_name if old == name else old: link for old, link in links.items()}
     workspace.set_setting(KEY, links)
     return links
 

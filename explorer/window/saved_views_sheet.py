@@ -40,12 +40,12 @@ class SavedViewsSheet(QDialog):
         self.setModal(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
-        words = QLabel(
+        text = QLabel(
             "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace.",
             self,
             wordWrap=True,
         )
-        theme.set_role(words, "secondary")
+        theme.set_role(text, "secondary")
         self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")
         self.names.itemChanged.connect(self._edited)
         self.names.currentRowChanged.connect(lambda _: self._enable())
@@ -68,14 +68,14 @@ class SavedViewsSheet(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         layout.setSpacing(theme.BETWEEN)
-        layout.addWidget(words)
+        layout.addWidget(text)
         layout.addWidget(self.names, 1)
         layout.addLayout(row)
         self.show_names(names)
 
     def show_names(self, names: list[str]) -> None:
         """List these names, and keep the place in the list."""
-        place = max(0, self.names.currentRow())
+        row = max(0, self.names.currentRow())
         self.names.blockSignals(True)
         self.names.clear()
         for name in names:
@@ -83,7 +83,7 @@ class SavedViewsSheet(QDialog):
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             item.setData(Qt.ItemDataRole.UserRole, name)
             self.names.addItem(item)
-        self.names.setCurrentRow(min(place, len(names) - 1))
+        self.names.setCurrentRow(min(row, len(names) - 1))
         self.names.blockSignals(False)
         self._enable()
 
@@ -92,9 +92,9 @@ class SavedViewsSheet(QDialog):
             button.setEnabled(self.names.currentItem() is not None)
 
     def _edited(self, item: QListWidgetItem) -> None:
-        name, wanted = item.data(Qt.ItemDataRole.UserRole), item.text()
-        if wanted != name:
-            self.renamed.emit(name, wanted)
+        name, new_name = item.data(Qt.ItemDataRole.UserRole), item.text()
+        if new_name != name:
+            self.renamed.emit(name, new_name)
 
     def _open(self) -> None:
         if (item := self.names.currentItem()) is not None:

@@ -54,18 +54,18 @@ class Loaded:
         return frozenset((*self.views, *self.broken))
 
 
-def load(places: Sequence[ViewEntry]) -> Loaded:
+def load(entries: Sequence[ViewEntry]) -> Loaded:
     """Import what the window and these views need; runs on a thread because it takes most of a second."""
     loaded = Loaded()
     with _without_cuda():
         for module in _MODULES:
             importlib.import_module(module)
         importlib.import_module("trainer.plugins").load_all()
-        for place in places:
+        for entry in entries:
             try:
-                loaded.views[place.name] = place.load()
+                loaded.views[entry.name] = entry.load()
             except Exception:  # one broken view must not take the others with it
-                loaded.broken[place.name] = traceback.format_exc()
+                loaded.broken[entry.name] = traceback.format_exc()
     return loaded
 
 

@@ -66,21 +66,21 @@ class SidePanel(QWidget):
         refuse_drops(inspector)
         self._arrange()
 
-    def show_parts(self, own: QWidget | None, title: str, *, pair: bool) -> bool:
+    def show_parts(self, details: QWidget | None, title: str, *, pair: bool) -> bool:
         """Show these parts; return whether there is one.
 
         Args:
-            own: What the view puts into the panel; None: nothing.
+            details: What the view puts into the panel; None: nothing.
             title: Name of its tab.
             pair: Whether the inspector is wanted.
         """
-        if own is not None:
-            if own not in self._rooms:
-                self._rooms[own] = MinSizeScroll(own)
-                self.own.addWidget(self._rooms[own])
-                refuse_drops(own)
-            self.own.setCurrentWidget(self._rooms[own])
-        self._has_own, self._has_pair = own is not None, pair and self.host.count() > 0
+        if details is not None:
+            if details not in self._rooms:
+                self._rooms[details] = MinSizeScroll(details)
+                self.own.addWidget(self._rooms[details])
+                refuse_drops(details)
+            self.own.setCurrentWidget(self._rooms[details])
+        self._has_own, self._has_pair = details is not None, pair and self.host.count() > 0
         self.tabs.setTabText(OWN, title)
         self._arrange()
         return self._has_own or self._has_pair

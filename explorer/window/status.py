@@ -94,9 +94,9 @@ class Status(QStatusBar):
 
     def show_jobs(self, running: int, waiting: int) -> None:
         """Show how many jobs are running, and how many wait."""
-        words = [f"{running} {'job' if running == 1 else 'jobs'}" if running or not waiting else ""]
-        words += [f"{waiting} waiting" if waiting else ""]
-        self._jobs.setText(", ".join(filter(None, words)) if running or waiting else "No jobs")
+        counts = [f"{running} {'job' if running == 1 else 'jobs'}" if running or not waiting else ""]
+        counts += [f"{waiting} waiting" if waiting else ""]
+        self._jobs.setText(", ".join(filter(None, counts)) if running or waiting else "No jobs")
 
     def show_start(self, runs: int, seconds: int) -> None:
         """Show how many queued runs start and when, with a button to pause them; nothing for 0 runs."""
@@ -109,17 +109,17 @@ class Status(QStatusBar):
         self._look_only.setVisible(bool(why))
         self._look_only.setToolTip(f"This workspace is look only: {why}; click to see what you can do")
 
-    def show_install(self, words: str) -> None:
+    def show_install(self, text: str) -> None:
         """Show that torch is missing or being installed; an empty text hides it."""
-        self._install.setVisible(bool(words))
-        self._install.setText(words)
+        self._install.setVisible(bool(text))
+        self._install.setText(text)
         self._install.setToolTip("Training and models need torch; click to install it")
 
     def show_model(self, state: str) -> None:
         """Show the state of the model process."""
-        role, words = _MODEL_WORDS.get(state, ("outline", state))
+        role, text = _MODEL_WORDS.get(state, ("outline", state))
         self._dot.show_role(role)
-        self._model.setText(words)
+        self._model.setText(text)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         child = self.childAt(event.position().toPoint())
@@ -205,9 +205,9 @@ class _Dot(QWidget):
 
 def duration(seconds: float) -> str:
     """Format seconds as `0:42`, `12:05`, `3:04:59`."""
-    whole = max(0, round(seconds))
-    hours, minutes = divmod(whole // 60, 60)
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+    rounded = max(0, round(seconds))
+    hours, minutes = divmod(rounded // 60, 60)
+    return f"{hours}:{minutes:02}:{rounded % 60:02}" if hours else f"{minutes}:{rounded % 60:02}"
 
 
 def _short(folder: Path) -> str:

@@ -67,20 +67,20 @@ class Stopping(QObject):
         return [(run, self._jobs.unresponsive(run.id)) for run in self._unresponsive.values()]
 
     def _show(self) -> None:
-        known = self._known()
-        self._words = asked_words([run.name for run, _ in known])
+        states = self._known()
+        self._words = asked_words([run.name for run, _ in states])
         self._closed = False
-        automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in known)
+        automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in states)
         self._banner.show_message(
             self._words,
-            self._next(known),
+            self._next(states),
             tone="warn",
             action=("End now", self._end),
             other=("Wait", self._wait) if automatic else None,
         )
 
-    def _next(self, known: Sequence[tuple[RunRow, Unresponsive | None]]) -> str:
-        return next_words([(run.name, unresponsive) for run, unresponsive in known])
+    def _next(self, states: Sequence[tuple[RunRow, Unresponsive | None]]) -> str:
+        return next_words([(run.name, unresponsive) for run, unresponsive in states])
 
     def _go_on(self) -> None:
         """Update the countdown, drop runs that have ended, and show the banner again when another one is gone.
@@ -91,12 +91,12 @@ class Stopping(QObject):
         self._unresponsive = {
             run: row for run, row in self._unresponsive.items() if self._jobs.unresponsive(run) is not None
         }
-        known = self._known()
-        if not any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in known):
+        states = self._known()
+        if not any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in states):
             self._clock.stop()
         if not before and not self._untold:
             return
-        if self._banner.amend(self._words, self._next(known)):
+        if self._banner.amend(self._words, self._next(states)):
             if not self._unresponsive:
                 self._banner.hide()
             elif len(self._unresponsive) != before:
@@ -132,12 +132,12 @@ class Stopping(QObject):
             tone="info",
         )
 
-    def _show_end_message(self, name: str, kept: int | None) -> None:
-        shown = self._banner.message.text() if self._banner.isVisible() else ""
-        together = self._untold or (bool(shown) and shown == self._ended_words)
-        self._ended = {**(self._ended if together else {}), name: kept}
+    def _show_end_message(self, name: str, step: int | None) -> None:
+        message = self._banner.message.text() if self._banner.isVisible() else ""
+        together = self._untold or (bool(message) and message == self._ended_words)
+        self._ended = {**(self._ended if together else {}), name: step}
         # The choice that others still leave comes first.
-        self._untold = bool(self._unresponsive) and shown == self._words
+        self._untold = bool(self._unresponsive) and message == self._words
         if not self._untold:
             self._show_ended()
 
@@ -150,14 +150,14 @@ class Stopping(QObject):
 
 def asked_words(names: Sequence[str]) -> str:
     """Return a sentence about these runs: `CLIP demo was asked to stop and is still running.`, for example."""
-    asked, runs = ("was", "is") if len(names) == 1 else ("were", "are")
-    return f"{listed(names)} {asked} asked to stop and {runs} still running."
+    verb, runs = ("was", "is") if len(names) == 1 else ("were", "are")
+    return f"{listed(names)} {verb} asked to stop and {runs} still running."
 
 
-def next_words(known: Sequence[tuple[str, Unresponsive | None]]) -> str:
+def next_words(states: Sequence[tuple[str, Unresponsive | None]]) -> str:
     """Return when the named runs are ended and what is lost; by name unless it is the same for all."""
     groups: dict[str, list[tuple[str, Unresponsive | None]]] = {}
-    for name, unresponsive in known:
+    for name, unresponsive in states:
         groups.setdefault(_what(unresponsive), []).append((name, unresponsive))
     # What is urgent comes first.
     in_order = sorted(groups.items(), key=lambda group: group[0] != "ends")
@@ -185,25 +185,25 @@ def _next_of(what: str, group: Sequence[tuple[str, Unresponsive | None]], *, by_
     return f"{who} {be} ended in {listed([str(each) for each in left])} s, which {loses}."
 
 
-def resume_words(kept: Sequence[int | None]) -> str:
+def resume_words(checkpoints: Sequence[int | None]) -> str:
     """Return from which steps the ended runs can be resumed."""
-    steps = [f"{step:,}" for step in kept if step not in (None, UNKNOWN)]
-    it = "It" if len(kept) == 1 else "They"
-    if kept == [None]:
+    steps = [f"{step:,}" for step in checkpoints if step not in (None, UNKNOWN)]
+    it = "It" if len(checkpoints) == 1 else "They"
+    if checkpoints == [None]:
         return "It had no checkpoint; resuming restarts it from step 0."
-    if len(steps) < len(kept):
+    if len(steps) < len(checkpoints):
         return f"{it} can be resumed in Runs."
-    return f"{it} can be resumed from step{'s' if len(kept) > 1 else ''} {listed(steps)}."
+    return f"{it} can be resumed from step{'s' if len(checkpoints) > 1 else ''} {listed(steps)}."
 
 
 def _kept(steps: Sequence[int | None], its: str) -> str:
     """Return `step 120, its last checkpoint`, or another text if none is kept or known."""
     if len(steps) == 1 and steps[0] is not None:
         return f"step {steps[0]:,}, {its} last checkpoint"
-    words = f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
-    return words + (", if it has one" if steps == [None] else "")
+    text = f"{its} last checkpoint" + ("s" if len(steps) > 1 else "")
+    return text + (", if it has one" if steps == [None] else "")
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Join names as `a, b and c`."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -72,7 +72,7 @@ class TrainingInstall(QObject):
         process, self._process = self._process, None
         if process is None:
             return
-        self._each(lambda one: one.kill(), process)
+        self._each(lambda child: child.kill(), process)
         process.waitForFinished(_END_MS)
         process.deleteLater()
         self._become("idle")
@@ -116,15 +116,15 @@ class TrainingInstall(QObject):
         self._become("done" if good else "failed")
 
     def _take(self, line: str) -> None:
-        if found := _PROGRESS.match(line):
-            self.share, self.note = int(found[1]) / 100, found[2]
+        if match := _PROGRESS.match(line):
+            self.share, self.note = int(match[1]) / 100, match[2]
         elif line:
             self.words += f"{line}\n"
 
     def _each(self, act: Callable[..., object], process: Child | None = None) -> None:
-        for one in list(_family((process or self._process).processId())):  # type: ignore[union-attr]
+        for child in list(_family((process or self._process).processId())):  # type: ignore[union-attr]
             with contextlib.suppress(_gone()):
-                act(one)
+                act(child)
 
     def _become(self, state: State) -> None:
         self.state = state

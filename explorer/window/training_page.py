@@ -72,8 +72,8 @@ class TrainingPage(QWidget):
 
     def arguments(self) -> list[str]:
         """Return the words after `trainer install` that do the same."""
-        words = ["--backend", self.backend.currentData()]
-        return words + (["--wheels", folder] if (folder := self.wheels.text().strip()) else [])
+        arguments = ["--backend", self.backend.currentData()]
+        return arguments + (["--wheels", folder] if (folder := self.wheels.text().strip()) else [])
 
     def begin(self) -> None:
         """Start installing, or try again."""
@@ -90,8 +90,8 @@ class TrainingPage(QWidget):
         self.text = QLabel(_WORDS)
         theme.set_role(self.text, "secondary")
         self.backend = QComboBox(objectName="install-backend", accessibleName="Build")
-        for name, words in training_install.BACKENDS.items():
-            self.backend.addItem(f"{words[0].upper()}{words[1:]}", name)
+        for name, text in training_install.BACKENDS.items():
+            self.backend.addItem(f"{text[0].upper()}{text[1:]}", name)
         self.backend.currentIndexChanged.connect(self._ask_plan)
         self.wheels = QLineEdit(objectName="install-wheels", accessibleName="Folder of wheels")
         self.wheels.setPlaceholderText("The package index; or a folder of wheels, without a network")
@@ -121,8 +121,8 @@ class TrainingPage(QWidget):
     def _draw_icon(self) -> None:
         self._icon.setPixmap(theme.icon("download", 40, "outline").pixmap(40, 40))
 
-    def _button(self, words: str, name: str, act: Callable[[], object], role: str = "") -> QPushButton:
-        button = QPushButton(words, objectName=name)
+    def _button(self, label: str, name: str, act: Callable[[], object], role: str = "") -> QPushButton:
+        button = QPushButton(label, objectName=name)
         button.clicked.connect(lambda _checked=False: act())
         if role:
             theme.set_role(button, role)
@@ -132,8 +132,8 @@ class TrainingPage(QWidget):
         grid = QGridLayout()
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(theme.INSIDE)
-        for row, (words, editor) in enumerate((("Build", self.backend), ("From", self.wheels))):
-            label = QLabel(words)
+        for row, (text, editor) in enumerate((("Build", self.backend), ("From", self.wheels))):
+            label = QLabel(text)
             label.setFixedWidth(LABEL_WIDTH)
             label.setBuddy(editor)
             grid.addWidget(label, row, 0)
@@ -207,13 +207,13 @@ class TrainingPage(QWidget):
 
     def _show_note(self) -> None:
         state, install = self.install.state, self.install
-        words = {
+        text = {
             "running": f"{install.note[:1].upper()}{install.note[1:]}…",
             "paused": "Paused. After a long pause, an interrupted download begins again.",
             "failed": install.reason,
         }.get(state, "")
-        self.note.setText(words)
-        self.note.setVisible(bool(words))
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
         theme.set_role(self.note, "bad" if state == "failed" else "secondary")
 
     def _show_plan(self) -> None:
@@ -313,10 +313,10 @@ class TrainingOffer(QObject):
 
     def _show_in_status(self) -> None:
         install = self.page.install
-        words = {
+        text_of = {
             "running": f"Installing torch, {install.share:.0%}",
             "paused": "Installing torch, paused",
             "failed": "Torch was not installed",
             "done": "",
         }
-        self._status.show_install(words.get(install.state, "Install torch"))
+        self._status.show_install(text_of.get(install.state, "Install torch"))

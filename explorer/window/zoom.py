@@ -23,17 +23,17 @@ def zoom_of(value: Any) -> int:
     return value if value in STEPS and isinstance(value, int) else 100
 
 
-def next_zoom(now: int, way: int) -> int:
+def next_zoom(now: int, direction: int) -> int:
     """Return the zoom after (1) or before (-1) this one; at the ends the same."""
-    place = STEPS.index(zoom_of(now)) + way
-    return STEPS[min(max(place, 0), len(STEPS) - 1)]
+    index = STEPS.index(zoom_of(now)) + direction
+    return STEPS[min(max(index, 0), len(STEPS) - 1)]
 
 
 def set_scale(percent: int, environment: MutableMapping[str, str] = os.environ) -> None:
     """Scale the application that is made next; the scale of the person's environment is multiplied."""
-    own = environment.setdefault(OWN_SCALE, environment.get(SCALE, "1"))
+    environment_scale = environment.setdefault(OWN_SCALE, environment.get(SCALE, "1"))
     try:
-        factor = float(own)
+        factor = float(environment_scale)
     except ValueError:
         factor = 1.0
     if percent != 100 or SCALE in environment:
