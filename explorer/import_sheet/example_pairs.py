@@ -11,7 +11,7 @@ from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen, QPixmap, QResizeE
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from trainer.messages import Example
 
 Index = QModelIndex | QPersistentModelIndex
@@ -28,7 +28,7 @@ EXAMPLES: Final = 10
 class PairModel(QAbstractListModel):
     """A list model of pairs; `UserRole` gives the `Example`, `DecorationRole` its thumbnail."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.pairs: tuple[Example, ...] = ()
         self._pictures = pictures
@@ -75,7 +75,7 @@ class PairModel(QAbstractListModel):
 class PairGrid(QListView):
     """A grid of pairs, with as many columns as fit. Arrow keys navigate; the tool tip has the whole caption."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("import-pairs")
         self.setAccessibleName("Preview of ten pairs of this data")

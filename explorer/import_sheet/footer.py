@@ -11,7 +11,7 @@ from explorer.import_sheet.options import row
 from explorer.import_sheet.survey_result import DataSource
 
 
-class Foot(QWidget):
+class Footer(QWidget):
     """Buttons: copy as command on the left; classify, cancel and train on the right.
 
     Signals:

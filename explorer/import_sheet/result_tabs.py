@@ -13,7 +13,7 @@ from explorer.import_sheet.example_pairs import EXAMPLES, PairGrid
 from explorer.import_sheet.report import Line, ReportPane
 from explorer.import_sheet.summary_text import Explanation
 from explorer.import_sheet.survey_result import DataSource
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.state_area import StatePage
 
 PICTURE: Final = 240
@@ -34,7 +34,7 @@ class ResultTabs(QTabWidget):
         super().__init__(parent)
         self.setObjectName("import-tabs")
         self._actions = actions
-        self.grid = PairGrid(Pictures(background, self, edge=PICTURE), self)
+        self.grid = PairGrid(Thumbnails(background, self, edge=PICTURE), self)
         self.empty = StatePage(self, width=520)
         self._pairs = QStackedWidget(self)
         for page in (self.grid, self.empty):

@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.export import shell_command
 from explorer.import_sheet import dropped_files, summary_text, survey_result
-from explorer.import_sheet.footer import Foot, classify_words
+from explorer.import_sheet.footer import Footer, classify_words
 from explorer.import_sheet.options import Cost, Options, PathLine, labeled, row
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
@@ -34,7 +34,7 @@ CHANGE_MS: Final = 500
 MOST_WIDE, MOST_HIGH = 1_240, 900
 
 
-class ImportData(QDialog):
+class ImportSheet(QDialog):
     """A dialog that reads data in a trainer process and previews it. Enter trains, Esc closes.
 
     Attributes:
@@ -420,8 +420,8 @@ class ImportData(QDialog):
         layout.addWidget(hairline())
         layout.addWidget(self._foot())
 
-    def _foot(self) -> Foot:
-        self.foot = foot = Foot(self)
+    def _foot(self) -> Footer:
+        self.foot = foot = Footer(self)
         self.start, self.copy = foot.start, foot.copy
         foot.copy_asked.connect(self._copy)
         foot.classify_asked.connect(self._classify)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from explorer.model_client.one_shot import LongQuestions
-from explorer.model_client.worker_process import AnswerProcess, Pending, State
+from explorer.model_client.one_shot import OneShotProcesses
+from explorer.model_client.worker_process import Pending, State, WorkerProcess
 from trainer.messages import Failure, PlaceRows, Project, Question, WarmUp, is_long
 from trainer.untrusted import safe_subprocess
 
@@ -60,14 +60,14 @@ class ModelClient(QObject):
         self._numbers = itertools.count(1)
         self._kind_of: dict[int, Kind] = {}
         self._warm_runs: tuple[int, ...] = ()
-        self._processes: dict[Kind, AnswerProcess] = {
-            "models": AnswerProcess(command, "model process", self),
-            "projections": AnswerProcess(command, "projection process", self),
+        self._processes: dict[Kind, WorkerProcess] = {
+            "models": WorkerProcess(command, "model process", self),
+            "projections": WorkerProcess(command, "projection process", self),
         }
         for kind, process in self._processes.items():
             process.state_changed.connect(lambda state, kind=kind: self.state_changed.emit(kind, state))
             process.died.connect(self.died)
-        self._long = LongQuestions(command if program else [*command, "--long"], self)
+        self._long = OneShotProcesses(command if program else [*command, "--long"], self)
         self._long.count_changed.connect(self.long_changed)
         self._long.died.connect(self.died)
 

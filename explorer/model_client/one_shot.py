@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from explorer.model_client.worker_process import AnswerProcess, Pending
+from explorer.model_client.worker_process import Pending, WorkerProcess
 from trainer.messages import Failure
 
 AT_ONCE: Final = 2
@@ -27,7 +27,7 @@ _CALLED: Final = {
 }
 
 
-class LongQuestions(QObject):
+class OneShotProcesses(QObject):
     """Handles each request in a new process, at most `AT_ONCE` at a time, in the order received.
 
     Signals:
@@ -42,7 +42,7 @@ class LongQuestions(QObject):
         super().__init__(parent)
         self._command = tuple(command)
         self._waiting: OrderedDict[int, Pending] = OrderedDict()
-        self._running: dict[int, AnswerProcess] = {}
+        self._running: dict[int, WorkerProcess] = {}
         self._asked: dict[int, Pending] = {}
         self._reported: set[int] = set()
 
@@ -79,7 +79,7 @@ class LongQuestions(QObject):
     def _start_next(self) -> None:
         while self._waiting and len(self._running) < AT_ONCE:
             number, pending = self._waiting.popitem(last=False)
-            process = AnswerProcess(self._command, "process of this request", self)
+            process = WorkerProcess(self._command, "process of this request", self)
             process.died.connect(self.died)
             self._running[number], self._asked[number] = process, pending
             if number in self._reported:

@@ -95,7 +95,7 @@ class SingleRequest(QObject):
             self.failed.emit(failure)
 
 
-class KeptAnswers(SingleRequest):
+class CachedRequest(SingleRequest):
     """Keeps what was made of the latest answers, for questions that name their `runs`."""
 
     most: ClassVar[int] = 64

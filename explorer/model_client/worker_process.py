@@ -41,7 +41,7 @@ class Pending:
         return self.owner is None or shiboken6.isValid(self.owner)
 
 
-class AnswerProcess(QObject):
+class WorkerProcess(QObject):
     """A child process that speaks JSON lines, and its pending requests.
 
     Signals:

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from explorer.event_loop.background import Background
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from trainer.store import Items
 from trainer.store.columns import StoredColumn
 
@@ -62,7 +62,9 @@ class PairTableModel(QAbstractTableModel):
 
     FIXED: Final = ("Pair", "Class")
 
-    def __init__(self, pictures: Pictures, parent: QObject | None = None, background: Background | None = None) -> None:
+    def __init__(
+        self, pictures: Thumbnails, parent: QObject | None = None, background: Background | None = None
+    ) -> None:
         super().__init__(parent)
         self._pictures, self._background = pictures, background
         self._items: Items | None = None

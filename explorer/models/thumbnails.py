@@ -17,7 +17,7 @@ KEPT: Final = 2_000
 """Decoded thumbnails in memory: at 96 pixels some 70 MB at most."""
 
 
-class Pictures(QObject):
+class Thumbnails(QObject):
     """Decodes thumbnails off the GUI thread and caches the most recent ones.
 
     Signals:

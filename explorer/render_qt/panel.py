@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
 from explorer.widgets.elided_label import ElidedLabel, heading
@@ -77,7 +77,7 @@ class PanelWidget(QScrollArea):
     plot_dragged = Signal(str, float, float)
     plot_brushed = Signal(str, object)
 
-    def __init__(self, pictures: Pictures, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
         self._name, self._pictures = name, pictures
         self.panel: Panel | None = None
@@ -408,7 +408,7 @@ class ImageRowCard(QWidget):
 
     chosen = Signal(int)
 
-    def __init__(self, name: str, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.strip: ImageRow | None = None
         self.title, self.note = heading(), ElidedLabel()

@@ -25,7 +25,7 @@ from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
-from explorer.run_control.write_queue import Undoable, Writes, sentence
+from explorer.run_control.write_queue import Undoable, WriteQueue, sentence
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
 
@@ -103,7 +103,7 @@ class Jobs(QObject):
         self._poll_again = False
         self.reconciled_at = float("-inf")
         self._last_problem = ""
-        self._writes = Writes(background, self)
+        self._writes = WriteQueue(background, self)
         self._writes.written.connect(self._written)
         self._writes.failed.connect(self.failed)
         self.stop_timeouts = StopTimeouts(workspace, background, self)

@@ -13,7 +13,7 @@ from explorer.event_loop.background import Background
 from trainer.errors import UserError
 
 
-class Writes(QObject):
+class WriteQueue(QObject):
     """Runs the queued functions one at a time.
 
     Signals:

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
 from explorer.views.sentences import EmbeddedSentences, Sentences
@@ -87,7 +87,7 @@ class ChartPane(QWidget):
     answered = Signal()
     refused = Signal()
 
-    def __init__(self, context: Context, name: str, pictures: Pictures | None = None) -> None:
+    def __init__(self, context: Context, name: str, pictures: Thumbnails | None = None) -> None:
         super().__init__()
         self.setObjectName(f"{name}-pane")
         self._context, self._name = context, name
@@ -98,7 +98,7 @@ class ChartPane(QWidget):
         self._asked: object = None
         self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
-        self.panel = PanelWidget(pictures or Pictures(context.background, self, edge=128), name)
+        self.panel = PanelWidget(pictures or Thumbnails(context.background, self, edge=128), name)
         self.computing = ProgressRow(f"{name}-computing", self)
         self.warnings = QLabel(wordWrap=True, objectName=f"{name}-warnings", visible=False)
         self.warnings.setTextFormat(Qt.TextFormat.PlainText)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.view import Context
@@ -29,7 +29,7 @@ class ChartTab(QWidget):
 
     answered = Signal()
 
-    def __init__(self, context: Context, name: str, pictures: Pictures) -> None:
+    def __init__(self, context: Context, name: str, pictures: Thumbnails) -> None:
         super().__init__()
         self.setObjectName(f"{name}-tab")
         self.context = context

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.chart_tab import remembered
@@ -41,7 +41,7 @@ class ChartView(View):
 
     def build(self) -> Iterator[None]:
         self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}
-        self.pictures = Pictures(self.context.background, self, edge=128)
+        self.pictures = Thumbnails(self.context.background, self, edge=128)
         tabs = ((chart.label, chart.question) for chart in self.charts.values())
         self.tabs = layouts.tab_bar(f"{self.name}-tabs", f"Charts of {self.title}", tabs)
         self.tab_question = layouts.elided(role="secondary")

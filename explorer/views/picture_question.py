@@ -9,8 +9,8 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from explorer import theme
-from explorer.model_client.single_request import KeptAnswers
-from explorer.models.thumbnails import Pictures
+from explorer.model_client.single_request import CachedRequest
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.image_strip import PICTURE, ImageStrip
@@ -32,12 +32,12 @@ class PictureQuestionView(View):
     prefix: ClassVar[str] = ""
     action_text: ClassVar[str] = ""
     failure: ClassVar[str] = ""
-    asking: KeptAnswers
+    asking: CachedRequest
 
-    def make_parts(self, asking: KeptAnswers, button: str) -> None:
+    def make_parts(self, asking: CachedRequest, button: str) -> None:
         """Create what all of these views have; `button` is the text of the one that asks."""
         context = self.context
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.asking = asking
         self._failed: object = None
         self.strip = ImageStrip(self.pictures.get, lines=1)

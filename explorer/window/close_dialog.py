@@ -19,7 +19,7 @@ KEEP, STOP, STAY = "keep", "stop", "stay"
 ROOM: Final = 460
 
 
-class Leaving(QDialog):
+class CloseDialog(QDialog):
     """A dialog that lists running and waiting runs and asks what to do with them.
 
     Attributes:
@@ -81,9 +81,9 @@ def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object
     if remembered in (KEEP, STOP):
         _do(remembered, jobs, training, go)
         return
-    if window.findChild(Leaving) is not None:
+    if window.findChild(CloseDialog) is not None:
         return
-    dialog = Leaving(len(training), len(waiting), window)
+    dialog = CloseDialog(len(training), len(waiting), window)
 
     def answered() -> None:
         if dialog.choice == STAY:

@@ -9,7 +9,7 @@ from explorer import theme
 from trainer.untrusted.escaping import spoken
 
 
-class Desktop(QObject):
+class DesktopNotifications(QObject):
     """Shows a tray notification while none of the application's windows is active."""
 
     def __init__(self, parent: QWidget) -> None:

@@ -14,7 +14,7 @@ from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
 
 if TYPE_CHECKING:
-    from explorer.import_sheet.sheet import ImportData
+    from explorer.import_sheet.sheet import ImportSheet
     from explorer.window.job_list import JobList
     from explorer.window.navigation import Navigation
     from explorer.window.open_sheet import OpenSheet
@@ -71,11 +71,11 @@ class Dialogs(QObject):
 
     def import_data(self, intent: intents.OpenImport) -> None:
         """Ask what of a folder, table or tar to train on."""
-        from explorer.import_sheet.sheet import ImportData
+        from explorer.import_sheet.sheet import ImportSheet
 
         assert self._services is not None
         assert self._job_list is not None
-        sheet = ImportData(
+        sheet = ImportSheet(
             self._folder,
             self._services.client,
             self._background,
@@ -90,9 +90,9 @@ class Dialogs(QObject):
 
     def show_import(self) -> None:
         """Show the import dialog that reads in the background, or a new one."""
-        from explorer.import_sheet.sheet import ImportData
+        from explorer.import_sheet.sheet import ImportSheet
 
-        hidden: list[ImportData] = [sheet for sheet in self._window.findChildren(ImportData) if sheet.isHidden()]
+        hidden: list[ImportSheet] = [sheet for sheet in self._window.findChildren(ImportSheet) if sheet.isHidden()]
         if hidden:
             hidden[-1].open()
         else:

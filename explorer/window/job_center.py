@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from explorer.window import job_hooks
-from explorer.window.desktop_notifications import Desktop
+from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.job_list import IMPORT, Job, JobList
 from trainer import catalog
 
@@ -43,7 +43,7 @@ class JobCenter(QObject):
         self._banner, self._pages, self._show_result = banner, pages, show
         self.jobs = JobList(services.jobs, services.client, services.exporter, self)
         mine = catalog.user_folder()
-        self.runner = job_hooks.JobHookRunner(Desktop(window), folder, mine, self, runs=hooks)
+        self.runner = job_hooks.JobHookRunner(DesktopNotifications(window), folder, mine, self, runs=hooks)
         panel.show_jobs(self.jobs)
         panel.show_asked.connect(self._show)
         panel.hooks_asked.connect(self._ask_hooks)

@@ -25,7 +25,7 @@ from explorer.views.runs.queue_sheets import Sheet
 from trainer.untrusted import confined, safe_subprocess, shell
 
 if TYPE_CHECKING:
-    from explorer.window.desktop_notifications import Desktop
+    from explorer.window.desktop_notifications import DesktopNotifications
     from explorer.window.job_list import Job
 
 FILE: Final = "job-hooks.json"
@@ -97,7 +97,9 @@ class JobHookRunner(QObject):
 
     failed = Signal(str)
 
-    def __init__(self, desktop: Desktop, workspace: Path, folder: Path, parent: QObject, *, runs: bool = True) -> None:
+    def __init__(
+        self, desktop: DesktopNotifications, workspace: Path, folder: Path, parent: QObject, *, runs: bool = True
+    ) -> None:
         """Read this user's settings; without `runs` only the desktop is notified."""
         super().__init__(parent)
         self._desktop, self._workspace, self._folder, self._runs = desktop, workspace, folder, runs

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt, Signal
 
 from explorer.intents import EditAndRestart
-from explorer.window.desktop_notifications import Desktop
+from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
-from explorer.window.stop_banner import Stopping
+from explorer.window.stop_banner import StopBanner
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -54,9 +54,9 @@ class Notifications(QObject):
         self._settings = services.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
         self._working: list[int] = []
-        self._desktop = Desktop(banner)
+        self._desktop = DesktopNotifications(banner)
         self._devices: DeviceMonitor | None = None
-        self._stopping = Stopping(services.context, banner, self._desktop, self)
+        self._stopping = StopBanner(services.context, banner, self._desktop, self)
         jobs = services.jobs
         jobs.runs_changed.connect(self._take_runs)
         jobs.snapshots_changed.connect(self._run_grew)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from explorer.run_control.jobs import Unresponsive
     from explorer.views.view import Context
     from explorer.widgets.banner import Banner
-    from explorer.window.desktop_notifications import Desktop
+    from explorer.window.desktop_notifications import DesktopNotifications
     from trainer.store import RunRow
 
 TICK_MS: Final = 250
@@ -21,10 +21,10 @@ UNKNOWN: Final = -1
 """In place of a step: the store did not say what is kept."""
 
 
-class Stopping(QObject):
+class StopBanner(QObject):
     """A single banner for all such runs, so that none hides another's buttons."""
 
-    def __init__(self, context: Context, banner: Banner, desktop: Desktop, parent: QObject) -> None:
+    def __init__(self, context: Context, banner: Banner, desktop: DesktopNotifications, parent: QObject) -> None:
         super().__init__(parent)
         self._context, self._banner, self._desktop = context, banner, desktop
         self._jobs = context.jobs

@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.import_sheet.report import ReportTable
-from explorer.import_sheet.sheet import ImportData, survey_result
+from explorer.import_sheet.sheet import ImportSheet, survey_result
 from explorer.intents import OpenImport
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
@@ -89,8 +89,8 @@ def _drop(window: Window, *paths: Path) -> str:
     return said
 
 
-def _sheet(window: Window) -> ImportData:
-    return next(sheet for sheet in window.findChildren(ImportData) if sheet.isVisible())
+def _sheet(window: Window) -> ImportSheet:
+    return next(sheet for sheet in window.findChildren(ImportSheet) if sheet.isVisible())
 
 
 def _button(widget: QWidget, name: str) -> QPushButton:
@@ -99,7 +99,7 @@ def _button(widget: QWidget, name: str) -> QPushButton:
     return found
 
 
-def words(sheet: ImportData) -> str:
+def words(sheet: ImportSheet) -> str:
     state = sheet.findChild(StatePage)
     assert isinstance(state, StatePage)
     return f"{state.title.text()} {state.text.text()}"
@@ -253,9 +253,9 @@ def client(tmp_path: Path) -> FakeClient:
 @pytest.fixture
 def open_sheet(
     dressed: QApplication, background: Background, qtbot: QtBot, client: FakeClient
-) -> Callable[[str], ImportData]:
-    def open_one(path: Path | str = "") -> ImportData:
-        made = ImportData(client.folder, client, background, path=str(path))  # type: ignore[arg-type]
+) -> Callable[[str], ImportSheet]:
+    def open_one(path: Path | str = "") -> ImportSheet:
+        made = ImportSheet(client.folder, client, background, path=str(path))  # type: ignore[arg-type]
         qtbot.addWidget(made)
         made.show()
         return made
@@ -263,7 +263,7 @@ def open_sheet(
     return open_one
 
 
-def _opened(sheet: ImportData, qtbot: QtBot) -> None:
+def _opened(sheet: ImportSheet, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened and sheet.pending is None)
 
 
@@ -393,7 +393,7 @@ def test_data_dropped_before_the_views_are_there_waits_for_them(
     hooks = Hooks(tmp_path)
     window = Window(tmp_path, hooks, entries=PLACES)
     window.router.send(OpenImport(str(folder)))
-    assert not window.findChildren(ImportData)
+    assert not window.findChildren(ImportSheet)
     with qtbot.waitSignal(window.ready, timeout=20_000):
         window.show()
     assert _sheet(window).path.text() == str(folder)

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.event_loop.exception_hooks import Hooks
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views import ViewEntry
 from explorer.views.chart_tab import ChartTab
 from explorer.views.selected.inspector import PairInspector
@@ -189,7 +189,7 @@ def test_selected_pairs_are_ticked_under_the_histograms_and_ringed_in_the_clouds
     context = make_context()
     context.selection.select_runs(*two_runs)
     context.selection.pairs = (3, 7)
-    cosines, gap = (ChartTab(context, name, Pictures(context.background)) for name in ("similarity", "gap"))
+    cosines, gap = (ChartTab(context, name, Thumbnails(context.background)) for name in ("similarity", "gap"))
     for tab in (cosines, gap):
         qtbot.addWidget(tab)
         tab.show()

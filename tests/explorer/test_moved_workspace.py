@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable
 from trainer.__main__ import main
 from trainer.store import Workspace, read_snapshot, write_snapshot
@@ -45,7 +45,7 @@ def test_pictures_are_found_after_a_move(qtbot, make_context, moved: int, tmp_pa
     context = make_context()
     items = read_snapshot(context.workspace.results.snapshots(moved)[-1].folder).items
     assert all(path.startswith(f"{tmp_path / 'workspace'}/data/") for path in items.path)
-    pictures = Pictures(context.background)
+    pictures = Thumbnails(context.background)
     table = PairTable(pictures, name="moved", label="Pairs")
     qtbot.addWidget(table)
     table.resize(600, 400)

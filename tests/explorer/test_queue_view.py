@@ -350,8 +350,8 @@ def test_the_banner_goes_when_the_queue_starts(
 
 
 def press(qtbot: QtBot, window: Window, choice: str, *, remember: bool = False) -> None:
-    qtbot.waitUntil(lambda: window.findChild(close_dialog.Leaving) is not None)
-    dialog = window.findChild(close_dialog.Leaving)
+    qtbot.waitUntil(lambda: window.findChild(close_dialog.CloseDialog) is not None)
+    dialog = window.findChild(close_dialog.CloseDialog)
     dialog.findChild(QCheckBox, "leaving-remember").setChecked(remember)
     qtbot.mouseClick(dialog.findChild(QPushButton, f"leaving-{choice}"), Qt.MouseButton.LeftButton)
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from explorer.models.pair_table import Numbers
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
 from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
 from trainer.store import Items, read_snapshot
@@ -19,7 +19,7 @@ from trainer.store import Items, read_snapshot
 @pytest.fixture
 def panel(qtbot, make_context, two_runs: tuple[int, int]) -> SelectedPanel:
     context = make_context()
-    made = SelectedPanel(context, Pictures(context.background))
+    made = SelectedPanel(context, Thumbnails(context.background))
     qtbot.addWidget(made)
     made.resize(420, 600)
     items = read_snapshot(context.workspace.results.snapshots(two_runs[0])[-1].folder).items
@@ -65,7 +65,7 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
 def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
     n = 1_000_000
     items = Items(np.arange(n), ["/nowhere/a.png"] * n, ["a caption"] * n, ["x"] * n, [""] * n)
-    pictures = Pictures(background, decode=lambda path, edge: (_ for _ in ()).throw(OSError(path)))
+    pictures = Thumbnails(background, decode=lambda path, edge: (_ for _ in ()).throw(OSError(path)))
     background.failed.connect(lambda _error: None)
     table = PairTable(pictures, name="million", label="A million pairs")
     qtbot.addWidget(table)
@@ -87,7 +87,7 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
 
 def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
-    table = PairTable(Pictures(background), name="t", label="t")
+    table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
     table.show()
     table.pairs.show(items, np.arange(3), [Numbers("v", "V", "", np.zeros(3))])
@@ -101,7 +101,7 @@ def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
-    table = PairTable(Pictures(background), name="t", label="t")
+    table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
     column = Numbers("v", "V", "", np.array([np.nan, -1.0, 2.0]), signed=True)
     table.pairs.show(items, np.arange(3), [column])
@@ -118,7 +118,7 @@ def test_a_table_keeps_its_room_for_captions_and_its_selected_row_in_view_when_i
 ):
     items = Items(np.arange(9), ["/nowhere/a.png"] * 9, ["a red cross on the left"] * 9, ["x"] * 9, [""] * 9)
     background.failed.connect(lambda _error: None)
-    table = PairTable(Pictures(background), name="t", label="t")
+    table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
     table.resize(400, 9 * LINE_PX)
     table.show()

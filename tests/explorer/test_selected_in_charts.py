@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.runs.curves_pane import CurvesPane
@@ -120,7 +120,7 @@ def test_a_legend_is_told_once_where_the_plots_below_repeat_it(qtbot: QtBot, con
     two = (Series("one", "run_a", line, line), Series("two", "run_b", line, line))
     third = (*two, Series("three", "quiet", line, line))
     plots = [XYPlot(key, key, axis, axis, curves) for key, curves in zip("abcd", (two, two, third, two), strict=True)]
-    widget = PanelWidget(Pictures(context.background, None, edge=32), "panel")
+    widget = PanelWidget(Thumbnails(context.background, None, edge=32), "panel")
     qtbot.addWidget(widget)
     widget.resize(700, 900)
     widget.show()

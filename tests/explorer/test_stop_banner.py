@@ -18,7 +18,7 @@ from explorer.run_control import actions, stop_timeout
 from explorer.run_control.actions import Responsiveness
 from explorer.widgets.banner import Banner
 from explorer.window import stop_banner
-from explorer.window.stop_banner import Stopping, next_words, resume_words
+from explorer.window.stop_banner import StopBanner, next_words, resume_words
 from trainer import config
 from trainer.store import RunRow, Workspace
 
@@ -68,7 +68,7 @@ class Told:
         self.on_the_desktop: list[str] = []
         desktop = SimpleNamespace(show_message=lambda title, _: self.on_the_desktop.append(title))
         context = SimpleNamespace(jobs=self.jobs, background=background, workspace=None)
-        self.stopping = Stopping(context, self.banner, desktop, self.window)
+        self.stopping = StopBanner(context, self.banner, desktop, self.window)
         self.window.resize(900, 500)
         self.window.show()
 

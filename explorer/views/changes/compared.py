@@ -8,7 +8,7 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -28,7 +28,7 @@ class Compared(ChartTab):
 
     brushed = Signal(object, bool)
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "changes", pictures)
         # Another day's data may have other classes.
         self.controls.show_settings(replace(self.controls.settings, suite=""))

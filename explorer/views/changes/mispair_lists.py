@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
@@ -35,7 +35,7 @@ class MispairLists(QWidget):
     chosen = Signal(object)
     hovered = Signal(int)
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-mispairs")
         self.lists: dict[str, Tiles] = {}
         self.counts: dict[str, QLabel] = {}

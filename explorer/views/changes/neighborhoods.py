@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
@@ -17,7 +17,7 @@ from trainer.charts.pair_changes import MEASURES, Changes
 class Neighborhoods(QWidget):
     """Two rows of images; those in both rows are framed."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-neighborhoods")
         self.title, self.note = layouts.elided(role="strong"), layouts.text(role="small")
         self.rows = tuple(

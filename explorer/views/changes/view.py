@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QTabWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.load import columns_of, steps_of
 from explorer.views.changes.method import METHOD, ONE_STEP
@@ -48,7 +48,7 @@ class ChangesView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._shown: Changes | None = None
-        self.pictures = Pictures(context.background, self)
+        self.pictures = Thumbnails(context.background, self)
         self.pickers = tuple(
             SearchableComboBox(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160)
             for x in "AB"

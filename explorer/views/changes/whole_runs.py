@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -20,7 +20,7 @@ class WholeRuns(ChartTab):
 
     chosen = Signal(object, object)
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "representation-similarity", pictures)
         hint = layouts.elided("Click a cell or press Enter to show its two snapshots as A and B", "small")
         self.column.insertWidget(1, hint)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidg
 
 from explorer import theme
 from explorer.intents import ClassifyPictures, ViewIntent
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.run_control import actions
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
@@ -48,7 +48,7 @@ class ClassifyView(View):
         context = self.context
         self.questions = LabelForm()
         self.asking = ClassifyQuery(context.client, self)
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         yield
         self.strip = ImageStrip(self.pictures.get)
         self.bars = BarChart()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from explorer.model_client.single_request import KeptAnswers
+from explorer.model_client.single_request import CachedRequest
 from trainer.charts.decode import DecodedChart, DecodedRun, MeasuredAttribute, NearPicture
 from trainer.messages import Decode
 from trainer.untrusted.bounded.arrays import load_npy
@@ -15,7 +15,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 FIRST_STEPS: Final = 8
 
 
-class DecodeQuery(KeptAnswers):
+class DecodeQuery(CachedRequest):
     """Requests decoded pictures, first in few steps, and caches the latest ones."""
 
     most = 32

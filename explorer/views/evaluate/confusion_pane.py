@@ -8,7 +8,7 @@ import numpy as np
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
@@ -30,7 +30,7 @@ TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn":
 class ConfusionPane(QWidget):
     """One heat map per run; rows are true classes, shades are shares of a row."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
         self._found: list[Confusion | None] = [None, None]

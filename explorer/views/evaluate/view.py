@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.model_client.single_request import SingleRequest
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.run_control import actions
 from explorer.state.selection import Side
 from explorer.views.chart_pane import ChartPane
@@ -69,7 +69,7 @@ class EvaluateView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.asking = SingleRequest(context.client, self)
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self.controls = EvaluateControls(context.settings)

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
@@ -40,7 +40,7 @@ class QueryBar(QFrame):
     words_chosen = Signal(str)
     side_chosen = Signal(str)
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="hopfield-query")
         self._pictures, self._path = pictures, ""
         self._captions: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject
 
 from explorer.model_client.client import ModelClient
-from explorer.model_client.single_request import KeptAnswers
+from explorer.model_client.single_request import CachedRequest
 from trainer.charts.saliency import SaliencyChart, SaliencyRun
 from trainer.messages import Saliency
 from trainer.untrusted.bounded.arrays import load_npy
@@ -17,7 +17,7 @@ Named = Callable[[int], tuple[str, str]]
 """Name and objective of a run."""
 
 
-class SaliencyQuery(KeptAnswers):
+class SaliencyQuery(CachedRequest):
     """Requests saliency maps and caches the latest ones."""
 
     def __init__(self, client: ModelClient, named: Named, parent: QObject) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.theme import theme
 from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
@@ -19,7 +19,7 @@ HEADS = ("cosine", "rank of its caption")
 class PairCard(HoverCard):
     """A hover card of one pair: thumbnail, caption, class, and each run's numbers."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget) -> None:
         super().__init__(parent)
         self._pictures = pictures
         self._side: MapSide | None = None

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.models.pair_table import Numbers
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.map.coloring import MODALITY, SHADES, Coloring, classes_of, words
 from explorer.views.map.load import MapSide
 from explorer.views.selected import SelectedPanel
@@ -36,7 +36,7 @@ class MapDetails(QWidget):
     isolated = Signal(list)
     remove_asked = Signal()
 
-    def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("map-details")
         self._by = MODALITY

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.map.coloring import Coloring, classes_of
 from explorer.views.map.depth_shading import DepthProjection, shaded
 from explorer.views.map.load import MapSide, Sketch
@@ -34,7 +34,7 @@ class MapPanel(MapCard):
         contours, labels, sprites, pins: What is drawn over the points.
     """
 
-    def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, index: int, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         points = PointMap()
         super().__init__(index, points, parent)
         self.side: MapSide | None = None

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.theme import BETWEEN
 from explorer.views.map.actions import make_actions
 from explorer.views.map.appearance import MapAppearance
@@ -51,7 +51,7 @@ class MapView(View):
         context = self.context
         self._key: tuple[object, ...] | None = None
         self._card_side = 0
-        self.pictures = Pictures(context.background, self)
+        self.pictures = Thumbnails(context.background, self)
         self.toolbar = MapToolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.panels[0].stand_beside(self.panels[1])

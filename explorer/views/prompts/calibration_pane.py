@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets import layouts
@@ -56,7 +56,7 @@ class CalibrationPane(QWidget):
     taus_changed = Signal()
     sample_chosen = Signal(int)
 
-    def __init__(self, background: Background, pictures: Pictures) -> None:
+    def __init__(self, background: Background, pictures: Thumbnails) -> None:
         super().__init__()
         self._background, self._pictures = background, pictures
         self._labels: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
@@ -41,7 +41,7 @@ class Playground(QWidget):
 
     weights_changed = Signal()
 
-    def __init__(self, background: Background, pictures: Pictures) -> None:
+    def __init__(self, background: Background, pictures: Thumbnails) -> None:
         super().__init__()
         self._background = background
         self._templates: tuple[str, ...] = ()

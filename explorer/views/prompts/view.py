@@ -11,7 +11,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
 from explorer.views.prompts.method import METHOD
@@ -57,7 +57,7 @@ class PromptsView(View):
         self.questions = LabelForm()
         self._name_questions()
         self.asking = PromptQuery(context, self)
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE)
+        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         yield
         self.calibration = CalibrationPane(context.background, self.pictures)
         yield

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from trainer.store.quality_files import QualityFinding, QualityReport
 
 Index = QModelIndex | QPersistentModelIndex
@@ -19,7 +19,7 @@ STATES: Final = {"": "New", "flagged": "Flagged", "ignored": "Ignored", "reviewe
 class FindingsModel(QAbstractTableModel):
     """Findings with one of some states, worst first."""
 
-    def __init__(self, kind: str, pictures: Pictures, parent: QObject | None = None) -> None:
+    def __init__(self, kind: str, pictures: Thumbnails, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.kind, self._pictures = kind, pictures
         self._all: list[QualityFinding] = []

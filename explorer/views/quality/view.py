@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.intents import TrainCopy
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
 from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
@@ -78,7 +78,7 @@ class QualityView(View):
         self._writes: list[tuple[str, tuple[tuple[Review, str], ...]]] = []
         self._asked: int | None = None
         self._writes_own = False
-        self.pictures = Pictures(context.background, self, edge=PICTURE_PX)
+        self.pictures = Thumbnails(context.background, self, edge=PICTURE_PX)
         self.working = ProgressRow("quality-working", asks=True)
         self.shown = SearchableComboBox(name="quality-shown", label="State of the pairs shown", width=150)
         self.shown.show_choices(
@@ -418,7 +418,7 @@ class _FindingsTable(QTableView):
 
     chose = Signal(object)
 
-    def __init__(self, kind: str, label: str, pictures: Pictures) -> None:
+    def __init__(self, kind: str, label: str, pictures: Thumbnails) -> None:
         super().__init__()
         self.setObjectName(f"quality-{kind}s")
         self.setAccessibleName(label)

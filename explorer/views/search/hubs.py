@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_pane import ChartPane
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -23,7 +23,7 @@ class Hubs(QWidget):
 
     toggled = Signal(bool)
 
-    def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="search-hubs")
         self.csls = QCheckBox("Reduce hubness (CSLS)", objectName="search-csls")
         self.csls.setToolTip("Order hits by cosine minus half the hit's mean cosine to its 10 nearest captions")

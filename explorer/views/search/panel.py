@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
@@ -17,7 +17,7 @@ from trainer.charts.search import Hits
 class HitsPanel(QFrame):
     """Hits as images, best first; those that both runs find are framed."""
 
-    def __init__(self, index: int, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, index: int, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
         self.index = index
         self.hits: Hits | None = None

@@ -14,7 +14,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
@@ -68,7 +68,7 @@ class SearchView(View):
         self._open: dict[int, int] = {}
         self._arrays: dict[tuple[int, int | None, SearchQuery], str] = {}
         self._shown: tuple[object, ...] | None = None
-        self.pictures = Pictures(context.background, self, edge=128)
+        self.pictures = Thumbnails(context.background, self, edge=128)
         self.field = QLineEdit(
             objectName="search-field",
             placeholderText="Search by text, for example: a red star above a blue ring",

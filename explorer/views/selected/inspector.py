@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.state.selection import Side
 from explorer.views.chart_pane import request_of
 from explorer.views.selected.pair_actions import PairActions
@@ -56,7 +56,7 @@ class PairInspector(QWidget):
         self._row: int | None = None
         self._is_old = True
         self._sides: tuple[Side, ...] = ()
-        self.pictures = Pictures(context.background, self, edge=2 * PICTURE_PX)
+        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE_PX)
         self.title, self.place = layouts.text(role="strong"), layouts.elided(role="small")
         self.back = self._step("inspector-back", "chevron-left", "Previous selected pair", -1)
         self.forth = self._step("inspector-forth", "chevron-right", "Next selected pair", 1)
@@ -64,7 +64,7 @@ class PairInspector(QWidget):
         self.caption = layouts.text(name="inspector-caption", wrap=True)
         self.about, self.problems = (layouts.text(role=role, wrap=True) for role in ("small", "warn"))
         self.ranks = RanksTable()
-        self.near = NeighborRows(Pictures(context.background, self))
+        self.near = NeighborRows(Thumbnails(context.background, self))
         self.pair_actions = PairActions(context)
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")

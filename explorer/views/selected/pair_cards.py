@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.selected.tiles import PairTile, Tiles
 from explorer.widgets import layouts
@@ -141,7 +141,7 @@ class NeighborRows(QWidget):
     chosen = Signal(int)
     hovered = Signal(int)
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("inspector-near")
         self.title = layouts.text(role="heading")

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.pair_table import Numbers
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -42,7 +42,7 @@ class SelectedPanel(QWidget):
 
     failed = Signal(str, str)
 
-    def __init__(self, context: Context, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("selected-panel")
         self.context = context

@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.cells import CELL_PX
 from explorer.widgets.sort_header import SortHeader
 
@@ -63,7 +63,7 @@ class PairTable(QTableView):
 
     def __init__(
         self,
-        pictures: Pictures,
+        pictures: Thumbnails,
         *,
         name: str,
         label: str,

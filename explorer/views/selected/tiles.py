@@ -22,7 +22,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 
 Index = QModelIndex | QPersistentModelIndex
 TILE_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -51,7 +51,7 @@ class PairTile:
 class TilesModel(QAbstractListModel):
     """A list model of tiles; images are decoded when they become visible."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._pictures = pictures
         self.tiles: tuple[PairTile, ...] = ()
@@ -102,7 +102,7 @@ class Tiles(QListView):
 
     def __init__(
         self,
-        pictures: Pictures,
+        pictures: Thumbnails,
         *,
         name: str,
         label: str,

@@ -6,7 +6,7 @@ import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -18,7 +18,7 @@ TYPING_MS = 600
 class AxesTab(ChartTab):
     """Two text fields and a scatter plot per run; dragging across one selects its pairs everywhere."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "axes", pictures)
         self.x_texts, self.y_texts = (
             QLineEdit(objectName=f"axes-{name}", accessibleName=f"Words of the {name} axis") for name in "xy"

@@ -10,7 +10,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.strip import PairStrip, Zone
 from explorer.views.view import Context
@@ -28,7 +28,7 @@ NOTHING, EVERYTHING = Choice("", "none"), Choice("", "all values")
 class CosinesTab(ChartTab):
     """Histograms of each run; dragging across one selects its matched pairs in that range everywhere."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "similarity", pictures)
         # Another day's data may have other columns.
         self.controls.show_settings(replace(self.controls.settings, facet="", only=""))

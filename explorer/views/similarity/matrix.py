@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.similarity.pane import Pane
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -57,7 +57,7 @@ class Opened:
 class MatrixPane(Pane):
     """Heat maps of both runs that zoom and pan together."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, pictures)
         self.opened: Opened | None = None
         self.tiles: dict[int, MatrixTile] = {}

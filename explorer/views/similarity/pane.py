@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.view import Context, side_words
 
 
 class Pane(QWidget):
     """One tab of the Similarity view."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__()
         self.context, self.pictures = context, pictures
 

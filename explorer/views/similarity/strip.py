@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
 from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
@@ -37,7 +37,7 @@ class Zone:
 class PairStrip(QWidget):
     """Thumbnails of the selected pairs, with their cosine and that of their hardest unmatched text in each run."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget | None = None) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="similarity-strip-pane")
         self.rows: tuple[int, ...] = ()
         self._pictures = pictures

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from PySide6.QtGui import QAction
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.axes import AxesTab
 from explorer.views.similarity.cosines import CosinesTab
@@ -24,7 +24,7 @@ TABS = (
     ("Words", "Contribution of each word of a caption"),
     ("Axes", "Pairs along axes that texts define"),
 )
-PANES: tuple[Callable[[Context, Pictures], Pane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
+PANES: tuple[Callable[[Context, Thumbnails], Pane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
 
 
 class SimilarityView(View):
@@ -37,7 +37,7 @@ class SimilarityView(View):
     method = METHOD
 
     def build(self) -> Iterator[None]:
-        self.pictures = Pictures(self.context.background, self)
+        self.pictures = Thumbnails(self.context.background, self)
         self.tabs = layouts.tab_bar("similarity-tabs", "Views of the cosines", TABS)
         self.stack = CurrentPageStack()
         layouts.add(self.body, self.tabs, (self.stack, 1))

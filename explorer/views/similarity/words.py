@@ -8,7 +8,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from explorer import theme
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -22,7 +22,7 @@ TYPING_MS = 500
 class WordsTab(ChartTab):
     """A pair's editable caption, and how its cosine and rank change without each word."""
 
-    def __init__(self, context: Context, pictures: Pictures) -> None:
+    def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "words", pictures)
         # The pair of another day means nothing: only the units are remembered.
         self.controls.show_settings(replace(self.controls.settings, pair=0, caption=""))

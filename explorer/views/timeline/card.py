@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.theme import theme
 from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.sampling import at_most
@@ -27,7 +27,7 @@ OnePair = tuple[float, int, int]
 class TimelineCard(HoverCard):
     """A hover card of one pair: thumbnail, caption, class, and each run's numbers at the current step."""
 
-    def __init__(self, pictures: Pictures, parent: QWidget) -> None:
+    def __init__(self, pictures: Thumbnails, parent: QWidget) -> None:
         super().__init__(parent)
         self._pictures = pictures
         self._run: TimelineRun | None = None

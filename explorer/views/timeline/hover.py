@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QPoint, QRect
 from PySide6.QtWidgets import QWidget
 
-from explorer.models.thumbnails import Pictures
+from explorer.models.thumbnails import Thumbnails
 from explorer.views.timeline.card import TimelineCard, is_same_pair, one_pair, pair_of
 from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.view import Context
@@ -20,7 +20,7 @@ class TimelineHover(QObject):
     def __init__(self, context: Context, panels: Sequence[TimelinePanel], view: QWidget) -> None:
         super().__init__(view)
         self._context, self._panels, self._view = context, panels, view
-        self.pictures = Pictures(context.background, self)
+        self.pictures = Thumbnails(context.background, self)
         self.card = TimelineCard(self.pictures, view)
         self.pictures.arrived.connect(lambda *_: self.card.fill())
         for index, panel in enumerate(panels):
