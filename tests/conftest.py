@@ -18,6 +18,8 @@ import hypothesis
 import pytest
 from filelock import FileLock
 
+from tests import fork_server, processor_time
+
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
 _ANY_PACE: dict[str, Any] = {"suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -98,6 +100,13 @@ def keep_pace() -> Iterator[None]:
         patch.setattr(os, "nice", lambda more: nice(0 if os.getpid() == here else more))
     yield
     patch.undo()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_programs() -> Iterator[None]:
+    """Fork `python -m trainer ...` from a process that has imported it, which spares each command seconds."""
+    with fork_server.forking():
+        yield
 
 
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -215,9 +224,11 @@ def _faults_by_mark(expression: str) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=tuple(FAULTS), help="how often each fault is tried; -m faults: a tenth")
     parser.addoption("--fault-table", metavar="FILE", help="write the fault table of this run as Markdown")
+    parser.addoption("--processor-times", metavar="FILE", help="write each test's seconds of processor time as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(processor_time.ProcessorTimes(config), "processor_time")
     if not re.search(r"quick|not nightly", config.getoption("-m")):
         hypothesis.settings.load_profile("nightly")
 
@@ -264,18 +275,10 @@ def is_quick(item: pytest.Item) -> bool:
     return not slow and not set(WINDOW) & set(getattr(item, "fixturenames", ()))
 
 
-LONGEST_FIRST = (
-    "journeys/test_first_day.py", "journeys/test_walk_views.py", "trainer/places/test_slurm.py",
-    "trainer/places/test_ssh.py", "trainer/ranks/test_ranks_of_a_run.py", "journeys", "trainer/training/test_fit.py",
-    "trainer/api/test_api.py", "faults", "trainer/render_mpl/test_demo.py", "explorer",
-)  # fmt: skip
-"""Files and rooms that take longest: begun last, one of them would keep one process at work and the others idle."""
-
-
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return one process more than there are cores: slow tests often wait for windows and child processes."""
+    """Return two processes more than there are cores: slow tests often wait for windows and child processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (not _quick_alone(config)) + (cores or 1)
+    return (0 if _quick_alone(config) else 2) + (cores or 1)
 
 
 def _quick_alone(config: pytest.Config) -> bool:
@@ -294,16 +297,30 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(_file(item), rank.get(_room(item), len(rank))))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A long file that is begun last would keep one process at work and the others idle.
+    seconds = _seconds_by_file(config)
+    seconds |= {name: processor_time.estimate(path) for name, path in _files(items).items() if name not in seconds}
+    items.sort(key=lambda item: (-seconds[item.nodeid.partition("::")[0]], item.nodeid.partition("::")[0]))
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
 
 
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).as_posix()
+def _files(items: list[pytest.Item]) -> dict[str, Path]:
+    return {item.nodeid.partition("::")[0]: item.path for item in items}
+
+
+def _seconds_by_file(config: pytest.Config) -> dict[str, float]:
+    """Return what the first process knows, because all must have the same order."""
+    told = getattr(config, "workerinput", {}).get("seconds_by_file")
+    return dict(told) if told is not None else processor_time.seconds_by_file(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of xdist how long the files take."""
+    node.workerinput["seconds_by_file"] = processor_time.seconds_by_file(node.config)
 
 
 def _room(item: pytest.Item) -> str:
@@ -314,6 +331,7 @@ def _room(item: pytest.Item) -> str:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     global _now_quick
     _now_quick = item.get_closest_marker("quick") is not None
+    fork_server.enabled = item.get_closest_marker("real_process") is None
     try:
         return (yield)
     finally:

@@ -18,7 +18,7 @@ from trainer.plugins import PluginError, module_of
 from trainer.store import Workspace
 from trainer.untrusted.safe_subprocess import environment
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real_process, pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(600)]
 
 HARMLESS = """
 def mean_length(image, text):

@@ -15,7 +15,7 @@ from trainer import config
 from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.real_process, pytest.mark.faults, pytest.mark.timeout(1_800)]
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

@@ -1,0 +1,391 @@
+"""Programs of the trainer that start in milliseconds: a process that has imported them forks them.
+
+`python -m trainer ...` needs two to seven seconds of processor time until it has imported what it needs. `forking`
+makes `subprocess.Popen` leave such commands to a server, a child of the test's process. The server's forks are made
+with CLONE_PARENT and are thereby children of whoever asked: `wait`, signals, sessions and the number of the process are
+those of a process that was started; environment, working folder and pipes are handed over, and the command line is
+written where the system shows it. A fork has a server of its own, so that what it starts is forked as well.
+
+A test marked `real_process` starts true programs, and so does every computer that is not Linux, every other program,
+and a command with options that a fork cannot have.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import ctypes
+import importlib
+import io
+import json
+import os
+import pkgutil
+import platform
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
+CLONE_PARENT: Final = 0x8000
+PYTHON: Final = sys.executable
+ROOT: Final = Path(__file__).resolve().parents[1]
+MODULES: Final = ("trainer", "trainer.training.agent")
+"""What is forked instead of started: `python -m MODULE`."""
+_ROOM: Final = 8192
+"""Bytes for the command line that a fork shows."""
+_MESSAGE: Final = 1 << 18
+_READ_AT_START: Final = (
+    "PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "TRITON_", "NUMBA_", "KMP_", "MKL_", "HF_",
+    "TORCH_", "TRANSFORMERS_", "XDG_CACHE_",
+)  # fmt: skip
+"""Variables that a program reads once: a command that sets one otherwise than the server is started."""
+_HANDED_OVER: Final = ("PYTHONUNBUFFERED", "PYTHONSAFEPATH", "PYTHONPATH", "PYTHONFAULTHANDLER")
+_ONE_THREAD: Final = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}  # fmt: skip
+"""The environment in which libraries start no thread, which a fork would not have."""
+_HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix")
+"""Commands whose imports are those of charts, without torch."""
+
+_start_child: Final[Any] = getattr(subprocess.Popen, "_execute_child", None)
+AVAILABLE: Final = sys.platform == "linux" and CLONE is not None and _start_child is not None
+
+
+# -- the side that asks ------------------------------------------------------------------------------------------
+
+
+class ForkServer:
+    """The server of this process, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        # One thread: threads do not survive a fork.
+        self.environment = os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT)}
+        self._lock = threading.Lock()
+
+    def fork(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
+        """Return the process number of a fork that runs the command of `order` with these three files."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = self._started()
+            content = json.dumps(order).encode()
+            handed = array.array("i", files)
+            self._socket.sendmsg([content], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
+            return int(self._socket.recv(64))
+
+    def use(self, connected: socket.socket) -> None:
+        """Ask the server at the other end."""
+        self._socket = connected
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            self._process.wait()
+
+    def _started(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [PYTHON, "-P", __file__, str(theirs.fileno()), " " * _ROOM]
+        with theirs:
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=self.environment)
+        return ours
+
+
+_server = ForkServer()
+enabled = True
+"""Whether commands are forked now: false while a test needs true programs."""
+
+
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    """Fork what `subprocess.Popen` would start, where that is possible."""
+    global _server
+    if not AVAILABLE:
+        yield
+        return
+    _server = ForkServer()
+    setattr(subprocess.Popen, "_execute_child", _execute_child)  # noqa: B010 - mypy knows no such method
+    try:
+        yield
+    finally:
+        setattr(subprocess.Popen, "_execute_child", _start_child)  # noqa: B010
+        _server.close()
+
+
+def _execute_child(
+    self: Any, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any,
+    startupinfo: Any, creationflags: Any, shell: Any, p2cread: int, p2cwrite: int, c2pread: int, c2pwrite: int,
+    errread: int, errwrite: int, restore_signals: Any, gid: Any, gids: Any, uid: Any, umask: Any,
+    start_new_session: Any, process_group: Any,
+) -> None:  # fmt: skip
+    """Fork the command if the server can, else start it."""
+    pipes = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+    special = executable is not None or preexec_fn or pass_fds or shell or umask != -1 or process_group != -1
+    special = special or not close_fds or (gid, gids, uid) != (None, None, None)
+    if not enabled or special or not _is_ours(args) or not _is_usual(env):
+        _start_child(
+            self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
+            *pipes, restore_signals, gid, gids, uid, umask, start_new_session, process_group,
+        )  # fmt: skip
+        return
+    sys.audit("subprocess.Popen", executable, args, cwd, env)
+    order = {
+        "args": list(map(os.fspath, args)),
+        "cwd": os.fspath(cwd) if cwd is not None else os.getcwd(),
+        "env": dict(os.environ if env is None else env),
+        "session": bool(start_new_session),
+    }
+    handed = [file if file != -1 else number for number, file in enumerate((p2cread, c2pwrite, errwrite))]
+    self.pid = _server.fork(order, handed)
+    self._child_created = True
+    self._close_pipe_fds(*pipes)
+
+
+def _is_ours(args: Any) -> bool:
+    """Return whether the command is one of the modules, run by this Python."""
+    if not isinstance(args, list | tuple) or not args or not all(isinstance(word, str | os.PathLike) for word in args):
+        return False
+    program, *words = map(os.fspath, args)
+    if words[:1] == ["-P"]:
+        words = words[1:]
+    if program != PYTHON or len(words) < 2 or words[0] != "-m" or words[1] not in MODULES:
+        return False
+    # A launched trainer is known by its command line, whose words a fork tells by spaces.
+    return words[2:3] != ["fit"] or not any(" " in word for word in words)
+
+
+def _is_usual(env: Mapping[str, str] | None) -> bool:
+    """Return whether an environment differs from the server's in nothing that is read at the start of a program."""
+    wanted, ours = dict(os.environ if env is None else env), _server.environment
+    names = {name for name in wanted.keys() | ours.keys() if name.startswith(_READ_AT_START)}
+    return all(wanted.get(name) == ours.get(name) for name in names.difference(_HANDED_OVER))
+
+
+# -- the side that forks -----------------------------------------------------------------------------------------
+
+
+def serve(connected: socket.socket) -> None:
+    """Fork a process for each order until nobody can ask any more."""
+    while True:
+        content, files, *_ = socket.recv_fds(connected, _MESSAGE, 3)
+        if not content:
+            return
+        order = json.loads(content)
+        if order["args"]:
+            _import_for(_words(order["args"]))
+        child = fork_beside()
+        if child == 0:
+            connected.close()
+            _become(order, files)
+        for file in files:
+            os.close(file)
+        connected.send(str(child).encode())
+
+
+def fork_beside() -> int:
+    """Fork a child of this process's parent: 0 in the child, its number here."""
+    libc, api = ctypes.PyDLL(None, use_errno=True), ctypes.pythonapi
+    libc.pthread_self.restype = ctypes.c_void_p
+    before = threading.get_native_id()
+    api.PyOS_BeforeFork()
+    child = libc.syscall(CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    if child:
+        api.PyOS_AfterFork_Parent()
+        if child < 0:
+            raise OSError(ctypes.get_errno(), "clone")
+        return child
+    _tell_libc(libc.pthread_self(), before)
+    api.PyOS_AfterFork_Child()
+    return 0
+
+
+def _tell_libc(thread: int, before: int) -> None:
+    """Write the number of this thread where the C library has that of the thread that was copied, as its fork does."""
+    for offset in range(0, 1024, 4):
+        known = ctypes.c_int.from_address(thread + offset)
+        if known.value == before:
+            known.value = os.getpid()
+            return
+
+
+def _words(args: Sequence[str]) -> list[str]:
+    """Return the module and its words."""
+    return list(args[args.index("-m") + 1 :])
+
+
+def _import_for(words: Sequence[str]) -> None:
+    """Import what the command needs, once for all that follow; nothing that starts a thread."""
+    import alembic.command
+    import psutil
+
+    import trainer.cli
+    import trainer.store
+
+    assert all((alembic.command, psutil, trainer.store))
+    for module in pkgutil.iter_modules(trainer.cli.__path__, "trainer.cli."):
+        importlib.import_module(module.name)
+    command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
+    if command in _HEADLESS:
+        _import_charts()
+    elif command in ("fit", "serve") or words[0] == "trainer.training.agent":
+        _import_training()
+    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
+
+
+def _import_charts() -> None:
+    import matplotlib.figure
+
+    from trainer.charts import registry
+
+    assert matplotlib.figure
+    for name in registry.names():
+        registry.load(name)
+
+
+def _import_training() -> None:
+    if "trainer.training.fit" in sys.modules:
+        return
+    import pyarrow.parquet
+    import torch
+    import torch.distributed.launcher.api
+
+    import trainer.server.handlers
+    import trainer.training.agent
+    import trainer.training.fit
+    from trainer.evaluation import measure
+
+    torch.set_num_threads(1)
+    assert all((pyarrow.parquet, trainer.server.handlers, trainer.training.agent, trainer.training.fit, measure))
+    # The first optimizer loads half of torch's compiler.
+    module = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(module.parameters())
+    module(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+
+
+def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
+    """Run the command of the order as the whole life of this process."""
+    code: Any = 1
+    try:
+        if order["session"]:
+            os.setsid()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.closerange(3, max(files) + 64)
+        _take_over(order)
+        code = _run(order["args"])
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _leave(code)
+
+
+def _take_over(order: Mapping[str, Any]) -> None:
+    """Make environment, folder, path, signals and files those of the command."""
+    environment: dict[str, str] = order["env"]
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(order["cwd"])
+    named = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    here = [] if order["args"][1] == "-P" or environment.get("PYTHONSAFEPATH") else [order["cwd"]]
+    sys.path[:] = [*here, *named, *(entry for entry in sys.path if entry != str(ROOT))]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    through = bool(environment.get("PYTHONUNBUFFERED"))
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = _text(1, through, "strict")
+    sys.stderr = _text(2, True, "backslashreplace")
+    _show(order["args"])
+    _be_asked()
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(int(environment.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
+
+
+def _text(file: int, through: bool, errors: str) -> io.TextIOWrapper:
+    binary = open(file, "wb", buffering=0, closefd=False) if through else open(file, "wb", closefd=False)  # noqa: SIM115
+    lines = os.isatty(file) or errors != "strict"
+    return io.TextIOWrapper(binary, encoding="utf-8", errors=errors, write_through=through, line_buffering=lines)  # type: ignore[type-var]
+
+
+def _show(args: Sequence[str]) -> None:
+    """Write the command line over the server's, where the system reads it."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    line = b" ".join(map(os.fsencode, args)) + b"\0"
+    if end - start <= len(line):
+        return
+    # What does not end in a zero byte is shown up to the first one, and its words are told by spaces.
+    ctypes.memmove(start, line + b" " * (end - start - len(line)), end - start)
+
+
+def _be_asked() -> None:
+    """Fork a server for this process, from its state before the command."""
+    global _server
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        ours.close()
+        code = 1
+        try:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 0)
+            os.dup2(null, 1)
+            serve(theirs)
+            code = 0
+        finally:
+            os._exit(code)
+    theirs.close()
+    _server = ForkServer()
+    _server.use(ours)
+    setattr(subprocess.Popen, "_execute_child", _execute_child)  # noqa: B010
+
+
+def _run(args: Sequence[str]) -> Any:
+    """Run `python -m MODULE WORD...` and return its exit status."""
+    module, *words = _words(args)
+    sys.modules.pop(module if module != "trainer" else "trainer.__main__", None)
+    sys.argv = [module, *words]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as leaving:
+        return leaving.code
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        return 1
+    return 0
+
+
+def _leave(code: Any) -> None:
+    """End this process as an interpreter ends: its threads, its functions of atexit, its texts."""
+    try:
+        if isinstance(code, str):
+            sys.stderr.write(code + "\n")
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        for text in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                text.flush()
+    finally:
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def main(work: Callable[[socket.socket], None] = serve) -> None:
+    """Serve the process that started this one."""
+    os.setpgid(0, 0)  # a Ctrl+C is for the tests, which close the socket when they end
+    work(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
