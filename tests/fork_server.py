@@ -39,6 +39,7 @@ PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
 MODULES: Final = ("trainer", "trainer.training.agent")
 """What is forked instead of started: `python -m MODULE`."""
+NO_FORK: Final = -1
 _ROOM: Final = 8192
 """Bytes for the command line that a fork shows."""
 _MESSAGE: Final = 1 << 18
@@ -145,7 +146,10 @@ def _execute_child(
         "session": bool(start_new_session),
     }
     handed = [file if file != -1 else number for number, file in enumerate((p2cread, c2pwrite, errwrite))]
-    self.pid = _server.fork(order, handed)
+    pid = _server.fork(order, handed)
+    if pid == NO_FORK:
+        raise OSError("The server of forks could not fork; its words are above.")
+    self.pid = pid
     self._child_created = True
     self._close_pipe_fds(*pipes)
 
@@ -180,9 +184,12 @@ def serve(connected: socket.socket) -> None:
         if not content:
             return
         order = json.loads(content)
-        if order["args"]:
+        try:
             _import_for(_words(order["args"]))
-        child = fork_beside()
+            child = fork_beside()
+        except Exception:
+            traceback.print_exc()
+            child = NO_FORK
         if child == 0:
             connected.close()
             _become(order, files)

@@ -67,17 +67,16 @@ class ProcessorTimes:
 
     def pytest_sessionstart(self) -> None:
         """Count imports apart from now on."""
-        watch = self
 
         def exec_module(loader: Any, module: ModuleType) -> None:
-            watch._importing += 1
+            self._importing += 1
             began = time.process_time()
             try:
-                watch._exec_module(loader, module)
+                self._exec_module(loader, module)
             finally:
-                watch._importing -= 1
-                if not watch._importing:
-                    watch._apart += time.process_time() - began
+                self._importing -= 1
+                if not self._importing:
+                    self._apart += time.process_time() - began
 
         importlib.machinery.SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]
 

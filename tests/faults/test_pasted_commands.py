@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from explorer.export import shell_command
+from tests.rules.sources import nodes
 from trainer.cli.export import command_line
 from trainer.untrusted import shell
 
@@ -111,7 +112,7 @@ def test_only_one_module_quotes_words() -> None:
         source = file.read_text(encoding="utf-8")
         if "shlex" not in source and "list2cmdline" not in source:
             continue  # most files: parsing all takes seconds
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(source):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if (
                 "shlex" in names

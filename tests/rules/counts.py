@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.rules import vocabulary
+from tests.rules.sources import nodes, tree
 
 ROOT = Path(__file__).parents[2]
 MOST_CODE = 150
@@ -37,7 +38,7 @@ def colliding_classes() -> dict[str, list[str]]:
     for folder in ("explorer", "trainer"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-            for node in ast.parse(file.read_text()).body:
+            for node in tree(file.read_text()).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found[node.name].append(module)
     return {name: modules for name, modules in sorted(found.items()) if len(modules) > 1}
@@ -66,7 +67,7 @@ def modules_of_one_chart() -> dict[str, str]:
     """Return module next to the charts, none itself -> the chart that alone imports it, of all source files."""
     users: dict[str, set[str]] = defaultdict(set)
     for file in (file for folder in ("explorer", "trainer") for file in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in nodes(file.read_text()):
             if isinstance(node, ast.ImportFrom) and node.module and re.fullmatch(r"trainer\.charts\.\w+", node.module):
                 users[node.module.rpartition(".")[2]].add(file.stem)
     files = {name.replace("-", "_") for name in charts()}
@@ -84,7 +85,7 @@ def chart_table() -> dict[str, list[int]]:
 def code_lines(source: str) -> int:
     """Return the lines without blank ones, comments, imports, docstrings and texts of three lines or more."""
     left_out: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno - node.lineno > 1
         if text or isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
             left_out.update(range(node.lineno, node.end_lineno + 1))
@@ -96,7 +97,7 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-STDLIB = {"_exit", "_DummyThread", "_actions", "_SubParsersAction"}
+STDLIB = {"_exit", "_shutdown", "_run_exitfuncs", "_DummyThread", "_actions", "_SubParsersAction"}
 """Names of Python that begin with an underscore; argparse has no others for the subcommands of a parser."""
 
 
@@ -105,7 +106,7 @@ def private_names_in_tests() -> int:
     found = 0
     sources = (file.read_text() for file in (ROOT / "tests").rglob("*.py"))
     for source in filter(re.compile(r"\._[^_]").search, sources):
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(source):
             if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
                 own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
                 found += not own and node.attr not in STDLIB

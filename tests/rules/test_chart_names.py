@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.views import VIEWS
+from tests.rules.sources import nodes
 from trainer.charts import registry
 from trainer.cli._chart_kinds import analyze_kinds, export_kinds
 
@@ -35,7 +36,7 @@ def wrong_names(chart: SimpleNamespace, name: str, view: str) -> Iterator[str]:
 
 def exported_kinds(source: str) -> Iterator[str]:
     """Yield the kinds in literal commands such as ["export", "map", ...] and ("trainer", "analyze", "gap")."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.List | ast.Tuple):
             words = [one.value if isinstance(one, ast.Constant) else None for one in node.elts]
             for verb, kind in itertools.pairwise(words):
@@ -51,7 +52,7 @@ def exported_kinds(source: str) -> Iterator[str]:
 def imports_drawing(source: str) -> set[str]:
     """Return the plotting libraries that a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         found |= {name.split(".")[0] for name in names} & {"pyqtgraph", "matplotlib"}

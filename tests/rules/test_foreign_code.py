@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +54,7 @@ PICTURES = "trainer/images/decoding.py"
 
 def violations(source: str, name: str) -> Iterator[str]:
     """Yield calls that could run code in a file, or decode an untrusted image without the decoder's limits."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         where = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
             yield from (f"{where} imports {a.name}" for a in node.names if a.name.partition(".")[0] in IMPORTS)

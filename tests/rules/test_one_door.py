@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +28,7 @@ OF_SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree"}
 
 def writes(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each call that writes, truncates, moves or removes a file."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
             names = OF_OS if node.module == "os" else OF_SHUTIL
             yield from ((node.lineno, alias.name) for alias in node.names if alias.name in names)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +20,7 @@ STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
 def prints(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each call that writes to standard output or standard error."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         called = node.func

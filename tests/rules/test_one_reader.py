@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +94,7 @@ WITHOUT = {
 
 def reads(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each call that reads a file without limits."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +31,10 @@ def starts(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each call that starts a process without `trainer.untrusted.safe_subprocess`."""
     if not re.search(rf"\b(?:{'|'.join((*OF, 'os'))})\b", source):
         return  # most files: parsing all takes seconds
-    nodes = list(ast.walk(ast.parse(source)))
+    every = nodes(source)
     # `subprocess.Popen[bytes]` is a type.
-    types = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
-    for node in nodes:
+    types = {id(node.value) for node in every if isinstance(node, ast.Subscript)}
+    for node in every:
         if isinstance(node, ast.ImportFrom) and node.module in (*OF, "os"):
             yield from ((node.lineno, alias.name) for alias in node.names if _starts(node.module, alias.name))
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -21,19 +23,18 @@ def asserted_times(source: str) -> Iterator[int]:
     """Yield lines that assert an upper limit on a duration, outside tests marked `timed` and complete faults."""
     if not re.search(rf"\.(?:{'|'.join(CLOCKS)})\(", source):
         return  # most files: parsing all takes seconds
-    tree = ast.parse(source)
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+    for function in (node for node in nodes(source) if isinstance(node, ast.FunctionDef)):
         if any(ast.unparse(mark).startswith("pytest.mark.timed") for mark in function.decorator_list):
             continue
-        nodes = list(ast.walk(function))
+        inner = list(ast.walk(function))
         spans = {
             target.id
-            for node in nodes
+            for node in inner
             if isinstance(node, ast.Assign) and _is_span(node.value)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        for node in nodes:
+        for node in inner:
             if isinstance(node, ast.Assert) and "faults.whole" not in ast.unparse(node.test):
                 compared = (part for part in ast.walk(node.test) if isinstance(part, ast.Compare))
                 if any(_is_bounded(one, spans) for one in compared):

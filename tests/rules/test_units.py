@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.rules.sources import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 WHERE: Final = ("trainer/charts", "trainer/analysis", "trainer/evaluation")
 PAIRS: Final = "trainer/evaluation"
@@ -44,7 +46,7 @@ def draws(source: str, *, pairs: bool = False) -> Iterator[tuple[int, str]]:
 
     In `trainer.evaluation`, which has `pairs` at hand, samples and n of `len(...)` too: charts count units by then.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 ROOT = Path(__file__).parents[2]
 BANNED = {
     "is no X": re.compile(r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|one\b|more\b)[\w{.]"),
@@ -45,9 +47,9 @@ BANNED = {
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
     """Yield the strings of a module with their lines, without docstrings."""
-    tree = ast.parse(source)
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    every = nodes(source)
+    docs = {id(node.value) for node in every if isinstance(node, ast.Expr)}
+    for node in every:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.lineno, node.value
 
@@ -138,7 +140,7 @@ EARLIER = ("trainer/places/",)
 
 def identifiers(source: str) -> Iterator[tuple[int, str]]:
     """Yield the names that a module defines: classes, functions, parameters, variables and attributes."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -151,7 +153,7 @@ def identifiers(source: str) -> Iterator[tuple[int, str]]:
 
 def first_lines(source: str) -> Iterator[tuple[int, str]]:
     """Yield the first line of each docstring."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
             yield getattr(node, "lineno", 1), text.splitlines()[0]
 

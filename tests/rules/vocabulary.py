@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.rules import sources
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("explorer", "trainer")
 PRIVATE = frozenset(
@@ -39,7 +41,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 @cache
 def trees() -> dict[Path, ast.Module]:
     """Return the syntax tree of every source file."""
-    return {file: ast.parse(file.read_text()) for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py"))}
+    return {
+        file: sources.tree(file.read_text()) for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py"))
+    }
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:
