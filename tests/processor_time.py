@@ -24,6 +24,8 @@ import pytest
 
 LIMIT_S: Final = 4.0
 DEAR: Final = Path(__file__).with_name("dear_tests.toml")
+ENFORCED: Final = False
+"""Until every dear test is listed."""
 DEAREST: Final = 15
 """Tests that a long run prints."""
 LONG_S: Final = 60.0
@@ -114,7 +116,7 @@ class ProcessorTimes:
             self._fixtures.clear()
         report = yield
         limit = self._listed.get(item.nodeid, {}).get("seconds", LIMIT_S)
-        if seconds > limit and self._is_plain(item) and report.passed and seconds > limit * (slower := pace()):
+        if ENFORCED and seconds > limit and self._is_plain(item) and report.passed and seconds > limit * (slower := pace()):
             report.outcome = "failed"
             report.longrepr = (
                 f"{item.nodeid} used {seconds:.1f} s of processor time, {limit * slower:.1f} are allowed here. Make it "
