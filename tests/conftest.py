@@ -9,10 +9,10 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
@@ -52,6 +52,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+
+T = TypeVar("T")
 
 LEAST_WAIT_MS = 90_000
 """A wait that succeeds ends at once; one that ends early beside other work tells nothing about the program."""
@@ -107,6 +109,13 @@ def forked_programs() -> Iterator[None]:
     """Fork `python -m trainer ...` from a process that has imported it, which spares each command seconds."""
     with fork_server.forking():
         yield
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp: Any) -> Iterator[Any]:
+    """Return the application, whose child processes are forked as well."""
+    with fork_server.forking_of_qt():
+        yield qapp
 
 
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -184,6 +193,10 @@ class Faults:
     def every(self, tenth: int) -> int:
         """Return the step through many cases: 1 for all, `tenth` for a tenth of them, ten times that for a few."""
         return {1: 1, 10: tenth}.get(self.part, 10 * tenth)
+
+    def thin(self, cases: Sequence[T], step: int) -> list[T]:
+        """Return all cases, but each `step`-th alone in the plain suite, which is paid for at every change."""
+        return list(cases[:: 1 if self.part <= 10 else step])
 
     def within(self, seconds: float) -> float:
         """Return the time limit: enforced if all tries run on a quiet machine, otherwise generous.

@@ -16,6 +16,7 @@ import array
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import importlib
 import io
 import json
@@ -23,13 +24,14 @@ import os
 import pkgutil
 import platform
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +55,8 @@ _ONE_THREAD: Final = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }  # fmt: skip
 """The environment in which libraries start no thread, which a fork would not have."""
+_TRAINED: Final = ("fit", "serve", "resume", "evaluate", "embed", "decode", "replay", "classify", "project")
+"""Commands that import torch."""
 _HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix")
 """Commands whose imports are those of charts, without torch."""
 
@@ -72,6 +76,7 @@ class ForkServer:
         # One thread: threads do not survive a fork.
         self.environment = os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT)}
         self._lock = threading.Lock()
+        self._address = f"\0fork-server-{os.getpid()}-{id(self)}"  # abstract: there is no file
 
     def fork(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
         """Return the process number of a fork that runs the command of `order` with these three files."""
@@ -87,7 +92,15 @@ class ForkServer:
         """Ask the server at the other end."""
         self._socket = connected
 
+    def listens_at(self) -> str:
+        """Return the address at which `fork_client.py` finds the server."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = self._started()
+            return self._address[1:]
+
     def close(self) -> None:
+        """End the server."""
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
@@ -95,7 +108,7 @@ class ForkServer:
 
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [PYTHON, "-P", __file__, str(theirs.fileno()), " " * _ROOM]
+        command = [PYTHON, "-P", __file__, str(theirs.fileno()), self._address[1:], " " * _ROOM]
         with theirs:
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=self.environment)
         return ours
@@ -167,6 +180,33 @@ def _is_ours(args: Any) -> bool:
     return words[2:3] != ["fit"] or not any(" " in word for word in words)
 
 
+@contextlib.contextmanager
+def forking_of_qt() -> Iterator[None]:
+    """Fork what a QProcess without arguments of `start` would start."""
+    from PySide6.QtCore import QProcess
+
+    start = QProcess.start
+    client = str(Path(__file__).with_name("fork_client.py"))
+
+    def start_or_fork(process: QProcess, *how: Any) -> None:
+        command = [process.program(), *process.arguments()]
+        variables = process.processEnvironment()
+        environment = {name: variables.value(name) for name in variables.keys()} or None  # noqa: SIM118
+        if enabled and not how and _is_ours(command) and _is_usual(environment):
+            process.setProgram(PYTHON)
+            process.setArguments(["-I", "-S", client, _server.listens_at(), *command])
+        start(process, *how)
+
+    if not AVAILABLE:
+        yield
+        return
+    QProcess.start = start_or_fork  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        QProcess.start = start  # type: ignore[method-assign]
+
+
 def _is_usual(env: Mapping[str, str] | None) -> bool:
     """Return whether an environment differs from the server's in nothing that is read at the start of a program."""
     wanted, ours = dict(os.environ if env is None else env), _server.environment
@@ -177,25 +217,72 @@ def _is_usual(env: Mapping[str, str] | None) -> bool:
 # -- the side that forks -----------------------------------------------------------------------------------------
 
 
-def serve(connected: socket.socket) -> None:
+def serve(connected: socket.socket, listening: socket.socket | None = None) -> None:
     """Fork a process for each order until nobody can ask any more."""
+    waiting = [connected, *([listening] if listening else [])]
     while True:
-        content, files, *_ = socket.recv_fds(connected, _MESSAGE, 3)
-        if not content:
-            return
-        order = json.loads(content)
-        try:
-            _import_for(_words(order["args"]))
-            child = fork_beside()
-        except Exception:
-            traceback.print_exc()
-            child = NO_FORK
-        if child == 0:
-            connected.close()
-            _become(order, files)
+        ready, _, _ = select.select(waiting, [], [], 1.0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if listening in ready:
+            client, _ = listening.accept()
+            _fork_for(client, waiting)
+            client.close()
+        if connected in ready:
+            content, files, *_ = socket.recv_fds(connected, _MESSAGE, 3)
+            if not content:
+                return
+            connected.send(str(_forked(json.loads(content), files, connected)).encode())
+
+
+def _forked(order: Mapping[str, Any], files: Sequence[int], connected: socket.socket) -> int:
+    """Return the number of a fork of the parent's that runs the order, or `NO_FORK`."""
+    try:
+        _import_for(_words(order["args"]))
+        child = fork_beside()
+    except Exception:
+        traceback.print_exc()
+        child = NO_FORK
+    if child == 0:
+        connected.close()
+        _become(order, files)
+    for file in files:
+        os.close(file)
+    return child
+
+
+def _fork_for(client: socket.socket, others: Sequence[socket.socket]) -> None:
+    """Fork a process that forks the client's command, passes signals on, and tells the client how it ended."""
+    content, files, *_ = socket.recv_fds(client, _MESSAGE, 3)
+    order = json.loads(content)
+    _import_for(_words(order["args"]))
+    if os.fork():
         for file in files:
             os.close(file)
-        connected.send(str(child).encode())
+        return
+    try:
+        for one in others:
+            one.close()
+        child = os.fork()
+        if child == 0:
+            client.close()
+            _become(order, files)
+        os.closerange(0, 3)
+        for file in files:
+            os.close(file)
+        ended = os.pidfd_open(child)
+        while ended not in (ready := select.select([client, ended], [], [])[0]):
+            if client in ready:
+                told = client.recv(64)  # a signal; nothing, where the client is no more
+                os.kill(child, int(told) if told else signal.SIGKILL)
+                if not told:
+                    break
+        status = os.waitpid(child, 0)[1]
+        with contextlib.suppress(OSError):
+            client.send(str(status).encode())
+    finally:
+        os._exit(0)
 
 
 def fork_beside() -> int:
@@ -243,7 +330,7 @@ def _import_for(words: Sequence[str]) -> None:
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
     if command in _HEADLESS:
         _import_charts()
-    elif command in ("fit", "serve") or words[0] == "trainer.training.agent":
+    elif command in _TRAINED or words[0] == "trainer.training.agent":
         _import_training()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
 
@@ -311,6 +398,8 @@ def _take_over(order: Mapping[str, Any]) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _text(1, through, "strict")
     sys.stderr = _text(2, True, "backslashreplace")
+    if environment.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable()
     _show(order["args"])
     _be_asked()
     if torch := sys.modules.get("torch"):
@@ -387,10 +476,13 @@ def _leave(code: Any) -> None:
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
-def main(work: Callable[[socket.socket], None] = serve) -> None:
-    """Serve the process that started this one."""
+def main() -> None:
+    """Serve the process that started this one, and the clients of its address."""
     os.setpgid(0, 0)  # a Ctrl+C is for the tests, which close the socket when they end
-    work(socket.socket(fileno=int(sys.argv[1])))
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind("\0" + sys.argv[2])
+    listening.listen()
+    serve(socket.socket(fileno=int(sys.argv[1])), listening)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,13 @@ class ProcessorTimes:
             self._fixtures.clear()
         report = yield
         limit = self._listed.get(item.nodeid, {}).get("seconds", LIMIT_S)
-        if ENFORCED and seconds > limit and self._is_plain(item) and report.passed and seconds > limit * (slower := pace()):
+        if (
+            ENFORCED
+            and seconds > limit
+            and self._is_plain(item)
+            and report.passed
+            and seconds > limit * (slower := pace())
+        ):
             report.outcome = "failed"
             report.longrepr = (
                 f"{item.nodeid} used {seconds:.1f} s of processor time, {limit * slower:.1f} are allowed here. Make it "

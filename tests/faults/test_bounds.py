@@ -287,7 +287,7 @@ UNFOLDING: dict[Callable[[Path], tuple[str, str]], str] = {
 }
 
 
-LARGEST = (json_objects, json_keys, json_lines, csv_cells, csv_useless, tar_names)
+LARGEST = (json_objects, json_keys, json_lines, csv_cells, csv_useless, tar_names, coordinates_cell)
 """Take seconds to unfold, by readers that another bomb reaches too: with `-m faults` and `-m nightly` only."""
 
 

@@ -183,8 +183,8 @@ def test_no_link_at_any_name_leads_outside(
     )
     before, folder, links = _state(outside), tmp_path / "workspace", list(product(NAMES, TARGETS))
     assert len(links) > 100
-    if faults.part > 10:  # each name once, the targets by turns
-        links = list(zip(NAMES, cycle(TARGETS)))
+    if faults.part > 10:  # a third of the names, the targets by turns
+        links = faults.thin(list(zip(NAMES, cycle(TARGETS))), 3)
     tried = len(links)
     for name, target in links:
         _copy(template, folder)

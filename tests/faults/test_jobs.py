@@ -189,7 +189,7 @@ def test_the_store_of_jobs_against_a_model(tmp_path, monkeypatch, faults):
 
     monkeypatch.setattr(tempfile, "mkdtemp", beside_a_database)
     # An example is twenty steps: ten thousand take half an hour of a processor.
-    tried = 10_000 if faults.whole else 5
+    tried = 10_000 if faults.whole else 2
     quiet = list(HealthCheck)
     chosen = settings(max_examples=tried, stateful_step_count=20, deadline=None, suppress_health_check=quiet)
     run_state_machine_as_test(module.Jobs, settings=chosen)

@@ -225,10 +225,10 @@ def test_any_value_in_any_cell_hides_no_other_run(table, strict, loose, tmp_path
     cells = [cell for cell in CELLS if cell[0] == table]
     chosen = cells[:: min(faults.every(11), max(44, len(cells) // 4))]
     tried, bad = 0, []
-    for name, base in (("strict", strict), ("loose", loose)):
+    for number, (name, base) in enumerate((("strict", strict), ("loose", loose))):
         folder = tmp_path / name
         shutil.copytree(base, folder)
-        for _, column, what in chosen:
+        for _, column, what in faults.thin(chosen[number:], 2):
             for rest in folder.glob("explorer.db*"):
                 rest.unlink()
             shutil.copyfile(base / "explorer.db", folder / "explorer.db")

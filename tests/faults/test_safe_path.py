@@ -130,11 +130,22 @@ def test_commands_run_no_code_of_the_current_folder(trap: Path, faults):
     (row,) = json.loads(_run(trap, "runs", "--json", *space))
     assert (row["id"], row["status"]) == (number, "finished")
     _run(trap, "doctor", *space, ok=False)
-    _run(
-        trap, "export", "stranger", "--runs", str(number), "--out", str(trap.parent / "stranger.csv"), *space, ok=False
-    )
-    _run(trap, "evaluate", "--help")
-    _run(trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False)
+    if faults.part <= 10:
+        _run(
+            trap,
+            "export",
+            "stranger",
+            "--runs",
+            str(number),
+            "--out",
+            str(trap.parent / "stranger.csv"),
+            *space,
+            ok=False,
+        )
+        _run(trap, "evaluate", "--help")
+        _run(
+            trap, "export", "curves", "--runs", str(number), "--out", str(trap.parent / "curves.csv"), *space, ok=False
+        )
     words = "modules in the current folder called as those of Python, torch and numpy"
     faults.row("S2", words, "none is run by the commands", len(HOSTILE), len(HOSTILE))
 
