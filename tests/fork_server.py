@@ -76,7 +76,7 @@ class ForkServer:
         # One thread: threads do not survive a fork.
         self.environment = os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT)}
         self._lock = threading.Lock()
-        self._address = f"\0fork-server-{os.getpid()}-{id(self)}"  # abstract: there is no file
+        self._address = f"fork-server-{os.getpid()}-{id(self)}"
 
     def fork(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
         """Return the process number of a fork that runs the command of `order` with these three files."""
@@ -97,7 +97,7 @@ class ForkServer:
         with self._lock:
             if self._socket is None:
                 self._socket = self._started()
-            return self._address[1:]
+            return self._address
 
     def close(self) -> None:
         """End the server."""
@@ -108,9 +108,13 @@ class ForkServer:
 
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [PYTHON, "-P", __file__, str(theirs.fileno()), self._address[1:], " " * _ROOM]
-        with theirs:
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=self.environment)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listening.bind("\0" + self._address)  # an abstract name: there is no file
+        listening.listen()
+        with theirs, listening:
+            handed = (theirs.fileno(), listening.fileno())
+            command = [PYTHON, "-P", __file__, *map(str, handed), " " * _ROOM]
+            self._process = subprocess.Popen(command, pass_fds=handed, env=self.environment)
         return ours
 
 
@@ -479,10 +483,7 @@ def _leave(code: Any) -> None:
 def main() -> None:
     """Serve the process that started this one, and the clients of its address."""
     os.setpgid(0, 0)  # a Ctrl+C is for the tests, which close the socket when they end
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind("\0" + sys.argv[2])
-    listening.listen()
-    serve(socket.socket(fileno=int(sys.argv[1])), listening)
+    serve(*(socket.socket(fileno=int(word)) for word in sys.argv[1:3]))
 
 
 if __name__ == "__main__":
