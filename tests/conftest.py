@@ -118,6 +118,17 @@ def qapp(qapp: Any) -> Iterator[Any]:
         yield qapp
 
 
+@pytest.fixture(scope="session")
+def cold_models() -> Iterator[Callable[..., None]]:
+    """Start no model process in advance, which would import torch or umap in vain; return what would do it."""
+    from explorer.model_client.client import ModelClient
+
+    patch, warm_up = pytest.MonkeyPatch(), ModelClient.warm_up
+    patch.setattr(ModelClient, "warm_up", lambda *_, **__: None)
+    yield warm_up
+    patch.undo()
+
+
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the temporary folder of all processes of the tests."""
     here = tmp_path_factory.getbasetemp()

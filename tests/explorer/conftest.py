@@ -72,14 +72,8 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
 
 
 @pytest.fixture(autouse=True, scope="session")
-def cold_models() -> Iterator[Callable[..., None]]:
-    """Start no model process in advance, which would import torch or umap in vain; return what would do it."""
-    from explorer.model_client.client import ModelClient
-
-    patch, warm_up = pytest.MonkeyPatch(), ModelClient.warm_up
-    patch.setattr(ModelClient, "warm_up", lambda *_, **__: None)
-    yield warm_up
-    patch.undo()
+def _no_model_is_loaded_ahead(cold_models: Callable[..., None]) -> None:
+    """Leave models to the tests that ask for them."""
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -78,6 +78,13 @@ class Zygote:
         self._process.stdout.close()
 
 
+@pytest.fixture(autouse=True)
+def _windows_load_no_model(request: pytest.FixtureRequest) -> None:
+    """Leave models to the tests that ask for them; those without a window need not even import it."""
+    if {"qapp", "qtbot"} & set(request.fixturenames):
+        request.getfixturevalue("cold_models")
+
+
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
     """Return a process that forks trainers."""

@@ -1,5 +1,6 @@
 """The tests that inject faults report the fault table, row by row."""
 
+import os
 import sys
 from pathlib import Path
 from subprocess import run
@@ -31,7 +32,8 @@ def test_the_table_names_what_was_tried_and_what_was_good(
     # In a process of its own, and a worker of that: rows must come back from where a test ran.
     arguments = [f"--faults={choice}", f"--fault-table={table}", "-n", str(workers), "-q", str(tmp_path)]
     command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", str(tmp_path), *arguments]
-    answer = run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    answer = run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     assert answer.returncode == 0, answer.stdout
     assert f"| 1 | a plug is pulled | nothing is lost | {tried} | {tried - 1} |" in table.read_text(encoding="utf-8")
