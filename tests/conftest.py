@@ -18,7 +18,7 @@ import hypothesis
 import pytest
 from filelock import FileLock
 
-from tests import fork_server, processor_time
+from tests import changed, fork_server, processor_time
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
@@ -53,6 +53,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+ROOT = Path(__file__).parents[1]
+_SELECTED = pytest.StashKey[Sequence[str]]()
+_SENTENCE = pytest.StashKey[str]()
 T = TypeVar("T")
 
 LEAST_WAIT_MS = 90_000
@@ -248,13 +251,31 @@ def _faults_by_mark(expression: str) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=tuple(FAULTS), help="how often each fault is tried; -m faults: a tenth")
     parser.addoption("--fault-table", metavar="FILE", help="write the fault table of this run as Markdown")
+    parser.addoption(
+        "--changed",
+        metavar="COMMIT",
+        nargs="?",
+        const="main",
+        help="run what changes since it can affect, nearest",
+    )
+    parser.addoption("--changed-s", metavar="SECONDS", type=float, default=60.0, help="of processor time (default: 60)")
     parser.addoption("--processor-times", metavar="FILE", help="write each test's seconds of processor time as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if since := config.getoption("--changed"):
+        told = getattr(config, "workerinput", {}).get("selected")
+        chosen = told or changed.select(config, since, config.getoption("--changed-s"))
+        config.stash[_SELECTED] = chosen if told else chosen.files
+        config.stash[_SENTENCE] = "" if told else chosen.sentence
     config.pluginmanager.register(processor_time.ProcessorTimes(config), "processor_time")
     if not re.search(r"quick|not nightly", config.getoption("-m")):
         hypothesis.settings.load_profile("nightly")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what is run of what changed."""
+    return config.stash.get(_SENTENCE, None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -311,6 +332,9 @@ def _quick_alone(config: pytest.Config) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files without a quick test before they are imported, which takes longer than all quick tests."""
+    selected = config.stash.get(_SELECTED, None)
+    if selected is not None and collection_path.name.startswith("test_"):
+        return collection_path.relative_to(ROOT).as_posix() not in selected or None
     if not _quick_alone(config):
         return None
     if collection_path.is_dir():
@@ -344,6 +368,7 @@ def _seconds_by_file(config: pytest.Config) -> dict[str, float]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a process of xdist how long the files take."""
+    node.workerinput["selected"] = node.config.stash.get(_SELECTED, None)
     node.workerinput["seconds_by_file"] = processor_time.seconds_by_file(node.config)
 
 
