@@ -273,6 +273,7 @@ def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
         queue.keep_going(workspace)
 
 
+@pytest.mark.real_process
 def test_a_real_runner_starts_a_real_process_without_a_window(workspace, queued):
     run = queued("waits")
     assert queue.keep_going_detached(workspace) > 0
