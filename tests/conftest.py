@@ -19,6 +19,7 @@ import pytest
 from filelock import FileLock
 
 from tests import changed, fork_server, processor_time
+from tests import trained_once as trained_once_
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
@@ -158,20 +159,20 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
-    """Return what has a folder filled by the first process that asks for it; nobody changes it afterwards."""
-    whole = _whole(tmp_path_factory)
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Any]:
+    """Return what gives an own copy of the workspace that a function trains in `folder / "workspace"`.
 
-    def made(name: str, fill: Callable[[Path], object]) -> Path:
-        folder, filled = whole / "made-once" / name, whole / "made-once" / f"{name}.filled"
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not filled.exists():
-                fill(folder)
-                filled.touch()
-        return folder
+    It is trained once for all sessions (`trained_once.py`); data beside the workspace stay where they were made.
+    """
+    from trainer.store import Workspace
 
-    return made
+    def copied(name: str, fill: Callable[[Path], object]) -> Workspace:
+        made = trained_once_.folder_of(fill, name) / "workspace"
+        workspace = Workspace(shutil.copytree(made, tmp_path_factory.mktemp(name) / "a workspace"))
+        workspace.adopt()
+        return workspace
+
+    return copied
 
 
 @pytest.fixture

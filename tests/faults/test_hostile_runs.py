@@ -31,12 +31,17 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> Path:
     """Return a workspace with a run of twelve updates and its checkpoints."""
-    workspace = Workspace(tmp_path_factory.mktemp("trained") / "w")
-    fit(workspace, workspace.runs.create(replace(SMALL, name="theirs")))
+    workspace = trained_once("theirs", _train)
     workspace.close()
     return workspace.folder
+
+
+def _train(folder: Path) -> None:
+    workspace = Workspace(folder / "workspace")
+    fit(workspace, workspace.runs.create(replace(SMALL, name="theirs")))
+    workspace.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image, ImageDraw
 
+from tests.trained_once import folder_of
 from trainer.__main__ import main
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
     from explorer.window import Window
+    from trainer.store import Workspace
 
 COLORS = ("red", "green", "blue", "gold", "purple", "white", "black")
 SHAPES = ("circle", "square", "bar", "cross")
@@ -56,18 +57,12 @@ class TwoRuns:
 
 
 @pytest.fixture(scope="session")
-def two_runs(
-    made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory
-) -> TwoRuns:
-    """Return two runs, trained once and copied for each process; a test may add something under its own name."""
-    from trainer.store import Workspace
-
-    made = made_once("walk", _train)
-    workspace = Workspace(shutil.copytree(made / "workspace", tmp_path_factory.mktemp("walk") / "workspace"))
-    workspace.adopt()
+def two_runs(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> TwoRuns:
+    """Return two runs; a test may add something under its own name."""
+    workspace = trained_once("walk", _train)
     steps = tuple(workspace.runs.get(run).step for run in (1, 2))
     workspace.close()
-    return TwoRuns(workspace.folder, made / "pictures" / "pairs.csv", steps)
+    return TwoRuns(workspace.folder, folder_of(_train, "walk") / "pictures" / "pairs.csv", steps)
 
 
 def _train(folder: Path) -> None:

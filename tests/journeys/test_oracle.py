@@ -97,9 +97,12 @@ def coco(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def trained(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> Workspace:
     """Return runs 1 (class folders; one class is never held out), 2 (a table, two images per caption) and 3 (COCO)."""
-    place = tmp_path_factory.mktemp("oracle")
+    return trained_once("oracle", _train)
+
+
+def _train(place: Path) -> None:
     names = [f"{name}/{i:02}.png" for name in CLASSES for i in range(2 if name == "lone crow" else 24)]
     pictures(place / "birds", names, 1)
     rows = [f"{i:03}.png" for i in range(96)]
@@ -114,7 +117,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         sets = [word for one in (*SMALL, *SHORT, "data.heldout_share=0.3") for word in ("--set", one)]
         words = ["fit", "--preset", preset, "--data", str(data), *sets, "--workspace", str(place / "workspace")]
         assert main(words) == 0
-    return Workspace(place / "workspace")
 
 
 def answer(workspace: Workspace, capsys: pytest.CaptureFixture[str], *words: str) -> Any:

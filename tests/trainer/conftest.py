@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -167,23 +166,15 @@ def _blobs(rng: np.random.Generator, width: int, height: int, channels: int) -> 
 
 
 @pytest.fixture(scope="session")
-def asked(
-    made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Workspace:
-    """Return runs 1 (CLIP) and 2 (CLOOB) with checkpoints at steps 4 and 8 and snapshots; 3 has none. Read only.
-
-    They are trained once and copied for each process.
-    """
-    copy = tmp_path_factory.mktemp("asked") / "a workspace"
-    workspace = Workspace(shutil.copytree(made_once("asked", _train_asked), copy))
-    workspace.adopt()
-    return workspace
+def asked(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> Workspace:
+    """Return runs 1 (CLIP) and 2 (CLOOB) with checkpoints at steps 4 and 8 and snapshots; 3 has none. Read only."""
+    return trained_once("asked", _train_asked)
 
 
 def _train_asked(folder: Path) -> None:
     from trainer.training.fit import fit  # seconds of imports
 
-    workspace = Workspace(folder)
+    workspace = Workspace(folder / "workspace")
     for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
         fit(workspace, workspace.runs.create(_short_run(name, objective)))
     workspace.runs.create(config.Run(name="empty"))

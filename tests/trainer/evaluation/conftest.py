@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from trainer import config
@@ -10,13 +13,17 @@ from trainer.training.fit import fit
 
 
 @pytest.fixture(scope="session")
-def keeping(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def keeping(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> Workspace:
     """Return runs 1 (CLIP, with features in its snapshots), 2 (bag of words) and 3 (captions), evaluated twice."""
-    workspace = Workspace(tmp_path_factory.mktemp("keeping") / "workspace")
+    return trained_once("keeping", _train)
+
+
+def _train(folder: Path) -> None:
+    workspace = Workspace(folder / "workspace")
     caption = config.CaptionPrediction(decoder_width=32, decoder_layers=1)
     for name, objective in (("clip", config.Clip()), ("bag", config.Multiclass(drop_frequent=3)), ("said", caption)):
         fit(workspace, workspace.runs.create(short(name, objective)))
-    return workspace
+    workspace.close()
 
 
 def short(name: str, objective: config.Objective, *, seed: int = 0) -> config.Run:

@@ -37,14 +37,14 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def trained(made_once) -> Path:
+def trained(trained_once) -> Path:
     """Return a workspace with one tiny run."""
 
     def make(folder: Path) -> None:
         workspace = str(folder / "workspace")
         assert main(["fit", "--config", str(written(folder, epochs=1)), "--workspace", workspace]) == 0
 
-    return made_once("embed-set", make) / "workspace"
+    return trained_once("embed-set", make).folder
 
 
 @pytest.fixture

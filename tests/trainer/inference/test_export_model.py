@@ -46,9 +46,13 @@ TEXTS = ["a red circle to the left of a blue square", "A  GREEN star, far above!
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Workspace:
+def trained(trained_once) -> Workspace:
     """A ResNet, a ViT, one of SigLIP and one with projections of two layers after two updates, in one workspace."""
-    workspace = Workspace(tmp_path_factory.mktemp("export"))
+    return trained_once("export", _train)
+
+
+def _train(folder: Path) -> None:
+    workspace = Workspace(folder / "workspace")
     for tower in ("resnet", "vit"):
         fit(workspace, workspace.runs.create(replace(TINY, name=tower, model=replace(TINY.model, image_tower=tower))))
     siglip = config.SigLip(bias_from_batch=False)
@@ -56,7 +60,7 @@ def trained(tmp_path_factory) -> Workspace:
     fit(workspace, workspace.runs.create(replace(TINY, name="siglip", model=vit, objective=siglip)))
     deep = replace(TINY.model, projection="mlp")
     fit(workspace, workspace.runs.create(replace(TINY, name="deep", model=deep)))
-    return workspace
+    workspace.close()
 
 
 def inputs(opened: OpenModel) -> tuple[torch.Tensor, torch.Tensor]:
