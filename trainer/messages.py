@@ -1,30 +1,63 @@
-"""The JSON Lines protocol between the window and a trainer process: requests and responses.
+"""The questions of the window to a trainer process, each with its answer, and the JSON Lines they are sent as.
 
 `{"id": 7, "ask": "classify", ...}` is answered by any number of `{"id": 7, "progress": 0.4, "note": "..."}` and
 then one `{"id": 7, "answer": {...}}` or `{"id": 7, "error": {"kind", "message", "next"}}`.
 `{"ask": "cancel", "target": 7}` ends one. Arrays travel as paths of `.npy` files. Nothing here imports torch.
 
-A question whose class says `long = True` is answered in a process of its own, which is ended to cancel it.
+A question is one class, which the window, the commands and the handlers share; its answer is the class that its base
+names, `Request[...]`. One whose class says `long = True` is answered in a process of its own, which is ended to cancel
+it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+
+import msgspec
+
+from trainer.charts.decode import NOISES, STEPS, MeasuredAttribute, NearPicture
+from trainer.charts.point_placement import PointPlacement
+from trainer.charts.settings import setting
+
+AnswerT = TypeVar("AnswerT")
 
 
 class MessageError(ValueError):
-    """A line that is not a valid request: not JSON, an unknown ask, or a field missing or unknown."""
+    """A line that is not a valid request: not JSON, an unknown ask, or a field missing or of another type."""
+
+
+class Request(Generic[AnswerT]):
+    """A question; `AnswerT` is the class of its answer.
+
+    Attributes:
+        ask: Its name in a line.
+        long: Whether it is slow and runs in its own process.
+        answer_class: `AnswerT`.
+    """
+
+    ask: ClassVar[str]
+    long: ClassVar[bool] = False
+    answer_class: ClassVar[type]
+
+    def __init_subclass__(cls) -> None:
+        cls.answer_class = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarmUp:
-    """Load these runs' models, or with `projections` UMAP, so that the next request is fast.
+class WarmUpAnswer:
+    """The runs whose models are open, why others are not, and where they compute."""
 
-    Answer: `{"runs": [those that are open], "missing": {run: reason}, "device": "cpu"}`.
-    """
+    runs: tuple[int, ...] = ()
+    missing: Mapping[int, str] = field(default_factory=dict)
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmUp(Request[WarmUpAnswer]):
+    """Load these runs' models, or with `projections` UMAP, so that the next request is fast."""
 
     ask: ClassVar[str] = "warm_up"
     runs: tuple[int, ...] = ()
@@ -36,13 +69,40 @@ Shares = Literal["softmax", "sigmoid", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classify:
-    """Predict which of `labels` fits each image, for each run.
+class RunPrediction:
+    """What one run says of the images.
 
-    Answer: `{"runs": {run: {"step", "milliseconds", "shares", "probabilities": [[...] per image], "cosines": [[...]]}},
-    "images": [paths that were read, in order], "unreadable": {path: reason}}`; labels keep the order asked.
-    `shares` says what the probabilities are; they are null where it is "none": a single label has no softmax.
+    Attributes:
+        step: Of its checkpoint.
+        milliseconds: What it needed for all images together.
+        inv_tau: Its inverse temperature, learned or fixed.
+        bias: Added to the logits by SigLIP; None elsewhere.
+        shares: What `probabilities` are.
+        probabilities: A row an image, one a label; None where `shares` is "none": a single label has no softmax.
+        cosines: A row an image, one a label.
     """
+
+    step: int
+    milliseconds: float
+    inv_tau: float
+    bias: float | None
+    shares: Shares
+    probabilities: list[list[float]] | None
+    cosines: list[list[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyAnswer:
+    """The predictions of each run for the images that were read, in order; and why others were not."""
+
+    runs: Mapping[int, RunPrediction]
+    images: tuple[str, ...]
+    unreadable: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classify(Request[ClassifyAnswer]):
+    """Predict which of `labels` fits each image, for each run; labels keep their order."""
 
     ask: ClassVar[str] = "classify"
     runs: tuple[int, ...]
@@ -53,8 +113,17 @@ class Classify:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedImages:
-    """Embed image files. Response: `{"array": path.npy, "images": [...], "unreadable": {path: reason}}`."""
+class EmbedAnswer:
+    """The file of the vectors, a row each of what could be read; of images also their files, and why others are not."""
+
+    array: str
+    images: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedImages(Request[EmbedAnswer]):
+    """Embed image files."""
 
     ask: ClassVar[str] = "embed_images"
     run: int
@@ -63,8 +132,8 @@ class EmbedImages:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedTexts:
-    """Embed sentences. Response: `{"array": path.npy}`."""
+class EmbedTexts(Request[EmbedAnswer]):
+    """Embed sentences."""
 
     ask: ClassVar[str] = "embed_texts"
     run: int
@@ -73,11 +142,15 @@ class EmbedTexts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedClasses:
-    """Embed every label in every template; cached, so that a repeated request is fast.
+class EmbedClassesAnswer:
+    """The file for `trainer.charts.class_task.read_class_texts`."""
 
-    Answer: `{"file": path.npy, for trainer.charts.class_task.read_class_texts}`.
-    """
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedClasses(Request[EmbedClassesAnswer]):
+    """Embed every label in every template; cached, so that a repeated request is fast."""
 
     ask: ClassVar[str] = "embed_classes"
     run: int
@@ -87,27 +160,44 @@ class EmbedClasses:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project:
+class ProjectAnswer:
+    """A layout; its rows are the image embeddings, then the text embeddings.
+
+    Attributes:
+        layout: A `.npy` of m x 2 float32.
+        images: How many of the rows are images.
+        texts: How many are texts.
+        method: How they were placed.
+        seconds: What that took when it was computed.
+        note: About the layout, as sentences.
+        fitted: How many rows the method was fitted on.
+        layouts: A file for each of `series`.
+        placed: The points of the vectors in `place`.
+    """
+
+    layout: str
+    images: int
+    texts: int
+    method: str
+    seconds: float
+    note: str
+    fitted: int
+    layouts: tuple[str, ...] = ()
+    placed: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(Request[ProjectAnswer]):
     """Project a snapshot to the plane; cached as a layout, so that a repeated request is fast.
 
-    `method` is `pca`, `umap`, `tsne`, `pacmap`, or `file` for the coordinates in `file`. `onto` is the folder of
-    another snapshot whose layout this one is to face. With `series`, folders of earlier snapshots of the run in the
-    order of their steps, layouts are made of them too, each facing the next later one. With `place`, a `.npy` of
-    vectors (of images, unless `place_images` is false), the answer says where they stand in the layout.
-
-    Answer: `{"layout": path.npy (m x 2 float32), "images": n_images, "texts": n_texts, "method": ..., "seconds": ...,
-    "note": ..., "fitted": ..., "layouts": [path of each of `series`], "placed": [[x, y] of each of `place`]}`; rows are
-    the image embeddings, then the text embeddings.
+    `onto` is the folder of another snapshot whose layout this one is to face. With `series`, folders of earlier
+    snapshots of the run in the order of their steps, layouts are made of them too, each facing the next later one. With
+    `place`, a `.npy` of vectors (of images, unless `place_images` is false), the answer says where they stand.
     """
 
     ask: ClassVar[str] = "project"
     snapshot: str
-    method: str
-    neighbors: int = 15
-    min_dist: float = 0.1
-    metric: str = "cosine"
-    seed: int = 0
-    file: str = ""
+    placement: PointPlacement
     onto: str = ""
     series: tuple[str, ...] = ()
     place: str = ""
@@ -115,29 +205,44 @@ class Project:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceRows:
-    """Place a run's vectors that no snapshot holds, such as those of words, by the methods of `Project` but `file`.
+class PlaceRowsAnswer:
+    """The file of the points, m x 2."""
 
-    `vectors` is a `.npy` (m x d). Answer: `{"array": path.npy (m x 2)}`.
-    """
+    array: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceRows(Request[PlaceRowsAnswer]):
+    """Place a run's vectors that no snapshot holds, such as those of words; `vectors` is a `.npy` (m x d)."""
 
     ask: ClassVar[str] = "place_rows"
     run: int
     vectors: str
-    method: str
-    neighbors: int = 15
-    min_dist: float = 0.1
-    metric: str = "cosine"
-    seed: int = 0
+    placement: PointPlacement
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saliency:
+class SaliencyAnswer:
+    """Maps of the runs.
+
+    Attributes:
+        array: A `.npy` of runs x grid x grid, float32, in cosine.
+        image: A `.npy` of s x s x 3 uint8, as the first run sees it.
+        cosines: Of the whole image with the caption, one a run.
+        steps: Of each run's checkpoint.
+    """
+
+    array: str
+    image: str
+    cosines: tuple[float, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saliency(Request[SaliencyAnswer]):
     """Compute the parts of an image that make a caption fit it, for each run.
 
-    `method` is `occlusion` or `gradient`, `grid` cells a side. Answer: `{"array": path.npy (runs x grid x grid float32,
-    in cosine), "image": path.npy (s x s x 3 uint8, as the first run sees it), "cosines": [one a run], "steps": [...]}`.
-    `steps` are those of the checkpoints, one a run, None for the newest; left out, `step` of all.
+    `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all.
     """
 
     ask: ClassVar[str] = "saliency"
@@ -145,49 +250,95 @@ class Saliency:
     runs: tuple[int, ...]
     image: str
     caption: str
-    method: str = "occlusion"
-    grid: int = 12
-    step: int | None = None
+    method: Literal["occlusion", "gradient"] = setting("occlusion", "Method", "how")
+    grid: int = setting(12, "Grid", "cells a side", low=2, high=64)
     steps: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decode:
-    """Decode the embedding of a picture or a sentence with one or two decoders, which must compare.
+class RunDecoded:
+    """What one decoder makes of the embedding; `trainer.charts.decode.DecodedRun` says what the fields are.
 
-    The fields are those of `trainer.inference.decode.DecodeRequest`; `checkpoints` are the steps of the decoders, one
-    each, None for the newest. Answer: `{"title", "how", "noises": [...], "original": path.npy (s x s x 3 uint8) or "",
-    "runs": [{"run", "name", "of_name", "of_step", "step", "recovered", "recovered_of", "nearest_of",
-    "measured": [{"name", "samples", "originals", "limit"}], "measured_of",
-    "nearest": [{"path", "caption", "cosine"}], "pictures": path.npy ((1 + noises) x s x s x 3 uint8, the mean picture
-    first), "spread": path.npy}]}`.
+    Attributes:
+        pictures: A `.npy` of (1 + noises) x s x s x 3 uint8, the mean picture first.
+        spread: A `.npy` of s x s.
+        recovered: None where it was not measured.
+    """
+
+    run: int
+    name: str
+    of_name: str
+    of_step: int
+    step: int
+    recovered: float | None
+    recovered_of: int
+    measured: tuple[MeasuredAttribute, ...]
+    measured_of: int
+    nearest: tuple[NearPicture, ...]
+    nearest_of: int
+    pictures: str
+    spread: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeAnswer:
+    """What the decoders make of the embedding; `original` is a `.npy` of s x s x 3 uint8, empty for a sentence."""
+
+    title: str
+    how: str
+    noises: tuple[int, ...]
+    original: str
+    runs: tuple[RunDecoded, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decode(Request[DecodeAnswer]):
+    """Decode the embedding of a picture or a sentence with decoders, which must compare.
+
+    Attributes:
+        runs: The decoders.
+        image: File of a picture; empty where a text is decoded.
+        text: A sentence; empty where a picture is decoded.
+        other: A second picture, and `share` of the way to it.
+        direction: Principal direction of the training images, counted from 1; 0 for none.
+        distance: How far to move along it; None drops it.
+        noises: Seeds of the noises, the same for all decoders.
+        checkpoints: The steps of the decoders, one each, None for the newest; left out, the newest of all.
     """
 
     ask: ClassVar[str] = "decode"
     runs: tuple[int, ...]
     image: str = ""
     text: str = ""
-    prior: str = "mlp"
-    steps: int = 25
-    guidance: float = 1.0
     other: str = ""
-    share: float = 0.0
-    before: str = ""
-    after: str = ""
-    strength: float = 0.0
     direction: int = 0
     distance: float | None = None
-    close_gap: bool = False
-    noises: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    noises: tuple[int, ...] = tuple(range(NOISES))
     checkpoints: tuple[int | None, ...] = ()
+    prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = setting(
+        "mlp", "Prior", "from a sentence's to a picture's embedding: two that were trained, three baselines"
+    )
+    steps: int = setting(STEPS, "Steps", "DDIM steps", low=1, high=999)
+    guidance: float = setting(1.0, "Guidance", "1 samples what was learned", low=0.0, high=10.0)
+    share: float = setting(0.0, "Share", "share of the way to the second picture, 0 to 1", low=0.0, high=1.0)
+    before: str = setting("", "Before", "with --after: the difference of two texts is added")
+    after: str = setting("", "After", "see --before")
+    strength: float = setting(1.0, "Strength", "how often it is added")
+    close_gap: bool = setting(False, "Close the gap", "move the mean text onto the mean image first")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedIndependent:
+class EmbedIndependentAnswer:
+    """The folder of each snapshot; they are in the store by then."""
+
+    snapshots: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedIndependent(Request[EmbedIndependentAnswer]):
     """Add a snapshot of Scenes with independent attributes to each run, the same pairs for all.
 
-    `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all. Answer:
-    `{"snapshots": [folder of each]}`; they are in the store by then.
+    `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all.
     """
 
     ask: ClassVar[str] = "embed_independent"
@@ -197,105 +348,55 @@ class EmbedIndependent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
+class EvaluatedTask:
+    """A task that was measured of a run and stored."""
+
+    run: int
+    step: int
+    dataset: str
+    split: str
+    task: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateAnswer:
+    """What was measured, and for `"run: task"` why something was not."""
+
+    done: tuple[EvaluatedTask, ...]
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Request[EvaluateAnswer]):
     """Evaluate runs at tasks on a data set, and store the results with the runs.
 
-    `data` is a folder, table, tar or name of a data set (empty: what each run was trained on); `tasks` are names of
-    `trainer.evaluation.benchmark.TASKS` (empty: the cheap ones); `most` bounds the pairs that are tried (0: all);
-    with `features` probes and neighbors read features before the projection. `steps` are those of the checkpoints,
-    one a run, None for the newest; left out, `step` of all.
-    Answer: `{"done": [{"run", "step", "dataset", "split", "task"}], "left_out": {"run: task": why}}`.
+    Attributes:
+        runs: All are tried on the same pairs.
+        steps: Of the checkpoints, one a run, None for the newest; left out, the newest of all.
+        tasks: Names of `trainer.evaluation.benchmark.TASKS`; empty: the cheap ones.
+        split: One that the run was trained on has to be named.
+        most: A sample is stored as a split of its own, `val-200-of-536`.
+        features: Those of a snapshot are read wherever they were kept.
     """
 
     ask: ClassVar[str] = "evaluate"
     long: ClassVar[bool] = True
     runs: tuple[int, ...]
-    data: str = ""
+    steps: tuple[int | None, ...] = ()
     tasks: tuple[str, ...] = ()
-    split: str = ""
-    suite: str = ""
-    most: int = 0
-    shift: str = ""
-    step: int | None = None
-    features: bool = False
-    steps: tuple[int | None, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadData:
-    """Read the contents of a folder, table or tar and its problems.
-
-    `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
-    recognized. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
-    Answer: what `trainer data show --json` prints, with `not_used` and `odd` (counts) and `report` (a file of JSON
-    lines `[item, what, reason]`) in place of the report's lines, and `pictures` (files to classify, captions or not).
-    """
-
-    ask: ClassVar[str] = "read_data"
-    long: ClassVar[bool] = True
-    path: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
-    image_size: int = 64
-    opened: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasureRun:
-    """Measure the cost of a run that does not exist yet by a few real steps, without saving anything.
-
-    `config` is the run as TOML. Answer: the fields of `trainer.training.cost.RunCost`.
-    """
-
-    ask: ClassVar[str] = "measure_run"
-    long: ClassVar[bool] = True
-    config: str
-    steps: int = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckData:
-    """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
-
-    `steps` are those of the checkpoints, one a run, None for the newest. Answer: `{"findings": how many}`; the report
-    lies in the first run's folder by then (`trainer.store.quality_files`).
-    """
-
-    ask: ClassVar[str] = "check_data"
-    long: ClassVar[bool] = True
-    runs: tuple[int, ...]
-    steps: tuple[int | None, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplayStep:
-    """Make the update of a run that led to `step` again, verify it at the next checkpoint, and store it.
-
-    Answer: `{"step", "began", "verified"}`; the replay lies in the run's folder by then (`trainer.store.replay_files`).
-    """
-
-    ask: ClassVar[str] = "replay_step"
-    long: ClassVar[bool] = True
-    run: int
-    step: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteCleanedList:
-    """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
-
-    `file` ends in `.parquet` or `.csv`; empty: one in the workspace. Answer: `{"file": the training pairs, "heldout":
-    the held-out pairs, "kept": pairs, "left_out": pairs, "captions_repeat": whether two kept pairs share a caption}`.
-    """
-
-    ask: ClassVar[str] = "write_cleaned_list"
-    long: ClassVar[bool] = True
-    run: int
-    file: str = ""
+    data: str = setting("", "Data", "folder, table, tars, or cifar10; empty: the run's own data")
+    snapshot: bool = setting(False, "Snapshot", "measure stored embeddings instead of embedding again")
+    split: str = setting("", "Split", "split to evaluate; empty: the held-out one")
+    suite: str = setting("", "Suite", "class names and templates; empty: those of the data")
+    most: int = setting(0, "Max samples", "evaluate at most N pairs of whole pictures, a separate split; 0: all", low=0)
+    most_train: int = setting(5_000, "Max training samples", "most samples to train probes on", low=1)
+    features: bool = setting(False, "Features", "probes and neighbors read features before the projection")
+    shift: str = setting("", "Shift", "a second data set; its drop in accuracy is part of robustness")
 
 
 @dataclass(frozen=True)
 class Example:
-    """One pair in the response to `ReadData`.
+    """One pair of a data set that was read.
 
     Attributes:
         path: Where its image lies, as text: a file, a member of a tar, a row of a table.
@@ -313,39 +414,181 @@ class Example:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancel:
-    """End the request `target`, whose response is an error of kind `cancelled`."""
+class ReadDataAnswer:
+    """A data set as a run would read it; `trainer.data.survey.Survey` says what its fields are.
+
+    Attributes:
+        recognized: Kind and options of the data, as in `config.toml`, with its `label`.
+        others: Other ways to read it, the likeliest first, in the same form.
+        question: What the person must decide before anything is trained on it; empty if nothing is open.
+        found: How many pairs there are.
+        not_used: How many of them are not used.
+        odd: How many were put right.
+        report: A file of JSON lines `[item, what, reason]`.
+        pictures: Image files to classify, with captions or without.
+    """
+
+    recognized: dict[str, Any]
+    others: tuple[dict[str, Any], ...] = ()
+    question: str = ""
+    name: str
+    opened: bool
+    found: int
+    used: int
+    not_used: int
+    odd: int
+    pairs: Mapping[str, int]
+    examples: tuple[Example, ...]
+    columns: tuple[str, ...]
+    passed_over: Mapping[str, int]
+    classes: int
+    captions_repeat: bool
+    pictures: tuple[str, ...]
+    bytes_needed: int
+    bytes_free: int
+    image_size: int
+    report: str
+    trouble: str
+    notes: tuple[str, ...] = ()
+    split: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadData(Request[ReadDataAnswer]):
+    """Read the contents of a folder, table or tar and its problems.
+
+    `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
+    recognized. Pairs are listed; with `opened` every picture is prepared at `image_size`, as a run would do it.
+    """
+
+    ask: ClassVar[str] = "read_data"
+    long: ClassVar[bool] = True
+    path: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    image_size: int = 64
+    opened: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCost:
+    """The measured cost of a run.
+
+    Attributes:
+        steps: Of the whole run.
+        pairs: To train on.
+        step_s: Seconds of one step, the median of those made.
+        train_s: Seconds of all steps; evaluations are not in it.
+        memory_mib: That the trainer takes.
+        gpu_mib: Of it on a GPU; None without one.
+        disk_mib: Of checkpoints and snapshots at the end.
+        device: Where it trains.
+    """
+
+    steps: int
+    pairs: int
+    step_s: float
+    train_s: float
+    memory_mib: float
+    gpu_mib: float | None
+    disk_mib: float
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRun(Request[RunCost]):
+    """Measure the cost of a run that does not exist yet by a few real steps, without saving anything.
+
+    `config` is the run as TOML.
+    """
+
+    ask: ClassVar[str] = "measure_run"
+    long: ClassVar[bool] = True
+    config: str
+    steps: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckDataAnswer:
+    """How many findings the report has, which lies in the first run's folder by then."""
+
+    findings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckData(Request[CheckDataAnswer]):
+    """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
+
+    `steps` are those of the checkpoints, one a run, None for the newest.
+    """
+
+    ask: ClassVar[str] = "check_data"
+    long: ClassVar[bool] = True
+    runs: tuple[int, ...]
+    steps: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayStepAnswer:
+    """The step, that of the checkpoint it began at, and that at which it was verified; it is stored by then."""
+
+    step: int
+    began: int
+    verified: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayStep(Request[ReplayStepAnswer]):
+    """Make the update of a run that led to `step` again, verify it at the next checkpoint, and store it."""
+
+    ask: ClassVar[str] = "replay_step"
+    long: ClassVar[bool] = True
+    run: int
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanedList:
+    """The lists that were written.
+
+    Attributes:
+        file: Of the remaining training pairs.
+        heldout: Of all held-out pairs, the same as before.
+        kept: Training pairs written.
+        left_out: Training pairs that are flagged.
+        captions_repeat: Whether two remaining pairs share a caption.
+    """
+
+    file: str
+    heldout: str
+    kept: int
+    left_out: int
+    captions_repeat: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteCleanedList(Request[CleanedList]):
+    """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
+
+    `file` ends in `.parquet` or `.csv`; empty: one in the workspace.
+    """
+
+    ask: ClassVar[str] = "write_cleaned_list"
+    long: ClassVar[bool] = True
+    run: int
+    file: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel(Request[None]):
+    """End the request `target`, whose response is an error of kind `cancelled`; it has no answer of its own."""
 
     ask: ClassVar[str] = "cancel"
     target: int
 
 
-Question = (
-    WarmUp
-    | Classify
-    | Decode
-    | EmbedImages
-    | EmbedTexts
-    | EmbedClasses
-    | Project
-    | PlaceRows
-    | Saliency
-    | Evaluate
-    | EmbedIndependent
-    | ReadData
-    | MeasureRun
-    | CheckData
-    | ReplayStep
-    | WriteCleanedList
-    | Cancel
-)
+Question: TypeAlias = Request[Any]
 
-QUESTIONS: Final[dict[str, type]] = {question.ask: question for question in get_args(Question)}
-
-
-def is_long(question: Question) -> bool:
-    """Return whether the request is slow and runs in its own process, which is ended to cancel it."""
-    return getattr(question, "long", False)
+QUESTIONS: Final[dict[str, type[Question]]] = {question.ask: question for question in Request.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -365,7 +608,7 @@ class Failure:
 
 def encode(number: int, question: Question) -> str:
     """Return the line (without line end) that sends `question` under the id `number`."""
-    return json.dumps({"id": number, "ask": question.ask, **dataclasses.asdict(question)}, ensure_ascii=True)
+    return json.dumps({"id": number, "ask": question.ask, **msgspec.to_builtins(question)})
 
 
 def decode(line: str) -> tuple[int, Question]:
@@ -383,12 +626,22 @@ def decode(line: str) -> tuple[int, Question]:
     number, ask = document.pop("id", 0), document.pop("ask", None)
     if ask not in QUESTIONS:
         raise MessageError(f"unknown request {ask!r}; known are {', '.join(QUESTIONS)}")
-    names = {f.name for f in dataclasses.fields(QUESTIONS[ask])}
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items() if k in names}
     try:
-        return int(number), QUESTIONS[ask](**values)
-    except TypeError as error:
+        return int(number), msgspec.convert(document, QUESTIONS[ask])
+    except (TypeError, msgspec.ValidationError) as error:
         raise MessageError(f"{ask}: {error}") from error
+
+
+def decode_answer(question: Request[AnswerT], document: Any) -> AnswerT:
+    """Return the answer to the question, of a line's `answer`.
+
+    Raises:
+        MessageError: It is no answer to this question.
+    """
+    try:
+        return msgspec.convert(document, question.answer_class, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise MessageError(f"{question.ask}: {error}") from error
 
 
 def progress_line(number: int, share: float, note: str = "") -> str:
@@ -396,11 +649,11 @@ def progress_line(number: int, share: float, note: str = "") -> str:
     return json.dumps({"id": number, "progress": share, "note": note})
 
 
-def answer_line(number: int, answer: dict[str, Any]) -> str:
-    """Return the line with the response to request `number`."""
-    return json.dumps({"id": number, "answer": answer})
+def answer_line(number: int, answer: object) -> str:
+    """Return the line with the response to request `number`: an answer of its question's class."""
+    return json.dumps({"id": number, "answer": msgspec.to_builtins(answer, str_keys=True)})
 
 
 def error_line(number: int, failure: Failure) -> str:
     """Return the line with the error of request `number`."""
-    return json.dumps({"id": number, "error": dataclasses.asdict(failure)})
+    return json.dumps({"id": number, "error": msgspec.to_builtins(failure)})

@@ -27,7 +27,7 @@ from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Ticket
 from trainer import config
-from trainer.messages import Failure, ReadData
+from trainer.messages import Failure, ReadData, ReadDataAnswer
 
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
@@ -228,7 +228,7 @@ class ImportSheet(QDialog):
             self.tabs.explain(summary_text.CANCELLED)
         self.shown.emit()
 
-    def _take(self, ticket: Ticket, question: ReadData, answer: dict[str, Any]) -> None:
+    def _take(self, ticket: Ticket, question: ReadData, answer: ReadDataAnswer) -> None:
         if ticket.cancelled:
             return
         self.pending = None
@@ -238,7 +238,7 @@ class ImportSheet(QDialog):
             self._recognized = reading.data
         if not question.data:
             self.options.show_data(reading.data)
-            self._undecided, self._others = reading.question, reading.others
+            self._undecided, self._others = reading.question, reading.alternatives
             for other in self._others[:1]:
                 self._actions["other"].setText(summary_text.way(other))
         self._background.run(

@@ -6,11 +6,12 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
-from trainer.messages import Example
+from trainer.messages import Example, ReadDataAnswer
 from trainer.store.disk import room_for_cache
 from trainer.untrusted import confined
 
@@ -27,37 +28,19 @@ _OPENED_AT_ONCE: Final = (20_000, 512 * 2**20)
 """Pairs and bytes up to which every picture is opened without asking."""
 
 
-@dataclass(frozen=True)
-class DataSource:
-    """A data set as the trainer reads it; see `trainer.messages.ReadData`."""
+@dataclass(frozen=True, kw_only=True)
+class DataSource(ReadDataAnswer):
+    """A data set as the trainer reads it."""
 
-    data: config.Data
-    name: str
-    opened: bool
-    found: int
-    used: int
-    not_used: int
-    odd: int
-    pairs: Mapping[str, int]
-    examples: tuple[Example, ...]
-    columns: tuple[str, ...]
-    passed_over: Mapping[str, int]
-    classes: int
-    captions_repeat: bool
-    pictures: tuple[str, ...]
-    bytes_needed: int
-    bytes_free: int
-    image_size: int
-    report: str
-    trouble: str
-    question: str = ""
-    """What the person must decide before anything is trained on it; empty if nothing is open."""
-    notes: tuple[str, ...] = ()
-    """Sentences about all pairs."""
-    split: str = ""
-    """How what is held out was chosen, as a sentence."""
-    others: tuple[config.Data, ...] = ()
-    """Other ways to read it, the likeliest first."""
+    @cached_property
+    def data(self) -> config.Data:
+        """How it is read."""
+        return _data(self.recognized)
+
+    @cached_property
+    def alternatives(self) -> tuple[config.Data, ...]:
+        """Other ways to read it, the likeliest first."""
+        return tuple(map(_data, self.others))
 
     @property
     def is_small(self) -> bool:
@@ -78,18 +61,9 @@ class DataSource:
         return None if share is None else round(self.used * (1 - share))
 
 
-def reading(answer: Mapping[str, Any]) -> DataSource:
-    """Convert the response to `read_data` to a `DataSource`."""
-    plain = {f.name: answer[f.name] for f in dataclasses.fields(DataSource) if f.name in answer}
-    plain |= {
-        "data": _data(answer["recognized"]),
-        "others": tuple(map(_data, answer.get("others", ()))),
-        "examples": tuple(Example(**example) for example in answer["examples"]),
-        "notes": tuple(answer["notes"]),
-        "columns": tuple(answer["columns"]),
-        "pictures": tuple(answer["pictures"]),
-    }
-    return DataSource(**plain)
+def reading(answer: ReadDataAnswer) -> DataSource:
+    """Return what the trainer answers, as the sheet shows it."""
+    return DataSource(**vars(answer))
 
 
 def _data(options: Mapping[str, Any]) -> config.Data:

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.one_shot import OneShotProcesses
 from explorer.model_client.worker_process import Pending, State, WorkerProcess
-from trainer.messages import Failure, PlaceRows, Project, Question, WarmUp, is_long
+from trainer.messages import AnswerT, Failure, PlaceRows, Project, Request, WarmUp
 from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ class ModelClient(QObject):
 
     def ask(
         self,
-        question: Question,
+        question: Request[AnswerT],
         *,
-        done: Callable[[dict[str, Any]], None],
+        done: Callable[[AnswerT], None],
         failed: Callable[[Failure], None],
         progress: Callable[[float, str], None] | None = None,
         owner: QObject | None = None,
@@ -83,9 +83,9 @@ class ModelClient(QObject):
         """Send a request, starting the process if needed; later either `done` or `failed` is called once.
 
         Args:
-            question: What is asked; `Project` and `PlaceRows` go to the projection process, a long one
-                (`trainer.messages.is_long`) to a fresh process of its own, everything else to the models.
-            done: Takes the answer as the question's class documents it.
+            question: What is asked; `Project` and `PlaceRows` go to the projection process, a long one to a fresh
+                process of its own, everything else to the models.
+            done: Takes the answer, of the question's `answer_class`.
             failed: Takes the reason, also when the process dies or the question is cancelled.
             progress: Takes the share done and a note, any number of times.
             owner: When Qt has deleted it, nothing is called any more.
@@ -96,7 +96,7 @@ class ModelClient(QObject):
         number = next(self._numbers)
         self.asked.emit(number, question)
         pending = self._announced(number, Pending(question, done, failed, progress, owner))
-        if is_long(question):
+        if question.long:
             self._long.ask(number, pending)
             return number
         kind: Kind = "projections" if isinstance(question, Project | PlaceRows) else "models"
@@ -154,7 +154,7 @@ class ModelClient(QObject):
     def _announced(self, number: int, pending: Pending) -> Pending:
         """Wrap the request's callbacks to also notify the list of jobs."""
 
-        def done(answer: dict[str, Any]) -> None:
+        def done(answer: Any) -> None:
             self.answered.emit(number, None)
             if pending.wanted:
                 pending.done(answer)

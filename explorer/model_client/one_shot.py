@@ -87,8 +87,8 @@ class OneShotProcesses(QObject):
                 QTimer.singleShot(0, self, lambda pending=pending: _note(pending, STARTS))
             process.ask(number, replace(pending, done=self._done(number), failed=self._failed(number), owner=None))
 
-    def _done(self, number: int) -> Callable[[dict[str, Any]], None]:
-        def done(answer: dict[str, Any]) -> None:
+    def _done(self, number: int) -> Callable[[Any], None]:
+        def done(answer: Any) -> None:
             pending = self._asked[number]
             self._forget(number)
             if pending.wanted:

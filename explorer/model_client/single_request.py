@@ -53,7 +53,7 @@ class SingleRequest(QObject):
         """Return the messages that answer the question, sent one after the other."""
         return [question]
 
-    def take(self, message: Any, answer: dict[str, Any]) -> None:
+    def take(self, message: Any, answer: Any) -> None:
         """Handle the answer to a message."""
 
     def send(self, messages: list[Any]) -> None:
@@ -78,7 +78,7 @@ class SingleRequest(QObject):
             self.progress, self.note = share, note
             self.changed.emit()
 
-    def _done(self, question: Any, message: Any, later: list[Any], answer: dict[str, Any]) -> None:
+    def _done(self, question: Any, message: Any, later: list[Any], answer: Any) -> None:
         if question is not self.question or not self.busy:
             return
         self.take(message, answer)
@@ -112,11 +112,11 @@ class CachedRequest(SingleRequest):
         """Return whether the answer to exactly this question is there."""
         return question in self._kept
 
-    def read(self, message: Any, answer: dict[str, Any]) -> Any:
+    def read(self, message: Any, answer: Any) -> Any:
         """Return what is kept of an answer."""
         raise NotImplementedError
 
-    def take(self, message: Any, answer: dict[str, Any]) -> None:
+    def take(self, message: Any, answer: Any) -> None:
         self._kept[message] = self.read(message, answer)
         while len(self._kept) > self.most:
             self._kept.popitem(last=False)

@@ -12,7 +12,7 @@ import shiboken6
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
 from explorer.model_client.qprocess import Child
-from trainer.messages import Cancel, Failure, Question, WarmUp, encode
+from trainer.messages import Cancel, Failure, MessageError, Question, WarmUp, decode_answer, encode
 
 State = Literal["cold", "warming", "warm", "busy", "gone"]
 
@@ -30,7 +30,7 @@ class Pending:
     """A request without a response yet, and its callbacks."""
 
     question: Question
-    done: Callable[[dict[str, Any]], None]
+    done: Callable[[Any], None]
     failed: Callable[[Failure], None]
     progress: Callable[[float, str], None] | None = None
     owner: QObject | None = None
@@ -259,11 +259,19 @@ class WorkerProcess(QObject):
         del self._pending[number]
         self._deaths = 0
         self._announce()
-        if "answer" in message:
-            if pending.wanted:
-                pending.done(message["answer"])
-        else:
+        if "answer" not in message:
             self._fail(pending, Failure(**message["error"]))
+        elif pending.wanted:
+            self._give(pending, message["answer"])
+
+    def _give(self, pending: Pending, document: Any) -> None:
+        try:
+            answer = decode_answer(pending.question, document)
+        except MessageError as error:
+            again = "This is a bug of the program."
+            self._fail(pending, Failure("bug", f"The {self._name} answered something else: {error}.", again))
+            return
+        pending.done(answer)
 
     def _fail(self, pending: Pending, failure: Failure) -> None:
         if pending.wanted and not self._closed:

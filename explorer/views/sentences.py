@@ -18,7 +18,7 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
 from trainer.errors import UserError
-from trainer.messages import EmbedImages, EmbedTexts, Failure, PlaceRows, Question
+from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure, PlaceRows, Question
 from trainer.store import Workspace
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
@@ -94,12 +94,11 @@ class Sentences(QObject):
             if placement is None:
                 read(side.place, file)
                 return
-            chosen = {name: value for name, value in vars(placement).items() if name != "file"}
-            question = PlaceRows(run=side.run, vectors=file, **chosen)
+            question = PlaceRows(run=side.run, vectors=file, placement=placement)
             self._put(
                 side.place,
                 question,
-                lambda answer: read(side.place, file, answer["array"]),
+                lambda answer: read(side.place, file, answer.array),
                 partial(take, side.place),
                 progress,
             )
@@ -146,11 +145,11 @@ class Sentences(QObject):
     def _ask(self, texts: tuple[str, ...], done: Taken, failed: Callable[[str], None], side: Side) -> None:
         self._choosing.discard(side.place)
 
-        def take(answer: dict[str, Any]) -> None:
-            for file, reason in (answer.get("unreadable") or {}).items():
+        def take(answer: EmbedAnswer) -> None:
+            for file, reason in answer.unreadable.items():
                 failed(f"Could not read {file}: {reason}")
                 return
-            done(side, answer["array"])
+            done(side, answer.array)
 
         question: EmbedImages | EmbedTexts = EmbedTexts(run=side.run, texts=texts, step=side.step)
         if self._files:
@@ -161,13 +160,13 @@ class Sentences(QObject):
         self,
         index: int,
         question: Question,
-        done: Callable[[dict[str, Any]], None],
+        done: Callable[[Any], None],
         failed: Callable[[str], None],
         progress: Callable[[float, str], None] | None = None,
     ) -> None:
         """Ask the one question that is open for a side."""
 
-        def take(answer: dict[str, Any]) -> None:
+        def take(answer: Any) -> None:
             self._open.pop(index, None)
             done(answer)
 

@@ -238,10 +238,10 @@ class JobList(QObject):
                 return "Saliency", f"“{question.caption}”", "inspect"
             case Project():
                 steps = f", {len(question.series) + 1} steps" if question.series else ""
-                title = f"{question.method.upper()}, {self._name_of(question.snapshot)}{steps}"
+                title = f"{question.placement.method.upper()}, {self._name_of(question.snapshot)}{steps}"
                 return "Projection", title, "timeline" if question.series else "map"
             case PlaceRows():
-                return "Projection", f"Words, {question.method.upper()}", "geometry"
+                return "Projection", f"Words, {question.placement.method.upper()}", "geometry"
             case ReadData():
                 path = question.path or str(question.data.get("path") or question.data.get("root") or "")
                 return "Import", Path(path).name or "data", IMPORT

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from explorer.views.changes import ChangesView
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
+from trainer.messages import decode_answer
 
 FIXED = 2
 
@@ -210,7 +211,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
         asked.append(question)
         file = tmp_path / f"{len(asked)}.npy"
         np.save(file, np.random.default_rng(len(asked)).standard_normal((len(question.texts), 8)).astype(np.float32))
-        QTimer.singleShot(0, lambda: done({"array": str(file)}))
+        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file)})))
         return len(asked)
 
     monkeypatch.setattr(view.context.client, "ask", ask)

@@ -25,7 +25,7 @@ from trainer.config import to_toml as to_text
 from trainer.config.fields import Field, fields_of
 from trainer.experiments.definition import Arm, Experiment, Outcome, to_toml
 from trainer.inference import chart_query, embed, model_cache
-from trainer.messages import PlaceRows
+from trainer.messages import PlaceRows, decode_answer
 from trainer.projection import fitting
 from trainer.store import Question, RunLog, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
@@ -125,7 +125,7 @@ class StandIn(QObject):
         file = self.folder / f"{self.asked}.npy"
         words = isinstance(question, PlaceRows)
         np.save(file, np.load(question.vectors)[:, :2] if words else vectors(question.texts))
-        QTimer.singleShot(0, lambda: done({"array": str(file)}))
+        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file)})))
         return self.asked
 
     def cancel(self, number: int) -> None:

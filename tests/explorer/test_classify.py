@@ -24,7 +24,7 @@ from explorer.views.classify.label_form import OF_THE_RUN, OWN
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from trainer import catalog, config
-from trainer.messages import Classify, Failure, Question
+from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, Workspace, write_snapshot
 from trainer.store.snapshot_files import snapshot_name
 
@@ -76,7 +76,7 @@ class FakeClient(QObject):
         self,
         question: Question,
         *,
-        done: Callable[[dict[str, Any]], None],
+        done: Callable[[Any], None],
         failed: Callable[[Failure], None],
         owner: QObject,
     ) -> int:
@@ -90,10 +90,14 @@ class FakeClient(QObject):
         elif run in self.failing:
             QTimer.singleShot(0, owner, lambda: failed(self.failing[run]))
         elif self.answering:
-            QTimer.singleShot(0, owner, lambda: None if number in self.cancelled else done(self._answer(question)))
+            QTimer.singleShot(
+                0,
+                owner,
+                lambda: None if number in self.cancelled else done(self._answer(question)),
+            )
         return number
 
-    def _answer(self, question: Classify) -> dict[str, Any]:
+    def _answer(self, question: Classify) -> ClassifyAnswer:
         run = question.runs[0]
         images = [path for path in question.images if "broken" not in Path(path).stem]
         rows = []
@@ -110,9 +114,11 @@ class FakeClient(QObject):
             "probabilities": rows,
             "cosines": rows,
             "shares": "softmax",
+            "inv_tau": 1.0,
+            "bias": None,
         }
         unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
-        return {"runs": {str(run): said}, "images": images, "unreadable": unreadable}
+        return decode_answer(question, {"runs": {str(run): said}, "images": images, "unreadable": unreadable})
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
-from trainer.messages import EmbedTexts
+from trainer.messages import EmbedTexts, decode_answer
 from trainer.store import Workspace, read_snapshot
 
 
@@ -42,7 +42,7 @@ def _answer(workspace: Workspace, folder: Path, question: object, *, done, **_: 
         snapshot = read_snapshot(workspace.results.snapshots(question.run)[-1].folder)
         file = folder / f"question-{question.run}.npy"
         np.save(file, snapshot.text[7][None])
-        QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
+        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file), "unreadable": {}})))
     return 0
 
 

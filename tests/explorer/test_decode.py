@@ -22,7 +22,7 @@ from explorer.views.decode import DecodeView
 from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
-from trainer.messages import Decode, Failure, Question
+from trainer.messages import Decode, Failure, Question, decode_answer
 
 SIZE = 16
 
@@ -46,7 +46,7 @@ class FakeClient(QObject):
         if self.failing is not None:
             QTimer.singleShot(0, self, lambda: failed(self.failing))
         elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(self.answer(question)))
+            QTimer.singleShot(0, self, lambda: done(decode_answer(question, self.answer(question))))
         return len(self.asked)
 
     def cancel(self, number: int) -> None:
@@ -312,9 +312,8 @@ def test_moves_are_asked_for_and_written_as_a_command(
     assert (asked.other, asked.share, asked.before, asked.after) == (str(second), 0.25, "a red ring", "a blue ring")
     assert (asked.strength, asked.guidance) == (1.5, 2.0)
     words = " ".join(view.command())
-    assert "--guidance 2" in words
-    assert f"--other {second} --share 0.25" in words
-    assert "--before a red ring --after a blue ring --strength=1.5 --drop 2" in words
+    assert f"--other {second} --guidance 2 --share 0.25" in words
+    assert "--before a red ring --after a blue ring --strength 1.5 --drop 2" in words
     view.controls.show_settings(dataclasses.replace(wanted, move="along", distance=-0.75))
     view.controls.changed.emit()
     qtbot.waitUntil(lambda: context.client.asked[-1].distance == -0.75 and not view.asking.busy)

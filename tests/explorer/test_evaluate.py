@@ -20,7 +20,7 @@ from explorer.views.view import Context
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.marks import Mark, NumberRow
-from trainer.messages import Evaluate, Failure
+from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.scheduling import queue
 from trainer.store import Question, Workspace
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
@@ -60,7 +60,7 @@ ASKED = {task: Question(task, N, 3) for task in ("zero_shot", "robustness", "knn
 ASKED["fine_tune"] = Question("fine_tune", N, 3, protocol="1 %: 12 labels")
 
 
-def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, Any]:
+def store(workspace: Workspace, folder: Path, question: Evaluate) -> EvaluateAnswer:
     label = np.arange(N) % 3
     paths = np.array([str(folder / f"{i}.png") for i in range(N)])
     done = []
@@ -82,7 +82,8 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> dict[str, A
         write_task(at, TaskRecord("robustness", robust, N, 100, about, arrays, ASKED["robustness"]))
         workspace.results.add_evaluation(run, 20, "GTSRB", "test", metrics | robust, ASKED)
         done.append({"run": run, "step": 20, "dataset": "GTSRB", "split": "test", "task": "zero_shot"})
-    return {"done": done, "left_out": {"good: retrieval": "Its captions are made of its classes."}}
+    left_out = {"good: retrieval": "Its captions are made of its classes."}
+    return EvaluateAnswer(done=tuple(EvaluatedTask(**each) for each in done), left_out=left_out)
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
     import shutil
 
     from trainer.config.ablation import INDEPENDENT
-    from trainer.messages import EmbedIndependent
+    from trainer.messages import EmbedIndependent, EmbedIndependentAnswer
 
     workspace = view.context.workspace
     asked: list[EmbedIndependent] = []
@@ -213,7 +213,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         folder = last.folder.with_name(f"scenes-{INDEPENDENT}@000020")
         shutil.copytree(last.folder, folder)
         workspace.results.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
-    heard["done"]({"snapshots": []})
+    heard["done"](EmbedIndependentAnswer(snapshots=()))
     qtbot.waitUntil(lambda: not view.busy and view.pane.panel.isVisible(), timeout=20_000)
     assert "scenes independent" in shown(view).head[0]
     assert view.command() == [*own, "--independent"]

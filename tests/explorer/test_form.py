@@ -21,7 +21,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from trainer import catalog, config
-from trainer.messages import Failure, MeasureRun
+from trainer.messages import Failure, MeasureRun, RunCost
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
 PRESETS = {
@@ -423,8 +423,16 @@ class ClientDouble:
         self.failed(Failure("cancelled", "Cancelled."))
 
 
-COST = {"steps": 480, "pairs": 12_288, "step_s": 0.5, "train_s": 240.0, "memory_mib": 700.0, "gpu_mib": None}
-COST |= {"disk_mib": 2048.0, "device": "cpu"}
+COST = RunCost(
+    steps=480,
+    pairs=12_288,
+    step_s=0.5,
+    train_s=240.0,
+    memory_mib=700.0,
+    gpu_mib=None,
+    disk_mib=2048.0,
+    device="cpu",
+)
 
 
 def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another(qtbot: QtBot, background: Background):

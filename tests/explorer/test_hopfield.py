@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.views.hopfield import HopfieldView
 from trainer.analysis.hopfield import effective_number, retrieval_shares
 from trainer.charts.marks import Panel
+from trainer.messages import decode_answer
 from trainer.store import read_snapshot
 
 N = 48
@@ -190,7 +191,7 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
         asked.append(question)
         file = tmp_path / f"{question.run}.npy"
         np.save(file, vectors(view, question.run)[7:8])
-        done({"array": str(file), "images": list(question.images), "unreadable": {}})
+        done(decode_answer(question, {"array": str(file), "images": list(question.images), "unreadable": {}}))
         return len(asked)
 
     monkeypatch.setattr(view.context.client, "ask", ask)

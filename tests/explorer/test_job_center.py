@@ -28,12 +28,17 @@ from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
 from trainer import config
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
 
+UMAP = PointPlacement(method="umap")
 SCRIPT = """
 import json, sys, time
+ANSWERS = {"embed_texts": {"array": ""}, "classify": {"runs": {}, "images": [], "unreadable": {}}}
+ANSWERS["saliency"] = {"array": "", "image": "", "cosines": [], "steps": []}
+ANSWERS["project"] = {"layout": "", "images": 1, "texts": 1, "method": "pca", "seconds": 0, "note": "", "fitted": 2}
 def say(**line):
     sys.stdout.write(json.dumps(line) + "\\n"); sys.stdout.flush()
 for raw in sys.stdin:
@@ -45,7 +50,7 @@ for raw in sys.stdin:
     elif text == "fail":
         say(id=q["id"], error={"kind": "memory", "message": "It does not fit.", "next": ""})
     else:
-        say(id=q["id"], answer={})
+        say(id=q["id"], answer=ANSWERS.get(q["ask"], {}))
 """
 WRITES = "import sys,pathlib; a=sys.argv; pathlib.Path(a[a.index('--out')+1]).write_text('drawn')"
 HANGS = "import time; print('drawing', flush=True); time.sleep(600)"
@@ -163,7 +168,11 @@ def test_a_projection_is_listed_by_the_name_of_its_run(qtbot, make_list, client:
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
     row = SimpleNamespace(name="clip", folder=Path("/w/runs/clip"))
     monkeypatch.setattr(type(jobs._runs), "runs", [row], raising=False)
-    client.ask(Project(snapshot="/w/runs/clip/snapshots/a", method="umap"), done=lambda _: None, failed=lambda _: None)
+    client.ask(
+        Project(snapshot="/w/runs/clip/snapshots/a", placement=UMAP),
+        done=lambda _: None,
+        failed=lambda _: None,
+    )
     assert [job.title for job in jobs.active] == ["UMAP, clip"]
 
 
@@ -183,7 +192,7 @@ def test_a_classification_is_a_job_if_it_has_pictures(
 def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
     jobs, answers = make_list(), []
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", HOUR_MS)
-    client.ask(Project(snapshot="quick", method="umap"), done=answers.append, failed=answers.append)
+    client.ask(Project(snapshot="quick", placement=UMAP), done=answers.append, failed=answers.append)
     client.ask(EmbedTexts(run=1, texts=("quick",)), done=answers.append, failed=answers.append)
     qtbot.waitUntil(lambda: len(answers) == 2)
     assert (jobs.active, jobs.past, jobs.heard) == ([], [], [])

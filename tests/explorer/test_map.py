@@ -21,10 +21,15 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import column
 from trainer.charts.pair_colors import ColoredMap
-from trainer.messages import EmbedImages, Failure, Project
+from trainer.messages import EmbedAnswer, EmbedImages, Failure, Project, ProjectAnswer
 from trainer.store import Items, SplitKey, read_snapshot
 
 N = 48
+
+
+def laid_out(**files: Any) -> ProjectAnswer:
+    about = {"method": "umap", "seconds": 0.1, "note": "", "fitted": 2 * N}
+    return ProjectAnswer(images=N, texts=N, **about, **files)
 
 
 class FakeClient:
@@ -224,15 +229,15 @@ def test_the_panel_keeps_and_recalls_selections(qtbot, view: MapView):
     assert selection.pairs.tolist() == [3, 4, 9]
 
 
-def umap(tmp_path: Path, name: str) -> tuple[dict[str, Any], np.ndarray]:
+def umap(tmp_path: Path, name: str) -> tuple[ProjectAnswer, np.ndarray]:
     points = np.random.default_rng(len(name)).normal(size=(2 * N, 2)).astype(np.float32)
     np.save(tmp_path / name, points)
-    return {"layout": str(tmp_path / name), "images": N, "texts": N, "method": "umap"}, points
+    return laid_out(layout=str(tmp_path / name)), points
 
 
 def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
     view.toolbar.umap.setChecked(True)
-    assert [a["question"].method for a in client.asked.values()] == ["umap", "umap"]
+    assert [a["question"].placement.method for a in client.asked.values()] == ["umap", "umap"]
     assert client.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
     client.asked[1]["progress"](0.4, "epoch 200 of 500")
     progress = view.placing
@@ -267,18 +272,18 @@ def test_b_faces_a(view: MapView, client: FakeClient):
 def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
     form = view.toolbar.methods
     form.findChild(QAction, "map-method-tsne").trigger()
-    assert [client.asked[i]["question"].method for i in (1, 2)] == ["tsne", "tsne"]
+    assert [client.asked[i]["question"].placement.method for i in (1, 2)] == ["tsne", "tsne"]
     assert form.other.text() == "t-SNE"
     assert form._fields.labelForField(form.neighbors).text() == "Perplexity"
     form.distance.setCurrentIndex(1)
     qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
-    assert client.asked[3]["question"].metric == "euclidean"
+    assert client.asked[3]["question"].placement.metric == "euclidean"
     answer, points = umap(tmp_path, "tsne.npy")
-    client.asked[3]["done"](answer | {"note": "t-SNE, as told; fitted on 50 of 96 points"})
+    client.asked[3]["done"](dataclasses.replace(answer, note="t-SNE, as told; fitted on 50 of 96 points"))
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
     assert "fitted on 50 of 96 points" in view.panels[0].note.text()
     form.choose("file", "/somewhere/xy.csv")
-    assert client.asked[5]["question"].file == "/somewhere/xy.csv"
+    assert client.asked[5]["question"].placement.file == "/somewhere/xy.csv"
     assert view.command()[-6:-2] == ["--method", "file", "--coordinates", "/somewhere/xy.csv"]
     form.pca.click()
     assert form.other.text() == "More"
@@ -295,7 +300,7 @@ def test_umap_can_be_cancelled(qtbot, view: MapView, client: FakeClient):
     assert view.toolbar.pca.isChecked()
     assert not view.placing.busy
     assert {panel.area.kind for panel in view.panels} == {"ready"}
-    client.asked[1]["done"]({"layout": "nowhere.npy"})
+    client.asked[1]["done"](laid_out(layout="nowhere.npy"))
     assert "PCA" in view.panels[0].note.text()
 
 
@@ -467,14 +472,14 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, client: Fa
     assert view.placing.busy
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])
     for index, asked in enumerate(questions):
-        asked["done"]({"array": str(tmp_path / f"v{index}.npy"), "images": [str(file)], "unreadable": {}})
+        asked["done"](EmbedAnswer(array=str(tmp_path / f"v{index}.npy"), images=(str(file),)))
         (projected,) = dropped(client, Project)[index:]
         assert projected["question"].place == str(tmp_path / f"v{index}.npy")
         assert bool(projected["question"].onto) == (index == 1)
         shown = view.panels[index].side.xy.astype(np.float64)
         np.save(tmp_path / f"layout{index}.npy", shown @ turn)
         there = shown[7] @ turn
-        projected["done"]({"layout": str(tmp_path / f"layout{index}.npy"), "placed": [there.tolist()], "note": ""})
+        projected["done"](laid_out(layout=str(tmp_path / f"layout{index}.npy"), placed=(tuple(there.tolist()),)))
     qtbot.waitUntil(lambda: all(panel.pins.pins for panel in view.panels), timeout=5000)
     for panel in view.panels:
         (pin,) = panel.pins.pins
@@ -493,8 +498,8 @@ def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, cl
     view.failed.connect(lambda message, _next: told.append(message))
     view.take([tmp_path / "a.png", tmp_path / "b.png"])
     asked = dropped(client, EmbedImages)[0]
-    good = {"array": "v.npy", "images": [str(tmp_path / "a.png")], "unreadable": {str(tmp_path / "b.png"): "no image"}}
-    asked["done"](good)
+    images, unreadable = (str(tmp_path / "a.png"),), {str(tmp_path / "b.png"): "no image"}
+    asked["done"](EmbedAnswer(array="v.npy", images=images, unreadable=unreadable))
     assert told == ["b.png cannot be read: no image."]
     assert len(dropped(client, Project)) == 1
     view.placing.cancel()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import shiboken6
@@ -16,11 +17,20 @@ from pytestqt.qtbot import QtBot
 
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import AT_ONCE
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 
 SCRIPT = """
 import json, os, sys, time
 out = sys.stdout.buffer
+def answer(ask, text):
+    pid = str(os.getpid())
+    return {
+        "embed_texts": {"array": text, "images": [pid]},
+        "saliency": {"array": text, "image": pid, "cosines": [], "steps": []},
+        "project": {"layout": text, "images": 1, "texts": 1, "method": "pca", "seconds": 0, "note": "", "fitted": 2},
+        "classify": {"runs": {}, "images": [], "unreadable": {}},
+    }.get(ask, {})
 def say(**line):
     out.write(json.dumps(line).encode() + b"\\n"); out.flush()
 for raw in sys.stdin.buffer:
@@ -36,14 +46,14 @@ for raw in sys.stdin.buffer:
     elif text == "quiet":
         pass
     elif text == "cut":
-        whole = json.dumps({"id": q["id"], "answer": {"text": "grüße 猫"}}, ensure_ascii=False).encode() + b"\\n"
+        whole = json.dumps({"id": q["id"], "answer": {"array": "grüße 猫"}}, ensure_ascii=False).encode() + b"\\n"
         for i in range(len(whole)):
             out.write(whole[i:i+1]); out.flush(); time.sleep(0.0005)
     elif text == "noise":
-        out.write(b"not json\\n[1]\\n\\xff\\xfe\\n"); say(id=q["id"], answer={"text": "after noise"})
+        out.write(b"not json\\n[1]\\n\\xff\\xfe\\n"); say(id=q["id"], answer={"array": "after noise"})
     else:
         say(id=q["id"], progress=0.5, note="half")
-        say(id=q["id"], answer={"ask": q["ask"], "text": text, "pid": os.getpid()})
+        say(id=q["id"], answer=answer(q["ask"], text))
 """
 
 
@@ -51,7 +61,7 @@ class Ear:
     """Records what happens to one request."""
 
     def __init__(self) -> None:
-        self.answer: dict | None = None
+        self.answer: Any = None
         self.failure: Failure | None = None
         self.told: list[tuple[float, str]] = []
 
@@ -62,7 +72,7 @@ class Ear:
     def note(self, share: float, note: str) -> None:
         self.told.append((share, note))
 
-    def done(self, answer: dict) -> None:
+    def done(self, answer: Any) -> None:
         assert not self.heard
         self.answer = answer
 
@@ -115,7 +125,7 @@ def test_an_answer_comes_with_its_progress_and_the_states(
     assert not ear.heard
     qtbot.waitUntil(lambda: ear.heard and client.state("models") == "warm")
     assert ear.answer is not None
-    assert ear.answer["text"] == "hello"
+    assert ear.answer.array == "hello"
     assert ear.told == [(0.5, "half")]
     assert states == [("models", "warming"), ("models", "busy"), ("models", "warm")]
     assert client.state("projections") == "cold"
@@ -128,7 +138,7 @@ def test_cut_lines_and_noise_do_no_harm(
     client = make_client()
     ear, _ = ask(client, text)
     qtbot.waitUntil(lambda: ear.heard)
-    assert ear.answer == {"text": answer}
+    assert ear.answer.array == answer
 
 
 def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(
@@ -170,7 +180,7 @@ def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_client
     qtbot.waitUntil(lambda: second.heard)
     assert first.answer is not None
     assert second.answer is not None
-    assert first.answer["pid"] == second.answer["pid"]
+    assert first.answer.images == second.answer.images
 
 
 def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
@@ -194,12 +204,12 @@ def test_cancelling_a_projection_ends_its_process_and_keeps_the_others_waiting(
     client = make_client()
     hanging, waiting = Ear(), Ear()
     number = client.ask(
-        Project(snapshot="hang", method="umap"),
+        Project(snapshot="hang", placement=PointPlacement(method="umap")),
         done=hanging.done,
         failed=hanging.failed,
         progress=lambda share, note: hanging.told.append((share, note)),
     )
-    client.ask(Project(snapshot="quick", method="pca"), done=waiting.done, failed=waiting.failed)
+    client.ask(Project(snapshot="quick", placement=PointPlacement()), done=waiting.done, failed=waiting.failed)
     qtbot.waitUntil(lambda: bool(hanging.told))
     client.cancel(number)
     qtbot.waitUntil(lambda: hanging.heard and waiting.heard)
@@ -231,7 +241,7 @@ def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
     qtbot.wait(50)
     assert first.answer is not None
     with pytest.raises(ProcessLookupError):
-        os.kill(first.answer["pid"], 0)
+        os.kill(int(first.answer.images[0]), 0)
     assert not ear.heard
     assert "QProcess" not in capfd.readouterr().err
 
@@ -261,10 +271,10 @@ def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait
     client.ask(saliency("hello"), done=quick.done, failed=quick.failed)
     qtbot.waitUntil(lambda: quick.heard)
     assert slow.told == [(0.5, "half")]
-    assert slow.answer["pid"] != quick.answer["pid"]
+    assert slow.answer.image != quick.answer.image
     assert client.state("models") == "cold"
     assert counts == [1, 0, 1, 0]
-    qtbot.waitUntil(lambda: gone(slow.answer["pid"]))
+    qtbot.waitUntil(lambda: gone(int(slow.answer.image)))
 
 
 def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start(

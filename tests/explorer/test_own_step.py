@@ -29,7 +29,7 @@ from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART, WordMapSettings
-from trainer.messages import PlaceRows
+from trainer.messages import PlaceRows, decode_answer
 from trainer.store import Snapshot, read_snapshot
 
 TWO_RUNS, ONE_RUN = "two runs", "one run"
@@ -52,17 +52,17 @@ class TextsOfSteps(QObject):
     def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
         self.questions.append(question)
         if isinstance(question, PlaceRows):
-            return self._answer(np.load(question.vectors)[:, :2], done)
+            return self._answer(question, np.load(question.vectors)[:, :2], done)
         rows = [row for row in self.workspace.results.snapshots(question.run) if question.step in (None, row.step)]
         vectors = np.repeat(read_snapshot(rows[-1].folder).text[:1], len(question.texts), axis=0)
         # Every sentence is a little another one: an axis between two equal ones would lead nowhere.
         vectors = vectors + 0.1 * np.eye(len(vectors), vectors.shape[1], dtype=vectors.dtype)
-        return self._answer(vectors, done)
+        return self._answer(question, vectors, done)
 
-    def _answer(self, array: np.ndarray, done: Callable) -> int:
+    def _answer(self, question: Any, array: np.ndarray, done: Callable) -> int:
         file = self.folder / f"{len(self.questions)}.npy"
         np.save(file, array)
-        QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
+        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file), "unreadable": {}})))
         return len(self.questions)
 
     def cancel(self, number: int) -> None:

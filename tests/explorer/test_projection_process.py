@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from explorer.model_client.client import ModelClient
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Failure, PlaceRows, Project
 from trainer.store import Items, Workspace, write_snapshot
 
@@ -22,7 +24,7 @@ class Heard:
     """Records the outcome of one request."""
 
     def __init__(self, client: ModelClient, question: Project | PlaceRows) -> None:
-        self.answer: dict | None = None
+        self.answer: Any = None
         self.failure: Failure | None = None
         self.notes: list[str] = []
         self.give_up: ModelClient | None = None
@@ -32,7 +34,7 @@ class Heard:
     def over(self) -> bool:
         return self.answer is not None or self.failure is not None
 
-    def _done(self, answer: dict) -> None:
+    def _done(self, answer: Any) -> None:
         self.answer = answer
 
     def _failed(self, failure: Failure) -> None:
@@ -75,14 +77,14 @@ def test_pca_of_a_series_and_new_points(qtbot: QtBot, client: ModelClient, tmp_p
     (early, late), image = snapshots(tmp_path / "snapshots")
     np.save(tmp_path / "new.npy", image[[7, 40]])
     asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
-    pca = Heard(client, Project(method="pca", **asked))
+    pca = Heard(client, Project(placement=PointPlacement(), **asked))
     qtbot.waitUntil(lambda: pca.over, timeout=180_000)
     assert pca.failure is None
-    layout = np.load(pca.answer["layout"])
+    layout = np.load(pca.answer.layout)
     assert layout.shape == (2 * N, 2)
     # A copy of image 7 stands where image 7 does, and the earlier step faces the later one.
-    np.testing.assert_allclose(pca.answer["placed"], layout[[7, 40]], atol=1e-4)
-    (earlier,) = (np.load(file) for file in pca.answer["layouts"])
+    np.testing.assert_allclose(pca.answer.placed, layout[[7, 40]], atol=1e-4)
+    (earlier,) = (np.load(file) for file in pca.answer.layouts)
     assert np.abs(earlier - layout).mean() < 0.1 * np.abs(layout).mean()
 
 
@@ -91,25 +93,26 @@ def test_umap_of_a_series_and_new_points_and_a_real_cancel(qtbot: QtBot, client:
     (early, late), image = snapshots(tmp_path / "snapshots")
     np.save(tmp_path / "new.npy", image[[7, 40]])
     asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
+    umap_placement = PointPlacement(method="umap", neighbors=10, seed=3)
     # Cancelled at the first sign that it has begun.
-    given_up = Heard(client, Project(snapshot=str(early), method="umap", neighbors=10, seed=3))
+    given_up = Heard(client, Project(snapshot=str(early), placement=umap_placement))
     given_up.give_up = client
     qtbot.waitUntil(lambda: given_up.over, timeout=10_000)
     assert given_up.answer is None
     assert given_up.failure is not None
     assert given_up.failure.kind == "cancelled"
 
-    umap = Heard(client, Project(method="umap", neighbors=10, seed=3, **asked))
+    umap = Heard(client, Project(placement=umap_placement, **asked))
     qtbot.waitUntil(lambda: umap.over, timeout=180_000)
     assert umap.failure is None, umap.failure
-    layout = np.load(umap.answer["layout"])
+    layout = np.load(umap.answer.layout)
     assert layout.shape == (2 * N, 2)
     assert np.isfinite(layout).all()
     spread = layout.std(axis=0).max()
-    assert np.abs(np.asarray(umap.answer["placed"]) - layout[[7, 40]]).max() < spread
-    assert len(umap.answer["layouts"]) == 1
+    assert np.abs(np.asarray(umap.answer.placed) - layout[[7, 40]]).max() < spread
+    assert len(umap.answer.layouts) == 1
     assert umap.notes
 
-    words = Heard(client, PlaceRows(run=1, vectors=str(tmp_path / "new.npy"), method="umap"))
+    words = Heard(client, PlaceRows(run=1, vectors=str(tmp_path / "new.npy"), placement=PointPlacement(method="umap")))
     qtbot.waitUntil(lambda: words.over, timeout=60_000)
     assert "2 points are too few" in words.failure.message

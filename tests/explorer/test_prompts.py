@@ -26,7 +26,7 @@ from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
-from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency
+from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -49,7 +49,7 @@ class FakeClient(QObject):
         if self.failing is not None:
             QTimer.singleShot(0, self, lambda: failed(self.failing))
         elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(self.answer(question)))
+            QTimer.singleShot(0, self, lambda: done(decode_answer(question, self.answer(question))))
         elif progress is not None:
             QTimer.singleShot(0, self, lambda: progress(0.4, "working"))
         return len(self.asked)

@@ -14,7 +14,7 @@ from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
 from explorer.widgets.banner import Banner
 from trainer import config
-from trainer.messages import CheckData, WriteCleanedList
+from trainer.messages import CheckData, CheckDataAnswer, CleanedList, WriteCleanedList
 from trainer.store import Workspace
 from trainer.store.quality_files import Judgment, Measured, QualityFinding, QualityReport, write_quality
 
@@ -92,7 +92,7 @@ def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot,
     (question, call), = asked  # fmt: skip
     assert question == CheckData(runs=two_runs, steps=(None, None))
     add_report(empty.context.workspace, two_runs)
-    call["done"]({"findings": 5})
+    call["done"](CheckDataAnswer(findings=5))
     qtbot.waitUntil(lambda: empty.area.kind == "ready")
     assert empty.command() == ["data", "quality", "1", "2", "--step", "20", "20"]
 
@@ -173,10 +173,16 @@ def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityV
     view.train.click()
     (question, call), = asked  # fmt: skip
     assert question == WriteCleanedList(run=two_runs[0])
-    files = {"file": str(tmp_path / "a.parquet"), "heldout": str(tmp_path / "b.parquet"), "kept": 99, "left_out": 1}
+    files = CleanedList(
+        file=str(tmp_path / "a.parquet"),
+        heldout=str(tmp_path / "b.parquet"),
+        kept=99,
+        left_out=1,
+        captions_repeat=False,
+    )
     with qtbot.waitSignal(view.requested) as told:
         call["done"](files)
-    assert told.args == [TrainCopy(two_runs[0], config.Table(path=files["file"], heldout_path=files["heldout"]))]
+    assert told.args == [TrainCopy(two_runs[0], config.Table(path=files.file, heldout_path=files.heldout))]
     view.write_list(str(tmp_path / "c.csv"))
     assert asked[-1][0] == WriteCleanedList(run=two_runs[0], file=str(tmp_path / "c.csv"))
     asked[-1][1]["done"](files)

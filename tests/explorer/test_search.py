@@ -15,7 +15,7 @@ from explorer.views.search.view import K, SearchQuery
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target
-from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.messages import EmbedImages, EmbedTexts, Failure, decode_answer
 from trainer.metrics import recall_name
 from trainer.store import read_snapshot
 
@@ -39,7 +39,12 @@ class PlayedClient(QObject):
         if isinstance(question, EmbedImages):
             path = question.images[0]
             if "broken" in path:
-                QTimer.singleShot(0, lambda: done({"array": "", "images": [], "unreadable": {path: "It is broken."}}))
+                QTimer.singleShot(
+                    0,
+                    lambda: done(
+                        decode_answer(question, {"array": "", "images": [], "unreadable": {path: "It is broken."}})
+                    ),
+                )
                 return number
             vector = snapshot.image[int(Path(path).stem)]
         elif question.texts[0] == "fail":
@@ -49,7 +54,7 @@ class PlayedClient(QObject):
             vector = snapshot.text[int(question.texts[0].split()[-1])]
         file = self.folder / f"{number}.npy"
         np.save(file, vector[None])
-        QTimer.singleShot(0, lambda: done({"array": str(file), "unreadable": {}}))
+        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file), "unreadable": {}})))
         return number
 
     def cancel(self, number: int) -> None:

@@ -16,6 +16,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import MatrixWindow
+from trainer.messages import decode_answer
 from trainer.store import read_snapshot
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -189,7 +190,7 @@ class _Model:
         file = self.folder / f"{len(self.asked)}.npy"
         self.asked.append(question)
         np.save(file, self.vectors(question.texts))
-        done({"array": str(file)})
+        done(decode_answer(question, {"array": str(file)}))
         return len(self.asked)
 
 

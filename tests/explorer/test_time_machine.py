@@ -15,7 +15,7 @@ from explorer.views.explaining import ExplainingView
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.window import Window
 from trainer.charts.marks import Axis
-from trainer.messages import Failure, ReplayStep
+from trainer.messages import Failure, ReplayStep, ReplayStepAnswer
 from trainer.store.replay_files import ReplayRecord, write_replay
 
 
@@ -75,7 +75,7 @@ def test_a_step_is_replayed_with_progress_and_shown(qtbot, view: ExplainingView,
     answers.progress(0.5, "Making update 5 again")
     qtbot.waitUntil(lambda: "Making update 5 again" in machine.working.note.text(), timeout=8000)
     write_replay(view.context.workspace.runs.get(two_runs[0]).folder, record(7))
-    answers.done({"step": 7, "began": 0, "verified": 20})
+    answers.done(ReplayStepAnswer(step=7, began=0, verified=20))
     qtbot.waitUntil(lambda: not view.busy and "step 7: loss 0.5" in str(view.pane.panel.panel.head), timeout=8000)
     assert machine.again.isEnabled()
     assert not machine.busy

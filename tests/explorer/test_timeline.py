@@ -15,9 +15,13 @@ from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 from explorer.theme import theme
 from explorer.views.timeline import TimelineView
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
-from trainer.messages import Failure, Project
+from trainer.messages import Failure, Project, ProjectAnswer
 
 N = 48
+
+
+def laid_out(**files: Any) -> ProjectAnswer:
+    return ProjectAnswer(images=N, texts=N, method="pca", seconds=0.1, note="", fitted=2 * N, **files)
 
 
 class FakeClient:
@@ -238,7 +242,7 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
         files = [str(tmp_path / f"{number}-{step}.npy") for step in (0, 1)]
         for file in files:
             np.save(file, 5 * rng.normal(size=(2 * N, 2)).astype(np.float32))
-        one["done"]({"layouts": files[:1], "layout": files[1]})
+        one["done"](laid_out(layout=files[1], layouts=tuple(files[:1])))
     qtbot.waitUntil(lambda: view.chart.placement.method == "umap", timeout=4000)
     assert not view.placing.busy
     assert {panel.area.kind for panel in view.panels} == {"ready"}
@@ -260,7 +264,7 @@ def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     assert sorted(client.cancelled) == [0, 1]
     assert view.pca.isChecked()
     client.asked[0]["failed"](Failure("cancelled", "Cancelled."))
-    client.asked[0]["done"]({"layouts": [], "layout": "nowhere.npy"})
+    client.asked[0]["done"](laid_out(layout="nowhere.npy"))
     assert view.chart.placement.method == "pca"
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
     with qtbot.waitSignal(view.failed) as failed:

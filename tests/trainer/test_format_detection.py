@@ -613,9 +613,9 @@ def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path
     assert "Thai" in told
     assert "Cyrillic" in told
     answer = answer_read_data(ReadData(path=str(table), image_size=16), tmp_path / "w", lambda share, note: None)
-    lines = [json.loads(line) for line in Path(answer["report"]).read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in Path(answer.report).read_text(encoding="utf-8").splitlines()]
     assert [what for _, what, _ in lines] == ["note"] * 3
-    assert [sentence for _, _, sentence in lines] == answer["notes"]
+    assert [sentence for _, _, sentence in lines] == list(answer.notes)
 
 
 def test_what_is_counted_of_captions_is_what_a_double_loop_counts() -> None:

@@ -165,24 +165,6 @@ def procrustes_residuals(first: Float[np.ndarray, "n d"], second: Float[np.ndarr
     return residuals
 
 
-def linear_cka(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return linear centered kernel alignment, 0 to 1 (cut off there): 1 for rotation, scaling and translation only.
-
-    `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms. With fewer items than dimensions it is near 1 for
-    anything, so give n with it. Kornblith et al., Similarity of Neural Network Representations Revisited, 2019,
-    https://arxiv.org/abs/1905.00414, equation 4 onwards. NaN where one side does not vary.
-    """
-    grams = [np.zeros((a.shape[1], b.shape[1])) for a, b in ((first, second), (first, first), (second, second))]
-    centers = [exact(side).mean(0, dtype=np.float64) for side in (first, second)]
-    for rows in row_blocks(len(first), max(first.shape[1], second.shape[1])):
-        x, y = first[rows].astype(np.float64) - centers[0], second[rows].astype(np.float64) - centers[1]
-        for gram, product in zip(grams, (x.T @ y, x.T @ x, y.T @ y)):
-            gram += product
-    shared, own_1, own_2 = (float((gram**2).sum()) for gram in grams)
-    tiny = 1e-24 * max(len(first), 1) ** 2
-    return min(shared / float(np.sqrt(own_1 * own_2)), 1.0) if min(own_1, own_2) > tiny else float("nan")
-
-
 def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     """Return centered rows in float32, scaled to unit Frobenius norm of `X' X`; NaN if constant."""
     centered = exact(vectors) - exact(vectors).mean(0, dtype=np.float64)
@@ -193,7 +175,13 @@ def cka_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
 
 def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return `linear_cka` from known profiles, accurate to about 1e-5, with one product instead of three."""
+    """Return linear centered kernel alignment of two spaces by their profiles, 0 to 1, accurate to about 1e-5.
+
+    `|Yc' Xc|² / (|Xc' Xc| |Yc' Yc|)` with Frobenius norms: 1 for rotation, scaling and translation only. With fewer
+    items than dimensions it is near 1 for anything, so give n with it. Kornblith et al., Similarity of Neural Network
+    Representations Revisited, 2019, https://arxiv.org/abs/1905.00414, equation 4 onwards. NaN where one side does not
+    vary.
+    """
     return float(np.minimum(np.square(first.T @ second, dtype=np.float64).sum(), 1.0))
 
 

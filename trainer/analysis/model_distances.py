@@ -8,16 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 
-def procrustes_distance(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return what no rotation, shift or scaling brings together of two embeddings of the same items, 0 to 1.
-
-    The square root of the disparity of `scipy.spatial.procrustes`: sqrt(1 - s^2), s the sum of the singular values of
-    X'Y, both centered and of unit Frobenius norm. It is a metric (Williams et al. 2021, arXiv 2110.14739, up to
-    arc sine). NaN where one side does not vary.
-    """
-    return procrustes_of_profiles(procrustes_profile(first), procrustes_profile(second))
-
-
 def procrustes_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     """Return centered rows of unit Frobenius norm in float64; NaN if constant."""
     centered = np.asarray(vectors, np.float64) - np.asarray(vectors, np.float64).mean(0)
@@ -26,7 +16,12 @@ def procrustes_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "
 
 
 def procrustes_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return `procrustes_distance` from known profiles."""
+    """Return what no rotation, shift or scaling brings together of two spaces, by their profiles, 0 to 1.
+
+    The square root of the disparity of `scipy.spatial.procrustes`: sqrt(1 - s^2), s the sum of the singular values of
+    X'Y, both centered and of unit Frobenius norm. It is a metric (Williams et al. 2021, arXiv 2110.14739, up to
+    arc sine). NaN where one side does not vary.
+    """
     product = first.T @ second
     if not np.isfinite(product).all():
         return float("nan")

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from trainer.charts.settings import setting
+from trainer.charts.settings import options, setting
 
 WHITE: Final = 0.3
 """The deviation over the noises that is shown white, of a pixel's range."""
@@ -153,21 +153,16 @@ def request_words(request: Any) -> list[str]:
     """Return the arguments of `trainer decode` after the decoders that ask the same, without defaults.
 
     Args:
-        request: A `trainer.messages.Decode` or a `trainer.inference.decode.DecodeRequest`.
+        request: A `trainer.messages.Decode`.
     """
-    arguments = ["--image", request.image] if request.image else ["--text", request.text, "--prior", request.prior]
-    arguments += ["--steps", str(request.steps)] if request.steps != STEPS else []
-    arguments += ["--guidance", f"{request.guidance:g}"] if request.guidance != 1 else []
+    arguments = ["--image", request.image] if request.image else ["--text", request.text]
+    arguments += [*(["--other", request.other] if request.other else []), *options(request)]
     arguments += ["--noises", str(len(request.noises))] if len(request.noises) != NOISES else []
-    if request.other and request.share:
-        arguments += ["--other", request.other, "--share", f"{request.share:g}"]
-    if request.before and request.after and request.strength:
-        arguments += ["--before", request.before, "--after", request.after, f"--strength={request.strength:g}"]
     if request.direction and request.distance is not None:
         arguments += ["--along", str(request.direction), f"--distance={request.distance:g}"]
     elif request.direction:
         arguments += ["--drop", str(request.direction)]
-    return arguments + (["--close-gap"] if request.close_gap else [])
+    return arguments
 
 
 def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttribute, ...], int]:

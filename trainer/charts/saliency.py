@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
+
+from trainer.charts.settings import options
+
+
+def request_words(question: Any) -> list[str]:
+    """Return the arguments of `trainer saliency` after the runs that ask the same, without defaults.
+
+    Args:
+        question: A `trainer.messages.Saliency`.
+    """
+    return ["--image", question.image, "--caption", question.caption, *options(question)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,7 +52,7 @@ def parse(kind: type[S], texts: Sequence[str]) -> S:
     return kind(**values)
 
 
-def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
+def add_options(parser: argparse._ActionsContainer, kind: type) -> None:
     """Add one option per setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
     for field in fields_of(kind):
         name, text = option_name(field), field.help.rstrip(".").replace("%", "%%")
@@ -72,17 +72,17 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
             parser.add_argument(name, default=field.default, type=_reader(field), metavar=meta, help=text)
 
 
-def from_options(kind: type[S], args: argparse.Namespace) -> S:
-    """Return the settings given on the command line.
+def from_options(kind: type[S], args: argparse.Namespace, **others: Any) -> S:
+    """Return the settings given on the command line, and the fields that are no settings as they are.
 
     Raises:
         ChartError: A value that its setting does not take.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields_of(kind):
         value = getattr(args, field.name)
         values[field.name] = tuple(value) if field.kind in SEVERAL else value
-    return checked(kind(**values))
+    return checked(kind(**values, **others))
 
 
 def checked(settings: S) -> S:

@@ -18,6 +18,7 @@ from trainer.untrusted.terminal import say, say_json
 if TYPE_CHECKING:
     import numpy as np
 
+    from trainer.messages import RunPrediction
     from trainer.render_mpl.predictions import Predictions
     from trainer.store import Workspace
 
@@ -83,16 +84,21 @@ def collect(
     from trainer.charts.spec import targets_of
     from trainer.inference.model_cache import ModelCache
     from trainer.inference.predictions import predict
+    from trainer.messages import Classify
     from trainer.render_mpl.predictions import Predictions, RunPredictions
 
-    models, said, answer = ModelCache(workspace, keep=1), [], {}
-    paths = [str(Path(image).absolute()) for image in images]
+    models, said = ModelCache(workspace, keep=1), []
+    paths = tuple(str(Path(image).absolute()) for image in images)
     for index, target in enumerate(targets_of(runs, steps)):
         row = workspace.runs.get(target.run)
-        answer = predict(models, runs=[row.id], images=paths, labels=labels, templates=templates, step=target.step)
+        question = Classify(
+            runs=(row.id,), images=paths, labels=tuple(labels), templates=tuple(templates), step=target.step
+        )
+        answer = predict(models, question)
         facts: dict[str, Any] = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
-        said.append(RunPredictions(**facts, **_numbers(answer, row.id)))
-    return Predictions(tuple(answer["images"]), tuple(labels), tuple(templates), tuple(said), answer["unreadable"])
+        said.append(RunPredictions(**facts, **_numbers(answer.runs[row.id])))
+        images, unreadable = answer.images, answer.unreadable
+    return Predictions(tuple(images), tuple(labels), tuple(templates), tuple(said), dict(unreadable))
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -161,14 +167,14 @@ def _words(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return labels, templates
 
 
-def _numbers(answer: dict[str, Any], run: int) -> dict[str, Any]:
+def _numbers(said: RunPrediction) -> dict[str, Any]:
     import numpy as np
 
-    said = answer["runs"][str(run)]
-    cosines = np.asarray(said["cosines"], np.float64)
-    none = said["probabilities"] is None
-    shares = np.full(cosines.shape, np.nan) if none else np.asarray(said["probabilities"], np.float64)
-    facts = {name: said[name] for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
+    cosines = np.asarray(said.cosines, np.float64)
+    shares = np.full(cosines.shape, np.nan)
+    if said.probabilities is not None:
+        shares = np.asarray(said.probabilities, np.float64)
+    facts = {name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
     return facts | {"probabilities": shares, "cosines": cosines}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from trainer.untrusted.terminal import say, say_json
 if TYPE_CHECKING:
     from trainer.charts.decode import DecodedChart
     from trainer.charts.marks import Panel
-    from trainer.inference.decode import DecodeRequest
+    from trainer.messages import Decode
     from trainer.store import Workspace
 
 GROUP = "Look"
@@ -27,7 +28,10 @@ class DecodeError(UserError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add decoders, what is decoded, how, and output."""
+    """Add decoders, what is decoded, the options of the question, and output."""
+    from trainer.charts.settings import add_options
+    from trainer.messages import Decode
+
     parser.add_argument(
         "runs", nargs="+", metavar="DECODER", help="decoders of runs: numbers, names or folders; A first"
     )
@@ -43,24 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --measure: train an equal decoder of the true attributes, whose losses are the decoder's own",
     )
     parser.add_argument("--most", type=int, default=256, metavar="N", help="with --measure: held-out pictures (256)")
-    parser.add_argument(
-        "--prior",
-        choices=("mlp", "diffusion", "text", "gap", "ridge"),
-        default="mlp",
-        help="from a sentence's to a picture's embedding: two that were trained, three baselines (mlp)",
-    )
-    parser.add_argument("--steps", type=int, default=25, metavar="N", help="DDIM steps (25)")
-    parser.add_argument("--guidance", type=float, default=1.0, metavar="X", help="1 samples what was learned (1)")
+    add_options(parser, Decode)
     parser.add_argument("--noises", type=int, default=6, metavar="K", help="samples of each decoder (6)")
     parser.add_argument("--other", type=Path, metavar="FILE", help="a second picture to interpolate to (slerp)")
-    parser.add_argument("--share", type=float, default=0.0, metavar="X", help="share of the way to it, 0 to 1")
-    parser.add_argument("--before", metavar="TEXT", help="with --after: the difference of two texts is added")
-    parser.add_argument("--after", metavar="TEXT", help="see --before")
-    parser.add_argument("--strength", type=float, default=1.0, metavar="X", help="how often it is added (1)")
     parser.add_argument("--drop", type=int, default=0, metavar="K", help="drop the K-th principal direction of images")
     parser.add_argument("--along", type=int, default=0, metavar="K", help="move along the K-th principal direction")
     parser.add_argument("--distance", type=float, default=0.5, metavar="X", help="with --along: how far (0.5)")
-    parser.add_argument("--close-gap", action="store_true", help="move the mean text onto the mean image first")
     add_step_argument(parser, "checkpoints")
     parser.add_argument(
         "--out",
@@ -90,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         film.check_film(file)
     check_suffixes(still)
     request = request_of(args)
-    chart = collect(args.workspace, args.runs, args.step, request)
+    chart = collect(args.workspace, request)
     arguments = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
     line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     if films:
@@ -126,9 +118,10 @@ def _measure(args: argparse.Namespace) -> int:
     _remember(args.workspace, decode_measures.facts_of(measures))
     if args.out:
         _write_recovery(args, decode_measures.recovery(measures))
-    say_json(json_text(decode_measures.document(measures), indent=1)) if args.json else say(
-        decode_measures.as_text(measures)
-    )
+    if args.json:
+        say_json(json_text(decode_measures.document(measures), indent=1))
+    else:
+        say(decode_measures.as_text(measures))
     return 0
 
 
@@ -157,13 +150,15 @@ def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:
     )
 
 
-def request_of(args: argparse.Namespace) -> DecodeRequest:
+def request_of(args: argparse.Namespace) -> Decode:
     """Return the request of the arguments.
 
     Raises:
         DecodeError: Two of them contradict each other.
     """
-    from trainer.inference.decode import DecodeRequest
+    from trainer.charts.settings import from_options
+    from trainer.charts.spec import targets_of
+    from trainer.messages import Decode
 
     if bool(args.before) != bool(args.after):
         raise DecodeError("A difference of texts needs both: --before 'a red star' --after 'a blue star'.")
@@ -171,43 +166,31 @@ def request_of(args: argparse.Namespace) -> DecodeRequest:
         raise DecodeError("A principal direction is dropped or moved along: give --drop or --along.")
     if args.share and args.other is None:
         raise DecodeError("--share says how far to go to a second picture: name it with --other FILE.")
-    return DecodeRequest(
+    targets = targets_of(args.runs, args.step)
+    return from_options(
+        Decode,
+        args,
+        runs=tuple(args.workspace.runs.get(target.run).id for target in targets),
+        checkpoints=tuple(target.step for target in targets),
         image=str(args.image.absolute()) if args.image else "",
         text=args.text or "",
-        prior=args.prior,
-        steps=args.steps,
-        guidance=args.guidance,
         other=str(args.other.absolute()) if args.other else "",
-        share=args.share,
-        before=args.before or "",
-        after=args.after or "",
-        strength=args.strength if args.before else 0.0,
         direction=args.drop or args.along,
         distance=args.distance if args.along else None,
-        close_gap=args.close_gap,
         noises=tuple(range(args.noises)),
     )
 
 
-def collect(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    steps: Sequence[int | None],
-    request: DecodeRequest,
-) -> DecodedChart:
-    """Return what the decoders make of the request, each at its own step.
+def collect(workspace: Workspace, request: Decode) -> DecodedChart:
+    """Return what the decoders make of the request.
 
     Raises:
         AnswerError: It cannot be answered, or the decoders do not compare.
     """
-    from trainer.charts.spec import targets_of
     from trainer.cli.export import report
     from trainer.inference.decode import OpenDecoders, chart_of, decode
 
-    targets = targets_of(runs, steps)
-    decoders = OpenDecoders(workspace)
-    named = [(target.run, target.step) for target in targets]
-    return chart_of(request, *decode(decoders, named, request, report))
+    return chart_of(request, *decode(OpenDecoders(workspace), request, report))
 
 
 def document(chart: DecodedChart) -> dict[str, Any]:
@@ -223,10 +206,7 @@ def document(chart: DecodedChart) -> dict[str, Any]:
             "spread": run.spread.tolist(),
             "mean": run.mean.tolist(),
             "samples": run.samples.tolist(),
-            "nearest": [
-                {"path": neighbor.path, "caption": neighbor.caption, "cosine": neighbor.cosine}
-                for neighbor in run.nearest
-            ],
+            "nearest": [dataclasses.asdict(neighbor) for neighbor in run.nearest],
             "nearest_of": run.nearest_of,
         }
         for run in chart.runs

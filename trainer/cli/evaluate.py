@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from trainer import config
     from trainer.data import DataSplits
-    from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest
+    from trainer.evaluation.run_tasks import Evaluated
     from trainer.inference.model_cache import CachedModel, ModelCache
     from trainer.inference.open_model import OpenModel
+    from trainer.messages import Evaluate
     from trainer.store import RunRow, Workspace
     from trainer.store.evaluation_files import TaskRecord
 
@@ -41,7 +42,10 @@ HELP = "measure zero-shot, retrieval, probes and robustness on held-out pairs or
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the runs, their step, the data and the tasks."""
+    """Add the runs, their step, the options of the question, and where it is answered."""
+    from trainer.charts.settings import add_options
+    from trainer.messages import Evaluate
+
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption next to each")
@@ -55,29 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TASK",
         help=f"{', '.join(TASKS)} or all (zero_shot, retrieval, knn)",
     )
-    tasks.add_argument(
-        "--data", default="", metavar="PATH", help="folder, table, tars, or cifar10 (the run's own data)"
-    )
-    tasks.add_argument("--snapshot", action="store_true", help="measure stored embeddings instead of embedding again")
-    tasks.add_argument("--split", help="split to evaluate (the held-out one)")
-    tasks.add_argument("--suite", help="class names and templates (those of the data)")
-    tasks.add_argument(
-        "--most",
-        type=int,
-        metavar="N",
-        help="evaluate at most N pairs of whole pictures (all); a separate split",
-    )
-    tasks.add_argument(
-        "--most-train", type=int, default=5_000, metavar="N", help="most samples to train probes on (5000)"
-    )
-    tasks.add_argument(
-        "--features", action="store_true", help="probes and neighbors read features before the projection"
-    )
+    add_options(tasks, Evaluate)
     tasks.add_argument(
         "--json-lines", action="store_true", help="print each task as a line of JSON once it is measured"
-    )
-    tasks.add_argument(
-        "--shift", default="", metavar="PATH", help="a second data set; its drop in accuracy is part of robustness"
     )
     tasks.add_argument(
         "--on", metavar="PLACE", help="embed at a place (trainer places), which has the data; tasks are computed here"
@@ -105,23 +89,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_tasks(args: argparse.Namespace) -> int:
+    from trainer.charts.settings import from_options
     from trainer.evaluation.clip_benchmark_json import clip_benchmark
-    from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
+    from trainer.evaluation.run_tasks import evaluate_runs
     from trainer.inference.model_cache import ModelCache
+    from trainer.messages import Evaluate
     from trainer.render_mpl.files import json_text
 
-    request = EvaluationRequest(
-        data=args.data,
-        snapshot=args.snapshot,
-        split=args.split,
-        tasks=TASKS if "all" in args.task else tuple(dict.fromkeys(args.task)),
-        suite=args.suite,
-        most=args.most,
-        most_train=args.most_train,
-        shift=args.shift,
-        step=args.step,
-        features=args.features,
-    )
+    runs = tuple(args.workspace.runs.get(run).id for run in args.runs)
+    tasks = TASKS if "all" in args.task else tuple(dict.fromkeys(args.task))
+    question = from_options(Evaluate, args, runs=runs, steps=(args.step,) * len(runs), tasks=tasks)
 
     def print_one(evaluated: Evaluated) -> None:
         if args.json_lines:
@@ -132,9 +109,9 @@ def _run_tasks(args: argparse.Namespace) -> int:
 
     report, models = ProgressLine(), ModelCache(args.workspace)
     if args.on:
-        done, left_out = _evaluate_there(args, models, request, report, print_one)
+        done, left_out = _evaluate_there(args, models, question, report, print_one)
     else:
-        done, left_out = evaluate_runs(models, args.runs, request, report, measured=print_one)
+        done, left_out = evaluate_runs(models, question, report, measured=print_one)
     if args.json and not args.json_lines:
         say_json(json_text([entry for evaluated in done for entry in clip_benchmark(evaluated)], indent=1))
     for what, why in left_out.items():
@@ -147,7 +124,7 @@ def _run_tasks(args: argparse.Namespace) -> int:
 def _evaluate_there(
     args: argparse.Namespace,
     models: ModelCache,
-    request: EvaluationRequest,
+    question: Evaluate,
     report: ProgressLine,
     measured: Callable[[Evaluated], None],
 ) -> tuple[list[Evaluated], dict[str, str]]:
@@ -163,24 +140,24 @@ def _evaluate_there(
     from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data
     from trainer.store import derived
 
-    images = {"fine_tune", "robustness"} & set(request.tasks) if "all" not in args.task else set()
-    if images or request.features or request.snapshot or request.shift or len(args.runs) > 1:
+    images = {"fine_tune", "robustness"} & set(question.tasks) if "all" not in args.task else set()
+    if images or question.features or question.snapshot or question.shift or len(args.runs) > 1:
         raise PlaceError(
             "At a place one run is embedded; zero_shot, retrieval, knn, linear_probe and few_shot are computed of its "
             "embeddings. Leave out other tasks, --features, --snapshot and --shift, or evaluate here."
         )
     row = args.workspace.runs.get(args.runs[0])
     step, digest = checkpoint_of(args.workspace, row, args.step)
-    request = dataclasses.replace(request, data=request.data and named_data(request.data))
+    question = dataclasses.replace(question, data=question.data and named_data(question.data))
     job = EmbedJob(
-        model=digest, step=step, name=row.name, data=request.data, split=request.split, evaluate=True,
-        suite=request.suite, learn=bool({*PROBES} & {*(request.tasks or CHEAP)}), most=request.most,
-        most_train=request.most_train,
+        model=digest, step=step, name=row.name, data=question.data, split=question.split or None, evaluate=True,
+        suite=question.suite or None, learn=bool({*PROBES} & {*(question.tasks or CHEAP)}), most=question.most or None,
+        most_train=question.most_train,
     )  # fmt: skip
     folder = derived.place(args.workspace.folder, args.workspace.folder / "cache" / job.folder)
     embed_at(args.workspace, row, args.on, job, folder, report, args.workers)
-    request_here = dataclasses.replace(request, shards=folder, step=step)
-    return evaluate_runs(models, [row.id], request_here, report, measured=measured)
+    question = dataclasses.replace(question, steps=(step,))
+    return evaluate_runs(models, question, report, shards=folder, measured=measured)
 
 
 def _task_text(done: Evaluated) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -173,7 +174,7 @@ def _measure(args: argparse.Namespace) -> int:
         f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "
         f"evaluations; {cost.memory_mib:,.0f} MiB of memory{gpu}, {cost.disk_mib:,.0f} MiB on disk."
     )
-    say_json(json.dumps(cost.fields)) if args.json else say(text)
+    say_json(json.dumps(dataclasses.asdict(cost))) if args.json else say(text)
     return 0
 
 

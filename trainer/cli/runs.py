@@ -1,4 +1,4 @@
-"""`trainer runs`: lists runs, shows one in full, and renames, deletes, restores or purges it."""
+"""`trainer runs`: lists runs, shows one in full, and tags, renames, deletes, imports, exports or steers it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trainer.untrusted import shell
 from trainer.untrusted.files import expanded, spelled
@@ -23,114 +23,124 @@ if TYPE_CHECKING:
 GROUP = "Train"
 HELP = "list, filter, tag, note, archive, rename, delete, restore, purge, import or export runs; pause, save, evaluate"
 
+Result: TypeAlias = "tuple[str, Any]"
+"""What an action prints: a text, and the document of `--json`."""
+
 _REQUESTS: Final = {
-    "pause": "pauses after the current step, with its model in memory",
-    "resume": "continues",
-    "save": "writes a checkpoint",
-    "evaluate": "measures itself",
+    "pause": (
+        "pause after the current step, with the model in memory",
+        "pauses after the current step, with its model in memory",
+    ),
+    "resume": ("continue after a pause, or from the newest checkpoint", "continues"),
+    "save": ("write a checkpoint now", "writes a checkpoint"),
+    "evaluate": ("measure now", "measures itself"),
 }
-_ORDER: Final = ("tag", "note", "archive", "unarchive")
-_ACTIONS: Final = ("list", "show", "rename", *_ORDER, "delete", "restore", "purge", "import", "export", *_REQUESTS)
+"""Request of a trainer -> its help, and what is said once it is sent."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the action, its run, and the new name."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.description = (
-        "trainer runs                      all runs\n"
-        "trainer runs show RUN             everything known about one\n"
-        "trainer runs rename RUN NAME      give it another name\n"
-        "trainer runs list --filter TEXT   those that fit: 'objective:cloob beta>8 tag:paper -is:failed'\n"
-        "trainer runs list --columns F F   with fields of configurations, or numbers: beta image_to_text_R@5\n"
-        "trainer runs list --group-by F    in groups of equal experiment, arm, tag, objective.beta\n"
-        "trainer runs tag RUN --add paper --remove old   --filter TEXT in place of RUN: of all that fit\n"
-        "trainer runs note RUN TEXT        write its note (Markdown); without TEXT print it\n"
-        "trainer runs archive RUN          put it away; unarchive takes it back; --filter TEXT as above\n"
-        "trainer runs delete RUN           hide it; its files stay\n"
-        "trainer runs restore RUN          show a deleted one again\n"
-        "trainer runs purge RUN            remove it and its files for good\n"
-        "trainer runs import FOLDER        take over a run folder of another workspace, as a new run that has ended\n"
-        "trainer runs import PATH --from tensorboard|wandb|open_clip [NAME]   curves of another program, as runs\n"
-        "trainer runs export RUN --format open_clip|hf|safetensors|onnx --out FOLDER   its model for other libraries\n"
-        "trainer runs pause RUN            pause after the current step, with the model in memory\n"
-        "trainer runs resume RUN           continue after a pause, or from the newest checkpoint\n"
-        "trainer runs save RUN             write a checkpoint now\n"
-        "trainer runs evaluate RUN         measure now"
-    )
-    parser.add_argument("action", nargs="?", default="list", choices=_ACTIONS, metavar="ACTION", help="see above")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="number, name or folder; for import, the folder")
-    parser.add_argument("name", nargs="?", metavar="NAME|TEXT", help="the new name, or the note")
-    parser.add_argument("--filter", default=None, metavar="TEXT", help="list, tag, archive: the runs that fit it")
-    parser.add_argument("--add", nargs="+", default=[], metavar="TAG", help="tag: these, each a word")
-    parser.add_argument("--remove", nargs="+", default=[], metavar="TAG", help="tag: without these")
-    parser.add_argument("--columns", nargs="+", default=[], metavar="FIELD", help="list: further columns")
+    """Add the actions, each with its arguments; without one, the runs are listed."""
+    parser.set_defaults(act=_list)
+    _add_list_options(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+
+    def action(name: str, act: Callable[[Workspace, argparse.Namespace], Result], help: str) -> argparse.ArgumentParser:
+        # Options of the command are repeated so that they may follow the action; SUPPRESS keeps what stood before it.
+        added = actions.add_parser(name, help=help, description=help, argument_default=argparse.SUPPRESS)
+        added.set_defaults(act=act)
+        added.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs")
+        added.add_argument("--json", action="store_true", help="print the result as JSON")
+        return added
+
+    _add_list_options(action("list", _list, "all runs, or those that fit a filter (the default)"))
+    _add_run(action("show", _show, "everything known about a run"))
+    rename = action("rename", _rename, "give a run another name")
+    _add_run(rename)
+    rename.add_argument("name", metavar="NAME", help="the new name")
+    tag = action("tag", _tag, "add or remove tags")
+    _add_run_or_filter(tag)
+    tag.add_argument("--add", nargs="+", default=[], metavar="TAG", help="these, each a word")
+    tag.add_argument("--remove", nargs="+", default=[], metavar="TAG", help="without these")
+    note = action("note", _note, "write a run's note (Markdown); without TEXT print it")
+    _add_run(note)
+    note.add_argument("text", nargs="?", default=None, metavar="TEXT", help="the note")
+    _add_run_or_filter(action("archive", _archive, "put runs away"))
+    _add_run_or_filter(action("unarchive", _unarchive, "take runs back from the archive"))
+    _add_run(action("delete", _delete, "hide a run; its files stay"))
+    _add_run(action("restore", _restore, "show a deleted run again"))
+    _add_run(action("purge", _purge, "remove a run and its files for good"))
+    _add_import_arguments(action("import", _import, "take over a run folder of another workspace, or curves as runs"))
+    _add_export_arguments(action("export", _export, "write a run's model for other libraries"))
+    for name, (help, _) in _REQUESTS.items():
+        _add_run(action(name, _request, help))
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="number, name or folder")
+
+
+def _add_run_or_filter(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("run", nargs="?", default=None, metavar="RUN", help="number, name or folder")
+    which.add_argument("--filter", default=None, metavar="TEXT", help="all runs that fit it, as of list")
+
+
+def _add_list_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--group-by", nargs=1, default=[], metavar="FIELD", help="list: experiment, tag, objective.beta"
+        "--filter", metavar="TEXT", help="those that fit: 'objective:cloob beta>8 tag:paper -is:failed'"
     )
-    parser.add_argument("--deleted", action="store_true", help="list the deleted runs instead")
+    parser.add_argument("--columns", nargs="+", metavar="FIELD", help="fields of configurations, or numbers, too")
+    parser.add_argument("--group-by", metavar="FIELD", help="groups of equal experiment, arm, tag, objective.beta")
+    parser.add_argument("--deleted", action="store_true", help="the deleted runs instead")
+
+
+def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", help="folder of a run, or what holds the curves")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="of the run that curves become")
     parser.add_argument(
         "--from",
         dest="tracker",
+        default=None,
         choices=("auto", "tensorboard", "wandb", "open_clip", "bundle"),
-        help="of import (auto, unless FOLDER is one of a run): PATH holds event files of TensorBoard, a history "
-        "of Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, or is an evidence "
-        "bundle",
+        help="what PATH holds (auto, unless it is the folder of a run): event files of TensorBoard, a history of "
+        "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, or an evidence bundle",
     )
+
+
+def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
     parser.add_argument(
-        "--format",
-        choices=("open_clip", "hf", "safetensors", "onnx"),
-        default="open_clip",
-        help="of export (open_clip)",
+        "--format", choices=("open_clip", "hf", "safetensors", "onnx"), default="open_clip", help="for (open_clip)"
     )
-    parser.add_argument("--out", metavar="FOLDER", help="of export: a new folder (default: the run's name)")
-    parser.add_argument("--push", metavar="OWNER/NAME", help="of export: upload the folder to the hub, privately")
-    parser.add_argument("--public", action="store_true", help="with --push: a new repository is public")
-    parser.add_argument("--step", type=int, metavar="N", help="of export: which checkpoint (the newest)")
+    parser.add_argument("--out", default=None, metavar="FOLDER", help="a new folder (default: the run's name)")
+    parser.add_argument("--push", default=None, metavar="OWNER/NAME", help="upload it to the hub, privately")
+    parser.add_argument("--public", action="store_true", default=False, help="with --push: a new repository is public")
+    parser.add_argument("--step", type=int, default=None, metavar="N", help="which checkpoint (the newest)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the action and print its result."""
-    from trainer.store import StoreError
-
-    if args.action != "list" and args.run is None and args.filter is None:
-        what = {"rename": "RUN NAME", "import": "FOLDER"}.get(args.action, "RUN")
-        raise StoreError(f"Say which run: trainer runs {args.action} {what}.")
-    if args.action == "rename" and not args.name:
-        raise StoreError(f"Say the new name: trainer runs rename {args.run} NAME.")
-    workspace: Workspace = args.workspace
-    workspace.reconcile()
-    document: Any
-    if args.action == "list":
-        text, document = _list(workspace, args)
-    elif args.action in _ORDER:
-        text, document = _order(workspace, args)
-    elif args.action == "import" and (args.tracker or not _is_run_folder(expanded(args.run))):
-        text, document = _import_curves(workspace, args)
-    elif args.action == "import":
-        row = workspace.runs.get(workspace.import_run(expanded(args.run)))
-        text, document = f"Run {row.id} ({row.name}) is a copy of {args.run}: {row.status}.", _plain(row)
-    elif args.action == "export":
-        text, document = _export(workspace, args)
-    elif args.action == "show":
-        row = workspace.runs.get(args.run)
-        document = _whole(workspace, row)
-        text = _description(workspace, row)
-    else:
-        text, document = _change(workspace, args)
+    args.workspace.reconcile()
+    text, document = args.act(args.workspace, args)
     say_json(json.dumps(document, indent=1)) if args.json else say(text)
     return 0
 
 
-def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+def _show(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_row = workspace.runs.get(args.run)
+    return _description(workspace, run_row), _whole(workspace, run_row)
+
+
+def _list(workspace: Workspace, args: argparse.Namespace) -> Result:
     from trainer.experiments.counted import run_groups
     from trainer.store.run_filter import parse
     from trainer.store.run_values import fitting, grouped, read_columns, read_values, unknown_fields
 
     run_filter = parse(args.filter or "")
     rows = fitting(workspace, run_filter, workspace.runs.deleted() if args.deleted else None)
-    columns = read_columns(workspace, args.columns, rows)
-    groups = {run.id: entry.title for by in read_columns(workspace, args.group_by, rows) for entry in grouped(rows, by)
-              for run in entry.runs}  # fmt: skip
+    columns = read_columns(workspace, args.columns or (), rows)
+    by = read_columns(workspace, [args.group_by] if args.group_by else (), rows)
+    groups = {run_row.id: group.title for column in by for group in grouped(rows, column) for run_row in group.runs}
     rows = [row for title in dict.fromkeys(groups.values()) for row in rows if groups[row.id] == title] or rows
     silent = _silent(workspace, rows)
     titles = dict.fromkeys(groups.values())
@@ -138,7 +148,7 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
     reasons = {entry.run.id: entry.reason for group in counted for entry in group.members}
     document = [
         _plain(row, silent)
-        | {"columns": {entry.name: value for entry in columns if (value := entry.value(row)) is not None}}
+        | {"columns": {column.name: value for column in columns if (value := column.value(row)) is not None}}
         | ({"group": groups[row.id], "not_counted": reasons[row.id]} if groups else {})
         for row in rows
     ]
@@ -153,33 +163,56 @@ def _list(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dic
     return text, document
 
 
-def _order(workspace: Workspace, args: argparse.Namespace) -> tuple[str, Any]:
-    """Tag, annotate or archive one run, or all that fit a filter."""
-    from trainer.store import StoreError
+def _chosen(workspace: Workspace, args: argparse.Namespace, more: str = "") -> list[int]:
+    """Return the numbers of the run that is named, or of all that fit the filter and `more`."""
     from trainer.store.run_values import fitting
 
-    if args.filter is not None:
-        text = args.filter if args.action != "unarchive" else f"{args.filter} is:archived"
-        rows = fitting(workspace, text)
-    else:
-        rows = [workspace.runs.get(args.run)]
-    runs, plural = [row.id for row in rows], "s" if len(rows) != 1 else ""
-    if args.action == "note":
-        if args.filter is not None:
-            raise StoreError("A note is of one run. Name it: trainer runs note RUN TEXT.")
-        if args.name is not None:
-            workspace.runs.write_note(runs[0], args.name)
-        note = workspace.runs.get(runs[0]).note
-        return note or f"Run {runs[0]} has no note.", {"id": runs[0], "note": note}
-    if args.action == "tag":
-        if not (args.add or args.remove):
-            raise StoreError("Say which tags: trainer runs tag RUN --add paper --remove old.")
-        workspace.runs.tag(runs, args.add, args.remove)
-    else:
-        (workspace.runs.archive if args.action == "archive" else workspace.runs.unarchive)(runs)
-    done = {"tag": "tagged", "archive": "archived", "unarchive": "back from the archive"}[args.action]
-    rows = [workspace.runs.get(run) for run in runs]
-    return f"{len(runs)} run{plural} {done}.", [_plain(row) for row in rows]
+    if args.filter is None:
+        return [workspace.runs.get(args.run).id]
+    return [run_row.id for run_row in fitting(workspace, f"{args.filter}{more}")]
+
+
+def _changed(workspace: Workspace, run_ids: list[int], done: str) -> Result:
+    plural = "s" if len(run_ids) != 1 else ""
+    return f"{len(run_ids)} run{plural} {done}.", [_plain(workspace.runs.get(run_id)) for run_id in run_ids]
+
+
+def _tag(workspace: Workspace, args: argparse.Namespace) -> Result:
+    from trainer.store import StoreError
+
+    run_ids = _chosen(workspace, args)
+    if not (args.add or args.remove):
+        raise StoreError("Say which tags: trainer runs tag RUN --add paper --remove old.")
+    workspace.runs.tag(run_ids, args.add, args.remove)
+    return _changed(workspace, run_ids, "tagged")
+
+
+def _archive(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_ids = _chosen(workspace, args)
+    workspace.runs.archive(run_ids)
+    return _changed(workspace, run_ids, "archived")
+
+
+def _unarchive(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_ids = _chosen(workspace, args, " is:archived")
+    workspace.runs.unarchive(run_ids)
+    return _changed(workspace, run_ids, "back from the archive")
+
+
+def _note(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_id = workspace.runs.get(args.run).id
+    if args.text is not None:
+        workspace.runs.write_note(run_id, args.text)
+    note = workspace.runs.get(run_id).note
+    return note or f"Run {run_id} has no note.", {"id": run_id, "note": note}
+
+
+def _import(workspace: Workspace, args: argparse.Namespace) -> Result:
+    path = expanded(args.path)
+    if args.tracker or not _is_run_folder(path):
+        return _import_curves(workspace, path, args)
+    run_row = workspace.runs.get(workspace.import_run(path))
+    return f"Run {run_row.id} ({run_row.name}) is a copy of {args.path}: {run_row.status}.", _plain(run_row)
 
 
 def _is_run_folder(path: Path) -> bool:
@@ -187,18 +220,17 @@ def _is_run_folder(path: Path) -> bool:
     return any((path / name).exists() for name in ("config.toml", "run.json", "metrics.jsonl"))
 
 
-def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
+def _import_curves(workspace: Workspace, path: Path, args: argparse.Namespace) -> Result:
     """Import curves of another program, or the runs of an evidence bundle: one run or several."""
     from trainer.distribution.bundle_files import is_bundle
     from trainer.trackers.bundles import import_bundle
     from trainer.trackers.importing import import_curves
 
-    path = expanded(args.run)
     if args.tracker == "bundle" or (args.tracker in (None, "auto") and is_bundle(path)):
         imported = import_bundle(workspace, path)
     else:
         kind = args.tracker if args.tracker != "auto" else None
-        imported = import_curves(workspace, path, kind, name=args.name or "")
+        imported = import_curves(workspace, path, kind, name=args.name)
     lines = [
         f"Run {new.id} ({new.name}): {new.curves:,} curve{'s' * (new.curves != 1)}, "
         f"{new.numbers:,} number{'s' * (new.numbers != 1)}."
@@ -208,8 +240,7 @@ def _import_curves(workspace: Workspace, args: argparse.Namespace) -> tuple[str,
     return "\n".join(lines), [dataclasses.asdict(new) for new in imported]
 
 
-def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Write the model of a run for another library."""
+def _export(workspace: Workspace, args: argparse.Namespace) -> Result:
     from trainer.inference.export_model import export_model
 
     row = workspace.runs.get(args.run)
@@ -225,37 +256,46 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[s
     return text, document
 
 
-def _change(workspace: Workspace, args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def _rename(workspace: Workspace, args: argparse.Namespace) -> Result:
     before = workspace.runs.get(args.run)
-    number = before.id
-    if args.action in _REQUESTS:
-        return _request(workspace, before, args.action)
-    if args.action == "purge":
-        workspace.purge(number)
-        return f"Run {number} ({before.name}) and its files are gone.", {"id": number, "purged": True}
-    if args.action == "rename":
-        workspace.runs.rename(number, args.name)
-        said = f"Run {number} ({before.name}) is now called {args.name}."
-    elif args.action == "delete":
-        workspace.delete(number)
-        said = f"Run {number} ({before.name}) is deleted. To get it back: trainer runs restore {number}."
-    else:
-        workspace.runs.restore(number)
-        said = f"Run {number} ({before.name}) is back."
-    return said, _plain(workspace.runs.get(number))
+    workspace.runs.rename(before.id, args.name)
+    return f"Run {before.id} ({before.name}) is now called {args.name}.", _plain(workspace.runs.get(before.id))
 
 
-def _request(workspace: Workspace, row: RunRow, action: str) -> tuple[str, dict[str, Any]]:
+def _delete(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_row = workspace.runs.get(args.run)
+    workspace.delete(run_row.id)
+    text = f"Run {run_row.id} ({run_row.name}) is deleted. To get it back: trainer runs restore {run_row.id}."
+    return text, _plain(workspace.runs.get(run_row.id))
+
+
+def _restore(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_row = workspace.runs.get(args.run)
+    workspace.runs.restore(run_row.id)
+    return f"Run {run_row.id} ({run_row.name}) is back.", _plain(workspace.runs.get(run_row.id))
+
+
+def _purge(workspace: Workspace, args: argparse.Namespace) -> Result:
+    run_row = workspace.runs.get(args.run)
+    workspace.purge(run_row.id)
+    return f"Run {run_row.id} ({run_row.name}) and its files are gone.", {"id": run_row.id, "purged": True}
+
+
+def _request(workspace: Workspace, args: argparse.Namespace) -> Result:
     """Send a request to the run's trainer; `resume` restarts a run that has ended."""
     from trainer.scheduling import launch
 
-    if not workspace.is_alive(row.id):
-        if action != "resume":
-            raise launch.LaunchError(f"Run {row.id} ({row.name}) is {row.status}: it has no running trainer.")
-        pid = launch.start_detached(workspace, row.id)
-        return f"Run {row.id} ({row.name}) continues as process {pid}.", _plain(workspace.runs.get(row.id))
-    workspace.runs.ask(row.id, "" if action == "resume" else action)  # type: ignore[arg-type]
-    return f"Run {row.id} ({row.name}) {_REQUESTS[action]}.", _plain(workspace.runs.get(row.id))
+    run_row, request = workspace.runs.get(args.run), args.action
+    if not workspace.is_alive(run_row.id):
+        if request != "resume":
+            raise launch.LaunchError(
+                f"Run {run_row.id} ({run_row.name}) is {run_row.status}: it has no running trainer."
+            )
+        done = f"continues as process {launch.start_detached(workspace, run_row.id)}"
+    else:
+        workspace.runs.ask(run_row.id, "" if request == "resume" else request)
+        done = _REQUESTS[request][1]
+    return f"Run {run_row.id} ({run_row.name}) {done}.", _plain(workspace.runs.get(run_row.id))
 
 
 def _silent(workspace: Workspace, rows: list[RunRow]) -> dict[int, str]:

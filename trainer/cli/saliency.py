@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.saliency import SaliencyChart
+    from trainer.messages import Saliency
     from trainer.store import Workspace
 
 GROUP = "Look"
@@ -20,12 +21,14 @@ HELP = "compute which regions of an image support a caption in each run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add runs, image, caption, method and output."""
+    """Add runs, image, caption, the options of the question, and output."""
+    from trainer.charts.settings import add_options
+    from trainer.messages import Saliency
+
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
     parser.add_argument("--image", required=True, type=Path, metavar="FILE", help="image file")
     parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption to locate")
-    parser.add_argument("--method", choices=("occlusion", "gradient"), default="occlusion", help="how (occlusion)")
-    parser.add_argument("--grid", type=int, default=12, metavar="N", help="cells a side (12)")
+    add_options(parser, Saliency)
     add_step_argument(parser, "checkpoints")
     parser.add_argument(
         "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
@@ -34,17 +37,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the cosines and the agreement of the runs; write files if requested."""
+    from trainer.charts.saliency import request_words
+    from trainer.charts.settings import from_options
     from trainer.charts.spec import targets_of
+    from trainer.messages import Saliency
     from trainer.render_mpl import saliency as figure
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
 
     check_suffixes(args.out)
     targets = targets_of(args.runs, args.step)
-    runs, steps = [target.run for target in targets], [target.step for target in targets]
-    chart = collect(args.workspace, runs, args.image, args.caption, method=args.method, grid=args.grid, steps=steps)
+    rows = [args.workspace.runs.get(target.run) for target in targets]
+    question = from_options(
+        Saliency,
+        args,
+        runs=tuple(row.id for row in rows),
+        image=str(args.image.absolute()),
+        caption=args.caption,
+        steps=tuple(target.step for target in targets),
+    )
+    chart = dataclasses.replace(collect(args.workspace, question), path=str(args.image))
     if args.out:
-        arguments = ["trainer", "saliency", *map(str, args.runs), "--image", str(args.image), "--caption", args.caption]
-        arguments += [*step_words(args.step), "--method", args.method, "--grid", str(args.grid)]
+        words = request_words(dataclasses.replace(question, image=str(args.image)))
+        arguments = ["trainer", "saliency", *map(str, args.runs), *words, *step_words(args.step)]
         arguments += ["--out", *(file.name for file in args.out)]
         write_figure(
             args.out,
@@ -57,17 +71,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def collect(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    image: Path,
-    caption: str,
-    *,
-    method: str = "occlusion",
-    grid: int = 12,
-    steps: Sequence[int | None] = (),
-) -> SaliencyChart:
-    """Return the maps of `runs`, each at its own of the `steps` (default: its last).
+def collect(workspace: Workspace, question: Saliency) -> SaliencyChart:
+    """Return the map of each run.
 
     Raises:
         UserError: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
@@ -77,17 +82,7 @@ def collect(
     from trainer.inference.model_cache import ModelCache
     from trainer.inference.saliency import saliency_of
 
-    rows = [workspace.runs.get(run) for run in runs]
-    computed = saliency_of(
-        ModelCache(workspace, keep=1),
-        runs=[row.id for row in rows],
-        image=str(image.absolute()),
-        caption=caption,
-        method=method,
-        grid=grid,
-        steps=steps,
-        progress=report,
-    )
+    computed = saliency_of(ModelCache(workspace, keep=1), question, report)
     maps = [
         SaliencyRun(
             index=index,
@@ -98,9 +93,9 @@ def collect(
             cells=computed.maps[index],
             cosine=computed.cosines[index],
         )
-        for index, row in enumerate(rows)
+        for index, row in enumerate(map(workspace.runs.get, question.runs))
     ]
-    return SaliencyChart(str(image), computed.image, caption, method, tuple(maps))
+    return SaliencyChart(question.image, computed.image, question.caption, question.method, tuple(maps))
 
 
 def document(chart: SaliencyChart) -> dict[str, object]:

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trainer.distribution import training_part
 
@@ -55,7 +55,7 @@ class Answers:
         self._make = make
         self._answer = make() if training_part.is_there() else None
 
-    def __call__(self, question: Question, progress: Callable[[float, str], None]) -> dict[str, Any]:
+    def __call__(self, question: Question, progress: Callable[[float, str], None]) -> object:
         """Return the answer.
 
         Raises:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from trainer import config
@@ -29,7 +30,7 @@ from trainer.data.splits import parts_of, split_sentence
 from trainer.format_detection import columns_of, propose
 from trainer.format_detection.proposal import CAPTION_SUFFIXES
 from trainer.images import NOT_READ, SUFFIXES, Location, Member, location
-from trainer.messages import Example, ReadData
+from trainer.messages import Example, ReadData, ReadDataAnswer
 from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -204,8 +205,8 @@ def report_lines(survey: Survey) -> Iterator[tuple[str, str, str]]:
     yield from ((item, "used with a warning", remark) for item, remark in survey.remarks)
 
 
-def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> dict[str, Any]:
-    """Return the response to the request; the lines of the report are in a file.
+def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progress) -> ReadDataAnswer:
+    """Return the answer to the question; the lines of the report are in a file.
 
     Raises:
         ConfigError: There is nothing there, nothing of a known kind, or an option does not fit.
@@ -221,7 +222,8 @@ def answer_read_data(question: ReadData, workspace_folder: Path, progress: Progr
     confined.write(scratch, report.name, lines.encode("utf-8"))
     counts = {"not_used": surveyed.found - surveyed.used, "odd": len(surveyed.remarks)}
     ways = {"question": proposal.question, "others": [_options(other) for other in proposal.others]} if proposal else {}
-    return as_json(surveyed) | counts | ways | {"pictures": surveyed.pictures, "report": str(report)}
+    files = {"pictures": surveyed.pictures, "report": str(report)}
+    return msgspec.convert(as_json(surveyed) | counts | ways | files, ReadDataAnswer)
 
 
 def _options(data: config.Data) -> dict[str, Any]:

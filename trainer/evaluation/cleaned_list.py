@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from trainer.analysis.progress import Progress, silent
 from trainer.data import DataError, load
 from trainer.data.duplicates import PAIR, heldout_rows, rows_of
+from trainer.messages import CleanedList
 from trainer.models import preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.render_mpl.import_report import write_table
@@ -20,25 +20,6 @@ from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import spelled
 
 _FOLDER: Final = "lists"
-
-
-@dataclass(frozen=True)
-class CleanedList:
-    """The files that were written.
-
-    Attributes:
-        file: Of the remaining training pairs.
-        heldout: Of all held-out pairs, the same as before.
-        kept: Training pairs written.
-        left_out: Training pairs that are flagged.
-        captions_repeat: Whether two remaining pairs share a caption.
-    """
-
-    file: str
-    heldout: str
-    kept: int
-    left_out: int
-    captions_repeat: bool
 
 
 def write_cleaned_list(
@@ -86,4 +67,10 @@ def write_cleaned_list(
         write_table(each, PAIR, lines)
     captions = [line[1] for line in clean]
     written, other = (str(each.absolute()) for each in files)
-    return CleanedList(written, other, len(clean), len(keys) - len(clean), len({*captions}) < len(captions))
+    return CleanedList(
+        file=written,
+        heldout=other,
+        kept=len(clean),
+        left_out=len(keys) - len(clean),
+        captions_repeat=len({*captions}) < len(captions),
+    )

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.analysis.progress import Progress, part_of
 from trainer.catalog import ZERO_SHOT, suite_of_facts
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
+from trainer.messages import Evaluate
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.analysis.progress import Progress
     from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.task_data import TaskData
     from trainer.methods import BagOfWords, CaptionPrediction
     from trainer.store import RunRow, Workspace
 
-MOST_TRAIN: Final = 5_000
-"""Labeled pairs that probes and neighbors learn from, where nothing else is said."""
 CHEAP: Final = ("zero_shot", "retrieval", "knn")
 """Tasks that are measured where none is named; the others take minutes and are chosen."""
 _LOOKING: Final = 0.1
@@ -33,35 +32,16 @@ PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationRequest:
-    """The parameters of an evaluation.
+class _AtOneStep(Evaluate):
+    """The part of a question that is about one step.
 
     Attributes:
-        data: Folder, table, tar or name of a data set; empty: what each run was trained on.
-        snapshot: Measure the embeddings of each run's snapshot instead of embedding anew.
-        split: Which split to try; None: the held-out one. One that the run was trained on has to be named.
-        tasks: Names of tasks; empty: the cheap ones.
-        suite: Prompt suite; None: that of the data.
-        most: Pairs tried at most; None: all. A sample is stored as a split of its own, `val-200-of-536`.
-        most_train: Pairs learned from at most.
-        shift: A second data set, whose fall of accuracy is part of robustness.
         step: Of the checkpoint; None: the last.
-        features: Whether probes and neighbors read features before the projection; those of a snapshot are read
-            wherever they were kept.
         choice: The data as one of the runs has chosen them, where `data` names those of a run.
         shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
     """
 
-    data: str = ""
-    snapshot: bool = False
-    split: str | None = None
-    tasks: tuple[str, ...] = ()
-    suite: str | None = None
-    most: int | None = None
-    most_train: int | None = MOST_TRAIN
-    shift: str = ""
     step: int | None = None
-    features: bool = False
     choice: config.Data | None = None
     shards: Path | None = None
 
@@ -94,19 +74,19 @@ class Evaluated:
 
 def evaluate_runs(
     models: ModelCache,
-    runs: Sequence[int | str],
-    request: EvaluationRequest,
+    question: Evaluate,
     progress: Progress,
     *,
+    shards: Path | None = None,
     measured: Callable[[Evaluated], None] | None = None,
 ) -> tuple[list[Evaluated], dict[str, str]]:
     """Check what can be measured for each run, then measure it and store each completed task.
 
     Args:
         models: The runs' models.
-        runs: Numbers or names; all are tried on the same pairs.
-        request: What is to be measured.
+        question: What is to be measured.
         progress: Told the share done.
+        shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
         measured: Told each task as soon as it is stored.
 
     Returns:
@@ -115,8 +95,25 @@ def evaluate_runs(
     Raises:
         UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
-    rows = [models.workspace.runs.get(run) for run in runs]
-    request = replace(request, choice=_choice_of(models.workspace, runs, request))
+    steps = question.steps or (None,) * len(question.runs)
+    evaluated: list[Evaluated] = []
+    left_out: dict[str, str] = {}
+    for index, step in enumerate(distinct := list(dict.fromkeys(steps))):
+        runs = tuple(run_id for run_id, at in zip(question.runs, steps, strict=True) if at == step)
+        part = part_of(progress, index, len(distinct))
+        request = _AtOneStep(**vars(question) | {"runs": runs}, step=step, shards=shards)
+        done, lacking = _evaluate(models, request, part, measured)
+        evaluated += done
+        label = f", step {'last' if step is None else step}" if len(distinct) > 1 else ""
+        left_out |= {f"{what}{label}": why for what, why in lacking.items()}
+    return evaluated, left_out
+
+
+def _evaluate(
+    models: ModelCache, request: _AtOneStep, progress: Progress, measured: Callable[[Evaluated], None] | None
+) -> tuple[list[Evaluated], dict[str, str]]:
+    rows = [models.workspace.runs.get(run_id) for run_id in request.runs]
+    request = replace(request, choice=_choice_of(models.workspace, request))
     loaded: dict[tuple, TaskData] = {}
     evaluated: list[Evaluated] = []
     left_out: dict[str, str] = {}
@@ -147,7 +144,7 @@ def evaluate_runs(
 
 
 def _possible(
-    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: ModelCache, row: RunRow, request: _AtOneStep, loaded: dict[tuple, TaskData], progress: Progress
 ) -> tuple[list[str], dict[str, str]]:
     """Return the tasks that can be measured for a run, and why others cannot."""
     evaluations = _evaluations(models, row, request, loaded, _Stage(progress))
@@ -157,7 +154,7 @@ def _possible(
 
 
 def _measured(
-    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], progress: Progress
+    models: ModelCache, row: RunRow, request: _AtOneStep, loaded: dict[tuple, TaskData], progress: Progress
 ) -> Iterator[Evaluated]:
     """Yield each requested task of a run, stored before the next begins."""
     if not request.tasks:
@@ -177,7 +174,7 @@ def _measured(
 
 
 def _evaluations(
-    models: ModelCache, row: RunRow, request: EvaluationRequest, loaded: dict[tuple, TaskData], stage: _Stage
+    models: ModelCache, row: RunRow, request: _AtOneStep, loaded: dict[tuple, TaskData], stage: _Stage
 ) -> dict[str, Evaluation]:
     stage.begin(0.0, 0.1, "opening the model")
     make = _of_shards if request.shards is not None else _of_snapshot if request.snapshot else _of_images
@@ -191,17 +188,15 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
     workspace.results.add_evaluation(row.id, step, dataset, split, record.metrics, questions)
 
 
-def _choice_of(workspace: Workspace, runs: Sequence[int | str], request: EvaluationRequest) -> config.Data | None:
+def _choice_of(workspace: Workspace, request: _AtOneStep) -> config.Data | None:
     """Return the data as configured by the first run that learned from them, so that all share its split."""
     from trainer.evaluation.task_data import names_data_of
 
-    choices = (workspace.runs.config_of(workspace.runs.get(run).id).data for run in runs)
+    choices = (workspace.runs.config_of(workspace.runs.get(run_id).id).data for run_id in request.runs)
     return next((choice for choice in choices if request.data and names_data_of(request.data, choice)), None)
 
 
-def _planned(
-    evaluations: dict[str, Evaluation], request: EvaluationRequest
-) -> list[tuple[float, float, str, Evaluation]]:
+def _planned(evaluations: dict[str, Evaluation], request: _AtOneStep) -> list[tuple[float, float, str, Evaluation]]:
     """Return the progress at which each task begins and ends, its name, and its evaluation."""
     names = [name for name in evaluations if name in request.tasks]
     edges = np.linspace(0.1, 1.0, len(names) + 1).tolist()
@@ -212,7 +207,7 @@ def _of_images(
     workspace: Workspace,
     row: RunRow,
     loaded_model: CachedModel,
-    request: EvaluationRequest,
+    request: _AtOneStep,
     loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -229,12 +224,12 @@ def _of_images(
     of_run = not request.data or names_data_of(request.data, run_config.data)
     trained = LearnedPairs()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
-    if run_config.optimizer.epochs and not (of_run and request.split is None and not request.shift):
+    if run_config.optimizer.epochs and not (of_run and not request.split and not request.shift):
         trained = learned_pairs(run_config.data, workspace.folder, stage)
 
     def load(data: Any) -> TaskData:
         seen = loaded_model.opened.image_size, loaded_model.opened.preprocessing
-        heldout = bool(run_config.optimizer.epochs) and of_run and request.split is None and data != request.shift
+        heldout = bool(run_config.optimizer.epochs) and of_run and not request.split and data != request.shift
         key = (repr(data), *seen, learn, heldout, repr(run_config.data) if trained else "")
         if key not in loaded:
             loaded[key] = load_task_data(
@@ -242,9 +237,9 @@ def _of_images(
                 image_size=loaded_model.opened.image_size,
                 preprocessing=loaded_model.opened.preprocessing,
                 workspace_folder=workspace.folder,
-                split=request.split if data != request.shift else None,
-                suite=request.suite,
-                most=request.most,
+                split=(request.split or None) if data != request.shift else None,
+                suite=request.suite or None,
+                most=request.most or None,
                 most_train=request.most_train,
                 learn=learn,
                 learned=trained,
@@ -258,7 +253,7 @@ def _of_images(
         load(run_config.data if of_run else request.choice or request.data), row, run_config, of_run, request
     )
     shift = load(request.shift) if request.shift else None
-    if shift is not None and shift.suite is not None and data.suite is not None and request.suite is None:
+    if shift is not None and shift.suite is not None and data.suite is not None and not request.suite:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
     reads_words = not request.tasks or "zero_shot" in request.tasks
@@ -276,7 +271,7 @@ def _of_snapshot(
     workspace: Workspace,
     row: RunRow,
     loaded_model: CachedModel,
-    request: EvaluationRequest,
+    request: _AtOneStep,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -286,7 +281,7 @@ def _of_snapshot(
     from trainer.evaluation.task_data import snapshot_data
     from trainer.store import read_snapshot
 
-    chosen = choose_snapshot(workspace, row, step=loaded_model.opened.step, split=request.split)
+    chosen = choose_snapshot(workspace, row, step=loaded_model.opened.step, split=request.split or None)
     snapshot = read_snapshot(chosen.folder)
     image, features = snapshot.image, snapshot.features
     if features is None and request.features:
@@ -296,7 +291,7 @@ def _of_snapshot(
             "Train with watching.features = true, or measure images: leave out --snapshot.",
         )
     suite = suite_of_facts(row.facts.get(ZERO_SHOT)) or _suite_of(workspace, row, snapshot.dataset, stage)
-    every_pair, parts, tried, train = snapshot_data(snapshot, suite=request.suite, run_suite=suite)
+    every_pair, parts, tried, train = snapshot_data(snapshot, suite=request.suite or None, run_suite=suite)
     stage.begin(0.05, 0.1, "reading the snapshot")
     subject = _subject(loaded_model)
     every = Stored(subject, every_pair, image=image, text=snapshot.text, train=None, progress=stage)
@@ -316,7 +311,7 @@ def _of_shards(
     workspace: Workspace,
     row: RunRow,
     loaded_model: CachedModel,
-    request: EvaluationRequest,
+    request: _AtOneStep,
     _loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
@@ -331,13 +326,13 @@ def _of_shards(
     run_config, opened = workspace.runs.config_of(row.id), loaded_model.opened
     of_run = not request.data or names_data_of(request.data, run_config.data)
     digests: set[str] = set()
-    if run_config.optimizer.epochs and not (of_run and request.split is None):
+    if run_config.optimizer.epochs and not (of_run and not request.split):
         # Where the pictures lie there says nothing here: those that the run has learned are known by their pixels.
         sources = learned_pairs(run_config.data, workspace.folder, stage).sources
         cache, size, reads = workspace.folder / "cache", opened.image_size, opened.preprocessing
         digests = {digest.hex()[:16] for digest in digests_of(sources, size=size, cache=cache, preprocessing=reads)}
     stage.begin(0.05, 0.1, "reading the embeddings")
-    data, embedded = task_data_of(request.shards, learned=digests, named=request.split is not None)
+    data, embedded = task_data_of(request.shards, learned=digests, named=bool(request.split))
     data = _worded(data, row, run_config, of_run, request)
     stored = Stored(_subject(loaded_model), data, **embedded, progress=stage)
     return dict.fromkeys(TASKS, stored)
@@ -355,13 +350,13 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     return listed.suite if listed.name == dataset else None
 
 
-def _worded(data: TaskData, row: RunRow, run_config: config.Run, of_run: bool, request: EvaluationRequest) -> TaskData:
+def _worded(data: TaskData, row: RunRow, run_config: config.Run, of_run: bool, request: _AtOneStep) -> TaskData:
     """Return the data with the question that the run was asked in training, or its classes in the run's sentence.
 
     Its own data are asked the stored question, so that all numbers are of one. Other data without prompts of their own
     are asked in the sentence of the captions of classes that the run learned.
     """
-    if request.suite is not None or data.suite is None:
+    if request.suite or data.suite is None:
         return data
     stored = suite_of_facts(row.facts.get(ZERO_SHOT))
     if of_run and stored is not None and {*data.tried.labels} - {""} <= {*stored.classes}:

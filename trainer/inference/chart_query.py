@@ -46,6 +46,7 @@ def class_files(workspace: Workspace, request: Request, settings: ClassWords, pr
     """Return the class vector files at each target's snapshot step, embedding missing ones."""
     from trainer.inference.class_embeddings import class_texts
     from trainer.inference.model_cache import ModelCache
+    from trainer.messages import EmbedClasses
 
     named: dict[str, Any] = {
         "suite": settings.suite or None,
@@ -57,8 +58,8 @@ def class_files(workspace: Workspace, request: Request, settings: ClassWords, pr
     for target in request.targets:
         row = workspace.runs.get(target.run)
         step = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split).step
-        file = class_texts(models, run_id=row.id, labels=labels, templates=templates, step=step, progress=progress)
-        files.append(str(file))
+        question = EmbedClasses(run=row.id, labels=tuple(labels), templates=tuple(templates), step=step)
+        files.append(str(class_texts(models, question, progress)))
     return tuple(files)
 
 

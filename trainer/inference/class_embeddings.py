@@ -13,30 +13,24 @@ from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
 from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import AnswerError, ModelCache
+from trainer.messages import EmbedClasses
 from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 
-def class_texts(
-    models: ModelCache,
-    *,
-    run_id: int | str,
-    labels: Sequence[str],
-    templates: Sequence[str],
-    step: int | None = None,
-    progress: Progress | None = None,
-) -> Path:
+def class_texts(models: ModelCache, question: EmbedClasses, progress: Progress | None = None) -> Path:
     """Return the file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
 
     Raises:
         AnswerError: As `ModelCache.get`; no label or template; a template without `{}`; a run without texts.
     """
+    labels, templates = question.labels, question.templates
     _check(labels, templates)
-    model = models.get(run_id, step)
-    run_row = models.workspace.runs.get(run_id)
+    model = models.get(question.run, question.step)
+    run_row = models.workspace.runs.get(question.run)
     inv_tau = model.inv_tau
-    key = json.dumps([model.opened.step, inv_tau, model.logit_bias, list(labels), list(templates)])
+    key = json.dumps([model.opened.step, inv_tau, model.logit_bias, labels, templates])
     manifest = run_row.folder / "checkpoints" / f"step_{model.opened.step:06d}" / "manifest.json"
     manifest_bytes = untrusted_files.read_bytes(manifest, untrusted_files.MOST_SETTINGS) if manifest.is_file() else b""
     seed = key.encode() + manifest_bytes
@@ -50,8 +44,8 @@ def class_texts(
         run_row.id,
         model.opened.step,
         inv_tau,
-        tuple(labels),
-        tuple(templates),
+        labels,
+        templates,
         vectors.reshape(len(templates), len(labels), -1),
         model.logit_bias,
     )

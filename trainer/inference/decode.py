@@ -19,7 +19,7 @@ from trainer import config, data, device
 from trainer.analysis import embedding_moves as moves
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.charts.decode import NOISES, STEPS, DecodedChart, DecodedRun, NearPicture, measured_of
+from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture, measured_of
 from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
 from trainer.data.augment import normalized
@@ -27,6 +27,7 @@ from trainer.inference.batches import embed_images, embed_tokens
 from trainer.inference.model_cache import AnswerError
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.losses import noise_schedule
+from trainer.messages import Decode
 from trainer.methods.decoder import DecoderPictures, parts_without_material, pictures_of, scaled
 from trainer.pretrained import read_architecture
 from trainer.store import RunRow, StoreError, Workspace
@@ -164,43 +165,6 @@ class OpenDecoders:
         return self._references[key]
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecodeRequest:
-    """What is decoded, and how.
-
-    Attributes:
-        image: File of a picture; empty where a text is decoded.
-        text: A sentence; empty where a picture is decoded.
-        prior: How the text becomes a picture's embedding, one of `PRIORS`.
-        steps: DDIM steps.
-        guidance: 1 samples what the decoder learned; above, pictures that tell more of the embedding.
-        other: A second picture, and `share` of the way to it.
-        share: 0 is the first picture.
-        before: Texts whose difference is added, `strength` times.
-        after: See there.
-        strength: See there.
-        direction: Principal direction of the training images, counted from 1; 0 for none.
-        distance: How far to move along it; None drops it.
-        close_gap: Move the mean text onto the mean image first.
-        noises: Seeds of the noises, the same for all decoders.
-    """
-
-    image: str = ""
-    text: str = ""
-    prior: str = "mlp"
-    steps: int = STEPS
-    guidance: float = 1.0
-    other: str = ""
-    share: float = 0.0
-    before: str = ""
-    after: str = ""
-    strength: float = 0.0
-    direction: int = 0
-    distance: float | None = None
-    close_gap: bool = False
-    noises: tuple[int, ...] = tuple(range(NOISES))
-
-
 @dataclass(frozen=True)
 class DecodedEmbedding:
     """What one decoder makes of a request.
@@ -225,21 +189,21 @@ class DecodedEmbedding:
 
 
 def decode(
-    decoders: OpenDecoders, runs: Sequence[tuple[int | str, int | None]], request: DecodeRequest, progress: Progress
+    decoders: OpenDecoders, request: Decode, progress: Progress
 ) -> tuple[UInt8[np.ndarray, "s s 3"] | None, list[DecodedEmbedding]]:
     """Return the picture as the decoders see it (None for a text), and what each decoder makes of the request.
 
     Args:
         decoders: To open them with.
-        runs: Decoders that compare, each with its checkpoint or None for the newest.
-        request: What is decoded.
+        request: What is decoded, and the decoders, which must compare.
         progress: May raise to stop.
 
     Raises:
         AnswerError: The request cannot be answered, or two decoders do not compare.
     """
-    _check(request, runs)
-    opened = [decoders.get(run, step) for run, step in runs]
+    _check(request)
+    steps = request.checkpoints or (None,) * len(request.runs)
+    opened = [decoders.get(run, step) for run, step in zip(request.runs, steps, strict=True)]
     for other in opened[1:]:
         check_comparable(opened[0], other)
     original, decoded = None, []
@@ -279,7 +243,7 @@ def within(progress: Progress, low: float, high: float) -> Progress:
 
 
 def chart_of(
-    request: DecodeRequest, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[DecodedEmbedding]
+    request: Decode, original: UInt8[np.ndarray, "s s 3"] | None, decoded: Sequence[DecodedEmbedding]
 ) -> DecodedChart:
     """Return the answer for the window and for figures."""
     measured = [measured_of(embedding.decoder.row.facts, embedding.decoder.opened.step) for embedding in decoded]
@@ -328,7 +292,7 @@ def _last_headline(decoder: OpenDecoder) -> float:
     return float("nan") if row.last is None or not measured else row.last
 
 
-def how(request: DecodeRequest) -> str:
+def how(request: Decode) -> str:
     """Return in words how a request is decoded."""
     parts = [
         f"{request.steps} DDIM steps, guidance {request.guidance:g}, noises {request.noises[0]} to {request.noises[-1]}"
@@ -365,7 +329,7 @@ def check_comparable(a: OpenDecoder, b: OpenDecoder) -> None:
 
 
 def embedding_of(
-    decoder: OpenDecoder, request: DecodeRequest, reference: Reference
+    decoder: OpenDecoder, request: Decode, reference: Reference
 ) -> tuple[Float[np.ndarray, " d"], UInt8[np.ndarray, "s s 3"] | None]:
     """Return the unit row that is decoded, and the picture at the size of the decoder; None for a text.
 
@@ -487,9 +451,9 @@ def _noise(seeds: Sequence[int], shape: tuple[int, ...]) -> torch.Tensor:
     return torch.stack([torch.randn(shape, generator=torch.Generator().manual_seed(seed)) for seed in seeds])
 
 
-def _check(request: DecodeRequest, runs: Sequence[object]) -> None:
-    if not 1 <= len(runs) <= MOST_DECODERS:
-        reason = f"{len(runs)} decoders were named; 1 to {MOST_DECODERS} decode at a time."
+def _check(request: Decode) -> None:
+    if not 1 <= len(request.runs) <= MOST_DECODERS:
+        reason = f"{len(request.runs)} decoders were named; 1 to {MOST_DECODERS} decode at a time."
         raise AnswerError("bad_question", reason, "Name fewer.")
     if bool(request.image) == bool(request.text.strip()):
         raise AnswerError("bad_question", "Either a picture or a sentence is decoded.", "Give one of them.")

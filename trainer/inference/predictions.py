@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,20 +12,11 @@ from trainer.analysis.calibration import probabilities
 from trainer.analysis.progress import Progress
 from trainer.inference.embed import embed_files
 from trainer.inference.model_cache import AnswerError, ModelCache
-from trainer.messages import Shares
+from trainer.messages import Classify, ClassifyAnswer, RunPrediction, Shares
 
 
-def predict(
-    models: ModelCache,
-    *,
-    runs: Sequence[int],
-    images: Sequence[str],
-    labels: Sequence[str],
-    templates: Sequence[str],
-    step: int | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Return the response to `trainer.messages.Classify`.
+def predict(models: ModelCache, question: Classify, progress: Progress | None = None) -> ClassifyAnswer:
+    """Return the answer to the question.
 
     The shares of labels are `softmax(inv_tau * cosine)`, or of SigLIP `sigmoid(inv_tau * cosine + bias)`. A softmax
     over a single label is 1 whatever the image shows, so that it has no share. `inv_tau` is the run's own, learned or
@@ -36,8 +26,9 @@ def predict(
     Raises:
         AnswerError: No run, label or template, a template without `{}`, or as `ModelCache.get`.
     """
+    runs, labels, templates = question.runs, question.labels, question.templates
     _check(runs, labels, templates)
-    answers: dict[str, dict[str, Any]] = {}
+    answers: dict[int, RunPrediction] = {}
     read: tuple[str, ...] = ()
     unreadable: dict[str, str] = {}
     for index, run_id in enumerate(runs):
@@ -46,24 +37,24 @@ def predict(
             if progress:
                 progress((index + share) / len(runs), note)
 
-        model = models.get(run_id, step)
+        model = models.get(run_id, question.step)
         report(0.0, "reading")
         started = time.perf_counter()
         weights = model.class_weights(labels, templates, report)
-        embedded = embed_files(model.opened, images, report)
+        embedded = embed_files(model.opened, question.images, report)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
         kind, shares = _shares(cosines, model.inv_tau, model.logit_bias)
-        answers[str(run_id)] = {
-            "step": model.opened.step,
-            "milliseconds": round(1000 * (time.perf_counter() - started), 2),
-            "inv_tau": model.inv_tau,
-            "bias": model.logit_bias,
-            "shares": kind,
-            "probabilities": None if kind == "none" else shares.tolist(),
-            "cosines": cosines.tolist(),
-        }
+        answers[run_id] = RunPrediction(
+            step=model.opened.step,
+            milliseconds=round(1000 * (time.perf_counter() - started), 2),
+            inv_tau=model.inv_tau,
+            bias=model.logit_bias,
+            shares=kind,
+            probabilities=None if kind == "none" else shares.tolist(),
+            cosines=cosines.tolist(),
+        )
         read, unreadable = embedded.images, embedded.unreadable
-    return {"runs": answers, "images": list(read), "unreadable": unreadable}
+    return ClassifyAnswer(runs=answers, images=tuple(read), unreadable=unreadable)
 
 
 def _shares(cosines: Float[np.ndarray, "n labels"], inv_tau: float, bias: float | None) -> tuple[Shares, np.ndarray]:

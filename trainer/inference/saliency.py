@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ from jaxtyping import Float, UInt8
 
 from trainer.analysis.progress import Progress
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
+from trainer.messages import Saliency
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,19 +37,8 @@ class SaliencyMaps:
     steps: tuple[int, ...]
 
 
-def saliency_of(
-    models: ModelCache,
-    *,
-    runs: Sequence[int | str],
-    image: str,
-    caption: str,
-    method: str = "occlusion",
-    grid: int = 12,
-    step: int | None = None,
-    steps: Sequence[int | None] = (),
-    progress: Progress | None = None,
-) -> SaliencyMaps:
-    """Return each run's saliency map of the caption, at its own of the `steps`, or all at `step`.
+def saliency_of(models: ModelCache, question: Saliency, progress: Progress | None = None) -> SaliencyMaps:
+    """Return each run's saliency map of the caption.
 
     Raises:
         AnswerError: As `ModelCache.get`; the image cannot be read, the caption is empty, the method or the grid is
@@ -57,9 +46,10 @@ def saliency_of(
     """
     from trainer.images import read_pictures
 
+    method, grid, runs = question.method, question.grid, question.runs
     if method not in METHODS or not GRIDS[0] <= grid <= GRIDS[1]:
         raise AnswerError("bad_question", f"There is no {method} of {grid} cells.", f"Choose {' or '.join(METHODS)}.")
-    if not caption.strip() or not runs:
+    if not question.caption.strip() or not runs:
         raise AnswerError("bad_question", "A caption or a run is missing.", "Write a caption and choose a run.")
     maps, cosines, seen_at, seen = [], [], [], None
     for index, run in enumerate(runs):
@@ -69,11 +59,11 @@ def saliency_of(
                 progress((index + share) / len(runs), note)
 
         report(0.0, "opening the model")
-        model = models.get(run, steps[index] if steps else step)
-        (pixels,), (read,) = read_pictures([image], model.opened.image_size, model.opened.file_preprocessing)
+        model = models.get(run, question.steps[index] if question.steps else None)
+        (pixels,), (read,) = read_pictures([question.image], model.opened.image_size, model.opened.file_preprocessing)
         if read.reason:
             raise AnswerError("unreadable", read.reason)
-        cells, cosine = _map(model, pixels, caption, method, grid, report)
+        cells, cosine = _map(model, pixels, question.caption, method, grid, report)
         maps.append(cells)
         cosines.append(cosine)
         seen_at.append(model.opened.step)

@@ -130,7 +130,7 @@ def series(
     chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
     total = len(snapshot_folders)
     for index, folder in enumerate(reversed(snapshot_folders)):
-        report = partial(_part, progress or silent, index, total)
+        report = partial(_part, progress or silent, index, total) if total > 1 else progress or silent
         made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report))
         chain = (Path(folder), *chain)
     return made

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
+import math
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trainer import messages
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress
 from trainer.inference.class_embeddings import class_texts
 from trainer.inference.embed import embed_files, embed_sentences
 from trainer.inference.model_cache import AnswerError, ModelCache
@@ -22,6 +23,7 @@ from trainer.store import Workspace, derived
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
+    from trainer.charts.decode import DecodedRun
     from trainer.inference.decode import OpenDecoders
 
 
@@ -33,13 +35,13 @@ class RequestHandlers:
         self._models = ModelCache(workspace)
         self._decoders: OpenDecoders | None = None
 
-    def answer(self, question: messages.Question, progress: Progress) -> dict[str, Any]:
-        """Return the response to `question`, as its class documents it.
+    def answer(self, question: messages.Question, progress: Progress) -> object:
+        """Return the answer to `question`, of its `answer_class`.
 
         Raises:
             UserError: What the person can mend.
         """
-        ways = {
+        handlers: dict[type, Callable[[Any, Progress], object]] = {
             messages.WarmUp: self._warm_up,
             messages.Classify: self._classify,
             messages.EmbedImages: self._embed_images,
@@ -57,15 +59,15 @@ class RequestHandlers:
             messages.ReplayStep: self._replay_step,
             messages.WriteCleanedList: self._write_cleaned_list,
         }
-        return ways[type(question)](question, progress)
+        return handlers[type(question)](question, progress)
 
-    def _warm_up(self, question: messages.WarmUp, progress: Progress) -> dict[str, Any]:
+    def _warm_up(self, question: messages.WarmUp, progress: Progress) -> messages.WarmUpAnswer:
         if question.projections:
             from trainer import projection
 
             progress(0.0, "loading UMAP")
             projection.warm_up()
-            return {"runs": [], "device": "cpu"}
+            return messages.WarmUpAnswer()
         progress(0.0, "loading libraries")
         import torch
 
@@ -80,7 +82,7 @@ class RequestHandlers:
             try:
                 opened = self._models.get(run).opened
             except AnswerError as error:
-                missing[str(run)] = str(error)
+                missing[run] = str(error)
                 continue
             # The first pass through a network chooses its kernels, which takes longer than the answer itself.
             if opened.model.visual is not None:
@@ -88,141 +90,117 @@ class RequestHandlers:
             if opened.model.text is not None:
                 opened.embed_texts(["warm"])
             warm.append(run)
-        return {"runs": warm, "missing": missing, "device": device}
+        return messages.WarmUpAnswer(runs=tuple(warm), missing=missing, device=device)
 
-    def _classify(self, question: messages.Classify, progress: Progress) -> dict[str, Any]:
-        return predict(self._models, **dataclasses.asdict(question), progress=progress)
+    def _classify(self, question: messages.Classify, progress: Progress) -> messages.ClassifyAnswer:
+        return predict(self._models, question, progress)
 
-    def _embed_images(self, question: messages.EmbedImages, progress: Progress) -> dict[str, Any]:
+    def _embed_images(self, question: messages.EmbedImages, progress: Progress) -> messages.EmbedAnswer:
         embedded = embed_files(self._models.get(question.run, question.step).opened, question.images, progress)
-        return {
-            "array": self._keep(question.run, embedded.vectors),
-            "images": list(embedded.images),
-            "unreadable": embedded.unreadable,
-        }
+        array = self._keep(question.run, embedded.vectors)
+        return messages.EmbedAnswer(array=array, images=embedded.images, unreadable=embedded.unreadable)
 
-    def _embed_texts(self, question: messages.EmbedTexts, progress: Progress) -> dict[str, Any]:
+    def _embed_texts(self, question: messages.EmbedTexts, progress: Progress) -> messages.EmbedAnswer:
         vectors = embed_sentences(self._models.get(question.run, question.step).opened, question.texts, progress)
-        return {"array": self._keep(question.run, vectors)}
+        return messages.EmbedAnswer(array=self._keep(question.run, vectors))
 
-    def _embed_classes(self, question: messages.EmbedClasses, progress: Progress) -> dict[str, Any]:
-        return {"file": str(class_texts(self._models, **dataclasses.asdict(question), progress=progress))}
+    def _embed_classes(self, question: messages.EmbedClasses, progress: Progress) -> messages.EmbedClassesAnswer:
+        return messages.EmbedClassesAnswer(file=str(class_texts(self._models, question, progress)))
 
-    def _saliency(self, question: messages.Saliency, progress: Progress) -> dict[str, Any]:
-        computed = saliency_of(self._models, **dataclasses.asdict(question), progress=progress)
-        return {
-            "array": self._keep(question.runs[0], computed.maps),
-            "image": self._keep(question.runs[0], computed.image),
-            "cosines": list(computed.cosines),
-            "steps": list(computed.steps),
-        }
+    def _saliency(self, question: messages.Saliency, progress: Progress) -> messages.SaliencyAnswer:
+        computed = saliency_of(self._models, question, progress)
+        return messages.SaliencyAnswer(
+            array=self._keep(question.runs[0], computed.maps),
+            image=self._keep(question.runs[0], computed.image),
+            cosines=computed.cosines,
+            steps=computed.steps,
+        )
 
-    def _decode(self, question: messages.Decode, progress: Progress) -> dict[str, Any]:
-        from trainer.inference.decode import DecodeRequest, OpenDecoders, chart_of, decode
+    def _decode(self, question: messages.Decode, progress: Progress) -> messages.DecodeAnswer:
+        from trainer.inference.decode import OpenDecoders, chart_of, decode
 
         if self._decoders is None:
             self._decoders = OpenDecoders(self._workspace)
-        fields = {f.name: getattr(question, f.name) for f in dataclasses.fields(DecodeRequest)}
-        request = DecodeRequest(**fields)
-        steps = question.checkpoints or (None,) * len(question.runs)
-        chart = chart_of(request, *decode(self._decoders, list(zip(question.runs, steps)), request, progress))
-        listed = [
-            {
-                "run": run.run,
-                "name": run.name,
-                "of_name": run.of_name,
-                "of_step": run.of_step,
-                "step": run.step,
-                "recovered": run.recovered if run.recovered == run.recovered else None,
-                "recovered_of": run.recovered_of,
-                "measured": [dataclasses.asdict(entry) for entry in run.measured],
-                "measured_of": run.measured_of,
-                "nearest_of": run.nearest_of,
-                "nearest": [dataclasses.asdict(entry) for entry in run.nearest],
-                "pictures": self._keep(run.run, np.concatenate([run.mean[None], run.samples])),
-                "spread": self._keep(run.run, run.spread),
-            }
-            for run in chart.runs
-        ]
+        chart = chart_of(question, *decode(self._decoders, question, progress))
         original = "" if chart.original is None else self._keep(question.runs[0], chart.original)
-        about = {"title": chart.title, "how": chart.how, "noises": list(chart.noises)}
-        return {**about, "original": original, "runs": listed}
+        runs = tuple(self._decoded(run) for run in chart.runs)
+        return messages.DecodeAnswer(
+            title=chart.title, how=chart.how, noises=chart.noises, original=original, runs=runs
+        )
 
-    def _embed_independent(self, question: messages.EmbedIndependent, progress: Progress) -> dict[str, Any]:
+    def _decoded(self, run: DecodedRun) -> messages.RunDecoded:
+        same = ("run", "name", "of_name", "of_step", "step", "recovered_of", "measured", "measured_of", "nearest")
+        return messages.RunDecoded(
+            **{name: getattr(run, name) for name in (*same, "nearest_of")},
+            recovered=None if math.isnan(run.recovered) else run.recovered,
+            pictures=self._keep(run.run, np.concatenate([run.mean[None], run.samples])),
+            spread=self._keep(run.run, run.spread),
+        )
+
+    def _embed_independent(
+        self, question: messages.EmbedIndependent, progress: Progress
+    ) -> messages.EmbedIndependentAnswer:
         from trainer.evaluation.independent import embed_independent
 
         rows = embed_independent(self._models, question.runs, question.steps, progress)
-        return {"snapshots": [str(row.folder) for row in rows]}
+        return messages.EmbedIndependentAnswer(snapshots=tuple(str(row.folder) for row in rows))
 
-    def _evaluate(self, question: messages.Evaluate, progress: Progress) -> dict[str, Any]:
-        from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
+    def _evaluate(self, question: messages.Evaluate, progress: Progress) -> messages.EvaluateAnswer:
+        from trainer.evaluation.run_tasks import evaluate_runs
 
-        request = EvaluationRequest(
-            data=question.data,
-            split=question.split or None,
-            tasks=question.tasks,
-            suite=question.suite or None,
-            most=question.most or None,
-            shift=question.shift,
-            features=question.features,
+        done, left_out = evaluate_runs(self._models, question, progress)
+        listed = tuple(
+            messages.EvaluatedTask(
+                run=each.run, step=each.step, dataset=each.dataset, split=each.split, task=each.record.task
+            )
+            for each in done
         )
-        steps = question.steps or (question.step,) * len(question.runs)
-        done, left_out = [], {}
-        for place, step in enumerate(alike := list(dict.fromkeys(steps))):
-            runs = [run for run, at in zip(question.runs, steps, strict=True) if at == step]
-            part = part_of(progress, place, len(alike))
-            measured, lacking = evaluate_runs(self._models, runs, dataclasses.replace(request, step=step), part)
-            done += measured
-            at = f", step {'last' if step is None else step}" if len(alike) > 1 else ""
-            left_out |= {f"{what}{at}": why for what, why in lacking.items()}
-        found = [{name: getattr(one, name) for name in ("run", "step", "dataset", "split")} for one in done]
-        found = [place | {"task": one.record.task} for place, one in zip(found, done, strict=True)]
-        return {"done": found, "left_out": left_out}
+        return messages.EvaluateAnswer(done=listed, left_out=left_out)
 
-    def _read_data(self, question: messages.ReadData, progress: Progress) -> dict[str, Any]:
+    def _read_data(self, question: messages.ReadData, progress: Progress) -> messages.ReadDataAnswer:
         from trainer.data.survey import answer_read_data
 
         return answer_read_data(question, self._workspace.folder, progress)
 
-    def _measure_run(self, question: messages.MeasureRun, progress: Progress) -> dict[str, Any]:
+    def _measure_run(self, question: messages.MeasureRun, progress: Progress) -> messages.RunCost:
         from trainer import config
         from trainer.training.cost import measure_cost
 
         if refusal := self._workspace.refusal:
             raise AnswerError("bad_question", refusal)
         run = self._workspace.runs.bound(config.from_toml(question.config))
-        return measure_cost(run, self._workspace.folder, progress, steps=question.steps).fields
+        return measure_cost(run, self._workspace.folder, progress, steps=question.steps)
 
-    def _check_data(self, question: messages.CheckData, progress: Progress) -> dict[str, Any]:
+    def _check_data(self, question: messages.CheckData, progress: Progress) -> messages.CheckDataAnswer:
         from trainer.evaluation.data_quality import check_data
 
         report = check_data(self._models, question.runs, question.steps, progress=progress)
-        return {"findings": len(report.findings)}
+        return messages.CheckDataAnswer(findings=len(report.findings))
 
-    def _replay_step(self, question: messages.ReplayStep, progress: Progress) -> dict[str, Any]:
+    def _replay_step(self, question: messages.ReplayStep, progress: Progress) -> messages.ReplayStepAnswer:
         from trainer.store.replay_files import write_replay
         from trainer.training.replay import record_of, replay
 
         self._workspace.check_mine()
         replayed = replay(self._workspace, question.run, question.step, progress=progress)
         write_replay(self._workspace.runs.get(question.run).folder, record_of(replayed))
-        return {"step": replayed.step, "began": replayed.began, "verified": replayed.verified}
+        return messages.ReplayStepAnswer(step=replayed.step, began=replayed.began, verified=replayed.verified)
 
-    def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> dict[str, Any]:
+    def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> messages.CleanedList:
         from trainer.evaluation.cleaned_list import write_cleaned_list
 
         file = Path(question.file) if question.file else None
-        return dataclasses.asdict(write_cleaned_list(self._models.workspace, question.run, file, progress))
+        return write_cleaned_list(self._models.workspace, question.run, file, progress)
 
-    def _project(self, question: messages.Project, progress: Progress) -> dict[str, Any]:
+    def _project(self, question: messages.Project, progress: Progress) -> messages.ProjectAnswer:
         from trainer.server.projection import answer_project
 
         return answer_project(self._workspace.folder, question, progress)
 
-    def _place_rows(self, question: messages.PlaceRows, progress: Progress) -> dict[str, Any]:
+    def _place_rows(self, question: messages.PlaceRows, progress: Progress) -> messages.PlaceRowsAnswer:
         from trainer.server.projection import answer_place_rows
 
-        return {"array": self._keep(question.run, answer_place_rows(question, progress))}
+        return messages.PlaceRowsAnswer(array=self._keep(question.run, answer_place_rows(question, progress)))
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
         name = self._workspace.runs.get(run).folder.name

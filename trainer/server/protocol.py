@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError
@@ -27,7 +27,7 @@ from trainer.messages import (
 
 PROGRESS_EVERY_S: Final = 0.1
 
-Answer = Callable[[Question, Callable[[float, str], None]], dict[str, Any]]
+Answer = Callable[[Question, Callable[[float, str], None]], object]
 
 
 class RequestCancelled(Exception):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trainer import config, data, device, pretrained
 from trainer.analysis.progress import Progress
@@ -17,6 +15,7 @@ from trainer.checkpoints.checkpoint import checkpoint_bytes
 from trainer.data.order import batches
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.tokenizer import train_tokenizer
+from trainer.messages import RunCost
 from trainer.models import Architecture
 from trainer.training import system_load
 from trainer.training.session import FitError, TrainingSession, load_splits
@@ -24,36 +23,6 @@ from trainer.training.session import FitError, TrainingSession, load_splits
 STEPS: Final = 3
 _MIB: Final = 2**20
 _FLOAT: Final = 4
-
-
-@dataclass(frozen=True)
-class RunCost:
-    """The measured cost.
-
-    Attributes:
-        steps: Of the whole run.
-        pairs: To train on.
-        step_s: Seconds of one step, the median of those made.
-        train_s: Seconds of all steps; evaluations are not in it.
-        memory_mib: That the trainer takes.
-        gpu_mib: Of it on a GPU; None without one.
-        disk_mib: Of checkpoints and snapshots at the end.
-        device: Where it trains.
-    """
-
-    steps: int
-    pairs: int
-    step_s: float
-    train_s: float
-    memory_mib: float
-    gpu_mib: float | None
-    disk_mib: float
-    device: str
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields as plain values."""
-        return dataclasses.asdict(self)
 
 
 def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *, steps: int = STEPS) -> RunCost:

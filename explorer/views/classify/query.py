@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 from explorer.model_client.client import ModelClient
 from explorer.views.view import reason_of
 from explorer.widgets.state_area import reason_words
-from trainer.messages import Classify, Failure, Shares
+from trainer.messages import Classify, ClassifyAnswer, Failure, Shares
 
 Model = tuple[int, int | None]
 """A run and the step of its checkpoint; None: the newest."""
@@ -202,18 +202,18 @@ class ClassifyQuery(QObject):
             owner=self,
         )
 
-    def _take(self, model: Model, question: Classify, answer: dict[str, Any]) -> None:
+    def _take(self, model: Model, question: Classify, answer: ClassifyAnswer) -> None:
         if not self._is_current(model, question):
             return
         self._models[model].open_question = None
-        said = answer["runs"][str(model[0])]
-        each = said["milliseconds"] / max(1, len(answer["images"]))
-        shares = said["probabilities"] or [[np.nan] * len(question.labels)] * len(answer["images"])
-        for path, row, cosines in zip(answer["images"], shares, said["cosines"], strict=True):
+        said = answer.runs[model[0]]
+        each = said.milliseconds / max(1, len(answer.images))
+        shares = said.probabilities or [[np.nan] * len(question.labels)] * len(answer.images)
+        for path, row, cosines in zip(answer.images, shares, said.cosines, strict=True):
             self._predictions[path, model] = StoredPrediction(
-                Prediction(question.labels, np.array(row), np.array(cosines), said["step"], each, said["shares"])
+                Prediction(question.labels, np.array(row), np.array(cosines), said.step, each, said.shares)
             )
-        self._unreadable |= answer["unreadable"]
+        self._unreadable |= answer.unreadable
         self._next(model)
         self.answered.emit(list(question.images))
         self.changed.emit()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import fields, replace
+from typing import Final
 
 import numpy as np
 
 from explorer.model_client.single_request import CachedRequest
-from trainer.charts.decode import DecodedChart, DecodedRun, MeasuredAttribute, NearPicture
-from trainer.messages import Decode
+from trainer.charts.decode import DecodedChart, DecodedRun
+from trainer.messages import Decode, DecodeAnswer, RunDecoded
 from trainer.untrusted.bounded.arrays import load_npy
 
 FIRST_STEPS: Final = 8
@@ -29,34 +29,20 @@ class DecodeQuery(CachedRequest):
         stages = [replace(question, steps=FIRST_STEPS), question] if question.steps > FIRST_STEPS else [question]
         return [stage for stage in stages if not self.is_kept(stage)]
 
-    def read(self, _message: Decode, answer: dict[str, Any]) -> DecodedChart:
+    def read(self, _message: Decode, answer: DecodeAnswer) -> DecodedChart:
         return chart_of(answer)
 
 
-def chart_of(answer: dict[str, Any]) -> DecodedChart:
+def chart_of(answer: DecodeAnswer) -> DecodedChart:
     """Return the chart of an answer to `Decode`."""
-    runs = []
-    for index, answered in enumerate(answer["runs"]):
-        pictures = load_npy(answered["pictures"])
-        runs.append(
-            DecodedRun(
-                index=index,
-                run=answered["run"],
-                name=answered["name"],
-                of_name=answered["of_name"],
-                of_step=answered["of_step"],
-                step=answered["step"],
-                mean=pictures[0],
-                samples=pictures[1:],
-                spread=load_npy(answered["spread"]),
-                nearest=tuple(NearPicture(**entry) for entry in answered["nearest"]),
-                nearest_of=answered["nearest_of"],
-                recovered=float("nan") if answered["recovered"] is None else answered["recovered"],
-                recovered_of=answered["recovered_of"],
-                measured=tuple(MeasuredAttribute(**entry) for entry in answered["measured"]),
-                measured_of=answered["measured_of"],
-            )
-        )
-    original = load_npy(answer["original"]) if answer["original"] else None
-    seen = None if original is None else np.asarray(original)
-    return DecodedChart(answer["title"], seen, answer["how"], tuple(answer["noises"]), tuple(runs))
+    runs = tuple(_run_of(index, decoded) for index, decoded in enumerate(answer.runs))
+    original = np.asarray(load_npy(answer.original)) if answer.original else None
+    return DecodedChart(answer.title, original, answer.how, answer.noises, runs)
+
+
+def _run_of(index: int, decoded: RunDecoded) -> DecodedRun:
+    facts = {field.name: getattr(decoded, field.name) for field in fields(decoded)}
+    pictures = load_npy(facts.pop("pictures"))
+    facts["spread"] = load_npy(decoded.spread)
+    facts["recovered"] = float("nan") if decoded.recovered is None else decoded.recovered
+    return DecodedRun(index=index, mean=pictures[0], samples=pictures[1:], **facts)

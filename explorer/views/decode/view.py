@@ -179,7 +179,7 @@ class DecodeView(PictureQuestionView):
             share=settings.share if second else 0.0,
             before=before if differs else "",
             after=after if differs else "",
-            strength=settings.strength if differs else 0.0,
+            strength=settings.strength if differs else 1.0,
             direction=settings.direction if moved else 0,
             distance=settings.distance if moved and along else None,
             close_gap=settings.close_gap and bool(text),

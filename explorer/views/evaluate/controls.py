@@ -27,6 +27,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
+from trainer.charts.settings import options
 from trainer.messages import Evaluate
 from trainer.untrusted import safe_subprocess, shell
 
@@ -235,9 +236,6 @@ def command_of(question: Evaluate, workspace: Path) -> str:
 
 def _command_at(question: Evaluate, runs: Sequence[int], step: int | None) -> str:
     arguments = ["trainer", "evaluate", *map(str, runs), "--task", *question.tasks]
-    for name in ("data", "split", "suite", "shift"):
-        arguments += [f"--{name}", getattr(question, name)] if getattr(question, name) else []
-    arguments += ["--most", str(question.most)] if question.most else []
-    arguments += ["--features"] if question.features else []
+    arguments += options(question)
     arguments += ["--step", str(step)] if step is not None else []
     return shell.join(arguments)

@@ -42,7 +42,7 @@ from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.published_numbers import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError
-from trainer.messages import Evaluate, Failure
+from trainer.messages import Evaluate, EvaluateAnswer, Failure
 from trainer.store import Workspace
 
 TABS: Final = (SCORES, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY)
@@ -219,13 +219,13 @@ class EvaluateView(View):
         else:
             self.working.end()
 
-    def _done(self, answer: dict[str, Any]) -> None:
-        reasons = [f"{what}: {why}" for what, why in answer["left_out"].items()]
-        summary = f"{len(answer['done'])} measurements stored."
+    def _done(self, answer: EvaluateAnswer) -> None:
+        reasons = [f"{what}: {why}" for what, why in answer.left_out.items()]
+        summary = f"{len(answer.done)} measurements stored."
         self.status.setText(" ".join([summary, *reasons]))
-        if answer["done"]:
-            last = answer["done"][-1]
-            key = (last["dataset"], last["split"])
+        if answer.done:
+            last = answer.done[-1]
+            key = (last.dataset, last.split)
             self.shown.show_choices([Choice(key, " ".join(key))], key)
         self.read(again=True)
 

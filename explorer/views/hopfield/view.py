@@ -21,7 +21,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.hopfield_patterns import Patterns, StoredSettings
 from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.spec import Request
-from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -171,13 +171,13 @@ class HopfieldView(ChartView):
                 )
             )
 
-    def _embedded(self, side: Side, text: str, answer: dict[str, Any]) -> None:
+    def _embedded(self, side: Side, text: str, answer: EmbedAnswer) -> None:
         if text != self._external or side not in self.context.selection.sides:
             return
-        if unreadable := answer.get("unreadable"):
+        if unreadable := answer.unreadable:
             self._not_embedded(text, Failure("unreadable", next(iter(unreadable.values()))))
             return
-        file = Path(answer["array"])
+        file = Path(answer.array)
         self._vectors[side.place] = tuple(load_npy(file)[0].tolist())
         confined.remove(file.parent, file.name)
         if self._embedded_by_all():

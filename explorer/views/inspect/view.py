@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -28,7 +28,7 @@ from explorer.widgets.image_strip import StripItem
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
-from trainer.charts.saliency import SaliencyChart
+from trainer.charts.saliency import SaliencyChart, request_words
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
@@ -56,7 +56,10 @@ NO_IMAGE: Final = (
     "support it in each run."
 )
 CAPTION_PX: Final = 240
-METHODS: Final = (("occlusion", "Occlusion"), ("gradient", "Gradient"))
+METHODS: Final[tuple[tuple[Literal["occlusion", "gradient"], str], ...]] = (
+    ("occlusion", "Occlusion"),
+    ("gradient", "Gradient"),
+)
 MOST_IMAGES: Final = 50
 MOST_CAPTIONS: Final = 30
 
@@ -112,16 +115,8 @@ class InspectView(PictureQuestionView):
         if chart is None:
             return None
         question = self.question_now()
-        arguments = [
-            "saliency",
-            *dict.fromkeys(map(str, question.runs)),
-            "--image",
-            question.image,
-            "--caption",
-            question.caption,
-        ]
-        arguments += ["--method", question.method, "--grid", str(question.grid)]
-        return [*arguments, *step_words(self.context.selection)]
+        runs = dict.fromkeys(map(str, question.runs))
+        return ["saliency", *runs, *request_words(question), *step_words(self.context.selection)]
 
     @property
     def drop_words(self) -> str:

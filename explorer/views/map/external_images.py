@@ -18,7 +18,7 @@ from explorer.views.map.panel import MapPanel
 from explorer.widgets.point_map.pins import Pin
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.point_placement import PointPlacement
-from trainer.messages import EmbedImages, Failure, Project
+from trainer.messages import EmbedAnswer, EmbedImages, Failure, Project, ProjectAnswer, Question
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
@@ -129,38 +129,27 @@ class ExternalImages(QObject):
         question = EmbedImages(run=layout.side.run, images=self.paths, step=layout.side.row.step)
         self._ask(index, question, lambda answer: self._take_vectors(index, layout, key, answer))
 
-    def _take_vectors(self, index: int, layout: PlacedLayout, key: tuple[Any, ...], answer: dict[str, Any]) -> None:
-        unreadable = answer.get("unreadable") or {}
-        if unreadable:
+    def _take_vectors(self, index: int, layout: PlacedLayout, key: tuple[Any, ...], answer: EmbedAnswer) -> None:
+        if unreadable := answer.unreadable:
             name, reason = next(iter(unreadable.items()))
             more = f", and {len(unreadable) - 1} more" if len(unreadable) > 1 else ""
             self.failed.emit(Failure("input", f"{Path(name).name} cannot be read: {reason}{more}.", "Drop another."))
-        vectors = (answer["array"], tuple(answer["images"]))
+        vectors = (answer.array, answer.images)
         self._vectors[key] = vectors
         if vectors[1]:
             self._project(index, layout, *vectors)
 
     def _project(self, index: int, layout: PlacedLayout, array: str, paths: tuple[str, ...]) -> None:
-        how = layout.how
-        question = Project(
-            snapshot=str(layout.side.row.folder),
-            method=how.method,
-            neighbors=how.neighbors,
-            min_dist=how.min_dist,
-            metric=how.metric,
-            seed=how.seed,
-            file=how.file,
-            onto=layout.onto,
-            place=array,
-        )
+        folder = str(layout.side.row.folder)
+        question = Project(snapshot=folder, placement=layout.how, onto=layout.onto, place=array)
         self._ask(index, question, lambda answer: self._take_places(index, layout, paths, answer))
 
-    def _take_places(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], answer: dict[str, Any]) -> None:
+    def _take_places(self, index: int, layout: PlacedLayout, paths: tuple[str, ...], answer: ProjectAnswer) -> None:
         self._background.run(
             self,
             carried,
-            answer["layout"],
-            np.asarray(answer["placed"], np.float64).reshape(-1, 2),
+            answer.layout,
+            np.asarray(answer.placed, np.float64).reshape(-1, 2),
             layout.xy,
             done=partial(self._show, index, layout, paths),
             key=f"pins {index}",
@@ -172,10 +161,10 @@ class ExternalImages(QObject):
             self._panels[index].pins.show([Pin(path, Path(path).name, x, y) for path, (x, y) in rows])
             self.changed.emit()
 
-    def _ask(self, index: int, question: EmbedImages | Project, done: Callable[[dict[str, Any]], None]) -> None:
+    def _ask(self, index: int, question: Question, done: Callable[[Any], None]) -> None:
         ticket = next(self._tickets)
 
-        def answered(answer: dict[str, Any]) -> None:
+        def answered(answer: Any) -> None:
             if self._open.pop(ticket, None) is not None:
                 done(answer)
                 self._end_if_idle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
@@ -14,7 +14,7 @@ from explorer.views.map.load import MapSide, read_side
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.point_placement import PointPlacement
 from trainer.errors import UserError
-from trainer.messages import Failure, Project
+from trainer.messages import Failure, Project, ProjectAnswer
 from trainer.store import SnapshotRow, SplitKey, Workspace
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -78,12 +78,7 @@ class Projecting(QObject):
         ticket = next(self._tickets)
         question = Project(
             snapshot=str(side.row.folder),
-            method=projection.method,
-            neighbors=projection.neighbors,
-            min_dist=projection.min_dist,
-            metric=projection.metric,
-            seed=projection.seed,
-            file=projection.file,
+            placement=projection,
             onto=str(onto.row.folder) if onto is not None else "",
         )
         number = self._client.ask(
@@ -105,13 +100,13 @@ class Projecting(QObject):
         if waiting:
             self.finished.emit()
 
-    def _on_answer(self, ticket: int, answer: dict[str, Any]) -> None:
+    def _on_answer(self, ticket: int, answer: ProjectAnswer) -> None:
         if ticket in self._open:
             self._background.run(
                 self,
                 load_npy,
-                answer["layout"],
-                done=partial(self._place, ticket, answer.get("note", "")),
+                answer.layout,
+                done=partial(self._place, ticket, answer.note),
                 failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Request it again.")),
                 key=f"layout {ticket}",
             )

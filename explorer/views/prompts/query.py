@@ -16,7 +16,7 @@ from trainer.charts.measures.calibration import CalibrationRun, calibration
 from trainer.charts.measures.prompts import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
-from trainer.messages import EmbedClasses, Failure
+from trainer.messages import EmbedClasses, EmbedClassesAnswer, Failure
 from trainer.store import SplitKey, Workspace, of_split
 
 
@@ -128,10 +128,10 @@ class PromptQuery(QObject):
             )
         self._go_on()
 
-    def _answered(self, request: PromptRequest, index: int, answer: dict[str, Any]) -> None:
+    def _answered(self, request: PromptRequest, index: int, answer: EmbedClassesAnswer) -> None:
         if request == self._request:
             self._open.pop(index, None)
-            self._files[index] = answer["file"]
+            self._files[index] = answer.file
             self._go_on()
 
     def _failed(self, request: PromptRequest, index: int, failure: Failure) -> None:

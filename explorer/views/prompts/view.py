@@ -33,7 +33,7 @@ from trainer.charts.prompts import PromptSettings
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
 from trainer.errors import UserError
-from trainer.messages import EmbedImages, Failure
+from trainer.messages import EmbedAnswer, EmbedImages, Failure
 from trainer.untrusted.bounded.arrays import load_npy
 
 CHARTS: Final[tuple[Chart[Any, Any], ...]] = (CALIBRATION, PROMPTS)
@@ -239,12 +239,12 @@ class PromptsView(View):
             )
         return self._vectors.get(key)
 
-    def _embedded(self, key: tuple[int, int, str], answer: dict[str, Any]) -> None:
-        if answer["images"]:
-            self._vectors[key] = load_npy(answer["array"])[0].astype(np.float64)
+    def _embedded(self, key: tuple[int, int, str], answer: EmbedAnswer) -> None:
+        if answer.images:
+            self._vectors[key] = load_npy(answer.array)[0].astype(np.float64)
             self._show_sample()
         else:
-            self._show_message(" ".join(answer["unreadable"].values()))
+            self._show_message(" ".join(answer.unreadable.values()))
 
     def _image_failed(self, failure: Failure) -> None:
         if failure.kind != "cancelled":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
-from trainer.messages import CheckData, Failure, WriteCleanedList
+from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
 from trainer.store.quality_files import QualityFinding
 from trainer.store.reviews import Review
 
@@ -143,11 +143,11 @@ class QualityView(View):
         self.area.loading()
         self._ask(CheckData(runs=numbers, steps=steps), lambda _answer: self.refresh())
 
-    def _ask(self, question: CheckData | WriteCleanedList, done: Any) -> None:
+    def _ask(self, question: Question, done: Any) -> None:
         ticket = self.working.start()
         ticket(0.0, "loading libraries")
 
-        def ended(answer: dict[str, Any]) -> None:
+        def ended(answer: Any) -> None:
             self._asked = None
             self.working.end()
             done(answer)
@@ -325,14 +325,14 @@ class QualityView(View):
         if (runs := self._runs()) and self._asked is None:
             self._ask(WriteCleanedList(run=runs[0][0]), partial(self._train, runs[0][0]))
 
-    def _exported(self, answer: Mapping[str, Any]) -> None:
+    def _exported(self, answer: CleanedList) -> None:
         self.note.setText(
-            f"{answer['kept']:,} pairs in {answer['file']}, {answer['left_out']:,} flagged ones left out; the held-out "
+            f"{answer.kept:,} pairs in {answer.file}, {answer.left_out:,} flagged ones left out; the held-out "
             f"list is saved next to it."
         )
 
-    def _train(self, run: int, answer: Mapping[str, Any]) -> None:
-        self.requested.emit(TrainCopy(run, config.Table(path=answer["file"], heldout_path=answer["heldout"])))
+    def _train(self, run: int, answer: CleanedList) -> None:
+        self.requested.emit(TrainCopy(run, config.Table(path=answer.file, heldout_path=answer.heldout)))
 
     # -- the shared selection ----------------------------------------------------------------------------------
 

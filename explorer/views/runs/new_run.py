@@ -37,7 +37,7 @@ from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.config.objective_help import help_of
 from trainer.format_detection import form_of
-from trainer.messages import Failure, MeasureRun
+from trainer.messages import Failure, MeasureRun, RunCost
 from trainer.scheduling import system_usage
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
@@ -125,7 +125,7 @@ class NewRun(QDialog):
         self.resize(760, max(520, min(HIGH_PX, high)))
         self._presets, self._background, self._client = dict(presets), background, client
         self._measuring: int | None = None
-        self._measured: tuple[config.Run, dict[str, Any]] | None = None
+        self._measured: tuple[config.Run, RunCost] | None = None
         self._fault = ("", None)
         self._data, self._image_size, self._captions_repeat = data, image_size, captions_repeat
         self._copied = {} if start_from is None else {preset: start_from}
@@ -285,7 +285,7 @@ class NewRun(QDialog):
             owner=self,
         )
 
-    def _take_cost(self, run: config.Run, cost: dict[str, Any]) -> None:
+    def _take_cost(self, run: config.Run, cost: RunCost) -> None:
         self._measuring, self._measured = None, (dataclasses.replace(run, name=""), cost)
         self.foot.end_measuring()
         self._check()

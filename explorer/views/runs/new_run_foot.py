@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
 from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets import layouts
+from trainer.messages import RunCost
 
 
 class NewRunFoot(QFrame):
@@ -92,14 +93,14 @@ class NewRunFoot(QFrame):
         return QPushButton(label, self, objectName=name, autoDefault=False, clicked=lambda: signal.emit())
 
 
-def cost_words(cost: dict[str, Any]) -> str:
+def cost_words(cost: RunCost) -> str:
     """Return the measured cost: `90 steps in about 12 s on cpu, evaluations on top; 610 MiB memory, 34 MiB disk`."""
-    memory = f"{_size(cost['memory_mib'])} memory"
-    if cost.get("gpu_mib") is not None:
-        memory = f"{_size(cost['gpu_mib'])} GPU memory, {memory}"
+    memory = f"{_size(cost.memory_mib)} memory"
+    if cost.gpu_mib is not None:
+        memory = f"{_size(cost.gpu_mib)} GPU memory, {memory}"
     return (
-        f"{cost['steps']:,} steps in about {duration(cost['train_s'])} on {cost['device']}, evaluations on top; "
-        f"{memory}, {_size(cost['disk_mib'])} disk"
+        f"{cost.steps:,} steps in about {duration(cost.train_s)} on {cost.device}, evaluations on top; "
+        f"{memory}, {_size(cost.disk_mib)} disk"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
@@ -30,7 +30,7 @@ from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
 from trainer.charts.spec import request_words
 from trainer.errors import UserError
-from trainer.messages import EmbedImages, EmbedTexts, Failure
+from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure
 from trainer.store import of_split
 
 TYPING_MS: Final = 350
@@ -237,19 +237,18 @@ class SearchView(View):
         )
 
     def _take_vector(
-        self, index: int, where: SearchRequest, query: SearchQuery, by: Embedder, answer: dict[str, Any]
+        self, index: int, where: SearchRequest, query: SearchQuery, by: Embedder, answer: EmbedAnswer
     ) -> None:
         self._open.pop(index, None)
-        unreadable = answer.get("unreadable") or {}
-        if query.image in unreadable:
+        if query.image in answer.unreadable:
             self._end_of(index)
-            self.panels[index].refuse("This image cannot be read", unreadable[query.image])
+            self.panels[index].refuse("This image cannot be read", answer.unreadable[query.image])
             return
         if len(self._arrays) > 200:
             self._arrays.clear()
-        self._arrays[where.run, by.step, query] = answer["array"]
+        self._arrays[where.run, by.step, query] = answer.array
         if query == self._asked:
-            self._find(index, where, answer["array"])
+            self._find(index, where, answer.array)
 
     def _find(self, index: int, where: SearchRequest, array: str) -> None:
         self.context.background.run(

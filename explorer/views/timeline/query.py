@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.timeline import TimelineChart
-from trainer.messages import Failure, Project
+from trainer.messages import Failure, Project, ProjectAnswer
 
 if TYPE_CHECKING:
     from explorer.model_client.client import ModelClient
@@ -53,11 +53,7 @@ class TimelineQuery(QObject):
                 snapshot=last,
                 series=tuple(earlier),
                 onto="" if number == 0 else anchor,
-                method=placement.method,
-                neighbors=placement.neighbors,
-                min_dist=placement.min_dist,
-                metric=placement.metric,
-                seed=placement.seed,
+                placement=placement,
             )
             self._open[run.index] = self._client.ask(
                 question,
@@ -78,11 +74,11 @@ class TimelineQuery(QObject):
         if numbers:
             self.ended.emit()
 
-    def _done(self, round_: int, index: int, placement: PointPlacement, answer: dict[str, Any]) -> None:
+    def _done(self, round_: int, index: int, placement: PointPlacement, answer: ProjectAnswer) -> None:
         if round_ != self._round:
             return
         self._open.pop(index, None)
-        self._files[index] = [*answer["layouts"], answer["layout"]]
+        self._files[index] = [*answer.layouts, answer.layout]
         if not self._open:
             self.ended.emit()
             self.placed.emit(placement, self._files)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from scipy.spatial import procrustes as scipy_procrustes
 
 from trainer import config
 from trainer.__main__ import main
-from trainer.analysis.model_distances import apartness, plane_of, procrustes_distance, procrustes_distances
+from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
 from trainer.analysis.units import units_of_numbers
 from trainer.charts import ChartError, field_grid
 from trainer.charts.config_difference import ConfigDifferenceSettings
@@ -36,13 +35,13 @@ def silent(_share: float, _note: str) -> None:
 def test_the_procrustes_distance_is_the_root_of_scipys_disparity():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(40, 6)), rng.normal(size=(40, 6))
-    assert procrustes_distance(first, second) ** 2 == pytest.approx(scipy_procrustes(first, second)[2], abs=1e-12)
     turn, _ = np.linalg.qr(rng.normal(size=(6, 6)))
-    assert procrustes_distance(first, 3.0 * first @ turn + 2.0) == pytest.approx(0.0, abs=1e-6)
-    assert math.isnan(procrustes_distance(first, np.ones((40, 6))))
-    whole = procrustes_distances([first, second, first @ turn])
-    assert whole[0, 1] == procrustes_distance(first, second) == whole[1, 0]
-    assert np.diag(whole).tolist() == [0.0, 0.0, 0.0]
+    whole = procrustes_distances([first, second, 3.0 * first @ turn + 2.0, np.ones((40, 6))])
+    assert whole[0, 1] ** 2 == pytest.approx(scipy_procrustes(first, second)[2], abs=1e-12)
+    assert whole[0, 2] == pytest.approx(0.0, abs=1e-6)
+    assert np.isnan(whole[3, :3]).all()
+    assert (whole[:3, :3] == whole[:3, :3].T).all()
+    assert np.diag(whole).tolist() == [0.0] * 4
 
 
 def test_the_plane_keeps_distances_that_fit_into_it():

@@ -27,12 +27,13 @@ from trainer.charts.word_map import WordMapSettings
 from trainer.checkpoints import checkpoint
 from trainer.cli.evaluate import record_notes
 from trainer.data.augment import normalized
-from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
+from trainer.evaluation.run_tasks import evaluate_runs
 from trainer.evaluation.task_data import snapshot_data
 from trainer.images import read_image
 from trainer.inference.batches import embed_features
 from trainer.inference.chart_query import with_vectors
 from trainer.inference.model_cache import ModelCache
+from trainer.messages import Evaluate
 from trainer.methods import Material, build
 from trainer.store import StoreError, Workspace, read_snapshot, write_snapshot
 from trainer.store.snapshot_files import snapshot_bytes
@@ -110,8 +111,8 @@ def test_probes_read_the_features_of_the_snapshot(own: Workspace, capsys: pytest
 
 def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Workspace):
     about = {"split": "combinations", "tasks": ("linear_probe",)}
-    evaluate_runs(ModelCache(own), [1], EvaluationRequest(**about, features=True), silent)
-    evaluate_runs(ModelCache(own), [2], EvaluationRequest(**about), silent)
+    evaluate_runs(ModelCache(own), Evaluate(runs=(1,), **about, features=True), silent)
+    evaluate_runs(ModelCache(own), Evaluate(runs=(2,), **about), silent)
     chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
     headings = [line.words for line in draw(chart, None).mark("numbers").lines if not line.values]
     of_embeddings = "Linear probe, combinations, n = 24, 10 classes, learned from 64 training pairs"
@@ -126,23 +127,23 @@ def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own:
     assert list(logged) == [0, 4, 8]
     steps, values, _ = own.results.series(2, "val/zero_shot_acc1")
     assert values.tolist() == [logged[step]["zero_shot_acc1"] for step in steps.tolist()]
-    done, _ = evaluate_runs(ModelCache(own), [2], EvaluationRequest(split="renderings", tasks=("zero_shot",)), silent)
+    done, _ = evaluate_runs(ModelCache(own), Evaluate(runs=(2,), split="renderings", tasks=("zero_shot",)), silent)
     record = done[0].record
     assert record.metrics["zero_shot_acc1"] == pytest.approx(logged[8]["zero_shot_acc1"])
     assert record.details["by"] == "words"
     assert record.details["vocabulary"] > 10
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     assert (record.arrays["right"] == (label == predicted)).all()
-    of_snapshot = evaluate_runs(ModelCache(own), [2], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), silent)
+    of_snapshot = evaluate_runs(ModelCache(own), Evaluate(runs=(2,), snapshot=True, tasks=("zero_shot",)), silent)
     assert of_snapshot == ([], {"bag: zero_shot": "The run has no text tower."})
 
 
 def test_predicted_captions_name_classes_by_the_likelihood_of_prompts(own: Workspace):
     """The stored accuracy, next to a loop over single images, single prompts and single tokens."""
     logged = {one.step: one.metrics for one in own.results.evaluations(3) if one.split == "renderings"}
-    asked = EvaluationRequest(split="renderings", tasks=("zero_shot",))
+    asked = Evaluate(runs=(3,), split="renderings", tasks=("zero_shot",))
     models = ModelCache(own)
-    record = evaluate_runs(models, [3], asked, silent)[0][0].record
+    record = evaluate_runs(models, asked, silent)[0][0].record
     assert record.metrics["zero_shot_acc1"] == pytest.approx(logged[8]["zero_shot_acc1"])
     assert record.details["by"] == "captions"
     assert record.question.protocol == "by the likelihood of the prompts"

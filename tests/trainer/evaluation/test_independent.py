@@ -51,7 +51,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     question = EmbedIndependent(runs=(1, 2), steps=(4, None))
     answer = RequestHandlers(workspace).answer(question, lambda share, _note: told.append(share))
     rows = [row for run in (1, 2) for row in workspace.results.snapshots(run) if row.split == "independent"]
-    assert answer == {"snapshots": [str(row.folder) for row in rows]}
+    assert answer.snapshots == tuple(str(row.folder) for row in rows)
     assert [(row.run, row.step, row.dataset, row.split, row.n) for row in rows] == [
         (1, 4, "scenes", "independent", 40),
         (2, 8, "scenes", "independent", 40),

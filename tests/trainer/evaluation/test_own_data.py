@@ -26,9 +26,10 @@ from trainer.charts.measures.comparison import comparison
 from trainer.data import DataError, load
 from trainer.data.dataset_index import listing
 from trainer.evaluation.learned_pairs import learned_pairs
-from trainer.evaluation.run_tasks import EvaluationRequest, evaluate_runs
+from trainer.evaluation.run_tasks import evaluate_runs
 from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import ModelCache
+from trainer.messages import Evaluate
 from trainer.store import Workspace, read_snapshot
 from trainer.store.question import hash_of
 from trainer.training.fit import fit
@@ -106,9 +107,9 @@ def test_every_place_asks_the_sentence_that_the_run_learned(bare: Workspace, bir
     (logged,) = [row for row in bare.results.answers(1) if "zero_shot_acc1" in row.metrics and row.step == 10]
     assert (logged.question.templates, logged.question.sentences) == (1, asked)
     models = ModelCache(bare)
-    done, _ = evaluate_runs(models, [1], EvaluationRequest(tasks=("zero_shot",)), quiet)
+    done, _ = evaluate_runs(models, Evaluate(runs=(1,), tasks=("zero_shot",)), quiet)
     assert done[0].record.question.key == logged.question.key
-    snapshot, _ = evaluate_runs(models, [1], EvaluationRequest(tasks=("zero_shot",), snapshot=True), quiet)
+    snapshot, _ = evaluate_runs(models, Evaluate(runs=(1,), tasks=("zero_shot",), snapshot=True), quiet)
     assert snapshot[0].record.question.key == logged.question.key
     for suite in (run_suite(bare, 1), choice_suite(bare, 1)):
         assert (list(suite.classes), suite.templates) == (names, ("a photo of a(n) {}.",))
@@ -145,9 +146,9 @@ def test_other_data_are_asked_in_the_sentence_that_the_run_learned(bare: Workspa
             for number in range(4):
                 Image.new("RGB", (24, 24), (90 * place, 30 * number, 7)).save(folder / f"{number}.png")
 
-    def asked(run: int, data: str, suite: str | None = None) -> list[str]:
-        wanted = EvaluationRequest(data=str(tmp_path / data), tasks=("zero_shot",), suite=suite)
-        return evaluate_runs(ModelCache(bare), [run], wanted, quiet)[0][0].record.details["templates"]
+    def asked(run: int, data: str, suite: str = "") -> list[str]:
+        wanted = Evaluate(runs=(run,), data=str(tmp_path / data), tasks=("zero_shot",), suite=suite)
+        return evaluate_runs(ModelCache(bare), wanted, quiet)[0][0].record.details["templates"]
 
     assert asked(said, "others") == ["one {} in the wild"]
     assert asked(1, "others") == ["a photo of a(n) {}."]
@@ -164,10 +165,10 @@ def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named
     logged = bare.results.evaluations(1)[-1].metrics
     # The link names the same folder.
     (bare.folder / "link").symlink_to(birds)
-    wanted = EvaluationRequest(
-        data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn")
+    wanted = Evaluate(
+        runs=(1,), data=str(bare.folder / "link") if named else "", tasks=("zero_shot", "linear_probe", "knn")
     )
-    done, left_out = evaluate_runs(ModelCache(bare), [1], wanted, quiet)
+    done, left_out = evaluate_runs(ModelCache(bare), wanted, quiet)
     assert not left_out
     for one in done:
         assert (one.dataset, one.split, one.record.n, one.record.whole) == ("birds", "heldout", len(held), len(held))
@@ -191,7 +192,7 @@ def test_copies_of_training_pictures_that_a_run_holds_out_are_counted(tmp_path: 
     learned, held = ({Path(path).relative_to(tmp_path / "twice") for path in part} for part in parts(workspace))
     both = {one for one in held if one.with_stem(one.stem[:-1] + ("b" if one.stem.endswith("a") else "a")) in learned}
     assert 0 < len(both) < len(held)
-    (done,), _ = evaluate_runs(ModelCache(workspace), [1], EvaluationRequest(tasks=("retrieval",)), quiet)
+    (done,), _ = evaluate_runs(ModelCache(workspace), Evaluate(runs=(1,), tasks=("retrieval",)), quiet)
     assert done.record.n == len(held)
     assert done.record.details["trained_on"] == len(both)
     (told,) = comparison(workspace, [1]).warnings
@@ -200,7 +201,7 @@ def test_copies_of_training_pictures_that_a_run_holds_out_are_counted(tmp_path: 
 
 def test_a_snapshot_is_asked_for_all_classes_of_the_data(bare: Workspace):
     logged = bare.results.evaluations(1)[-1].metrics
-    done, _ = evaluate_runs(ModelCache(bare), [1], EvaluationRequest(snapshot=True, tasks=("zero_shot",)), quiet)
+    done, _ = evaluate_runs(ModelCache(bare), Evaluate(runs=(1,), snapshot=True, tasks=("zero_shot",)), quiet)
     held = read_snapshot([row for row in bare.results.snapshots(1) if row.split == "heldout"][-1].folder).items.label
     assert "lonely owl" not in set(held)
     assert done[0].record.details["classes"] == sorted(CLASSES)
@@ -216,7 +217,7 @@ def test_training_pairs_are_tried_only_where_they_are_asked_for_by_name(bare: Wo
     rows = [f"{path},a bird,{Path(path).parent.name}" for path in sorted(learned | held)]
     table.write_text("\n".join(["filepath,caption,label", *rows]))
     with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on.*--split sample"):
-        evaluate_runs(ModelCache(bare), [1], EvaluationRequest(data=str(table), tasks=("knn",)), quiet)
+        evaluate_runs(ModelCache(bare), Evaluate(runs=(1,), data=str(table), tasks=("knn",)), quiet)
     for words in (["--data-folder", str(birds)], ["--data", str(birds), "--task", "zero_shot", "--split", "train"]):
         assert main(["evaluate", "1", *words, "--workspace", str(bare.folder)]) == 0
     told = capsys.readouterr().out
@@ -278,16 +279,16 @@ def packed(where: str, pictures: list[str], folder: Path) -> str:
 )
 def test_training_pictures_in_other_data_are_recognized(bare: Workspace, tmp_path: Path, where: str):
     learned, held = map(sorted, parts(bare))
-    wanted = EvaluationRequest(
-        data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",)
+    wanted = Evaluate(
+        runs=(1,), data=packed(where, [*learned[:15], *held[:15]], tmp_path / "other"), tasks=("retrieval",)
     )
     with pytest.raises(DataError, match=r"holds \d+ pairs that the run was trained on, of \d+, copies among them"):
-        evaluate_runs(ModelCache(bare), [1], replace(wanted, split=None), quiet)
-    (done,), _ = evaluate_runs(ModelCache(bare), [1], replace(wanted, split="train"), quiet)
+        evaluate_runs(ModelCache(bare), replace(wanted, split=""), quiet)
+    (done,), _ = evaluate_runs(ModelCache(bare), replace(wanted, split="train"), quiet)
     among = [int(name) for name in (numbers(path) for path in done.record.arrays["path"])]
     assert done.record.details["trained_on"] == sum(number < 15 for number in among) > 0
-    clean = EvaluationRequest(data=packed(where, held[:15], tmp_path / "clean"), tasks=("retrieval",))
-    (done,), _ = evaluate_runs(ModelCache(bare), [1], clean, quiet)
+    clean = Evaluate(runs=(1,), data=packed(where, held[:15], tmp_path / "clean"), tasks=("retrieval",))
+    (done,), _ = evaluate_runs(ModelCache(bare), clean, quiet)
     assert "trained_on" not in done.record.details
 
 
@@ -309,7 +310,7 @@ def test_copies_are_known_by_their_files_where_nothing_is_prepared(bare: Workspa
 
 
 def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
-    evaluate_runs(ModelCache(bare), [1], EvaluationRequest(tasks=("zero_shot",), split="train"), quiet)
+    evaluate_runs(ModelCache(bare), Evaluate(runs=(1,), tasks=("zero_shot",), split="train"), quiet)
     learned, _ = parts(bare)
     told = about(evaluation(bare, [1], dataset="birds", split="train"))
     assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
@@ -321,8 +322,8 @@ def test_the_logged_the_evaluated_and_the_snapshot_number_are_one(bare: Workspac
     """One question, one row, one value, however it is requested."""
     answers = bare.results.answers(1)
     logged = {row.question.task: row for row in answers if row.step == answers[-1].step}
-    for wanted in (EvaluationRequest(tasks=("zero_shot",)), EvaluationRequest(tasks=("zero_shot",), snapshot=True)):
-        (done,), _ = evaluate_runs(ModelCache(bare), [1], wanted, quiet)
+    for wanted in (Evaluate(runs=(1,), tasks=("zero_shot",)), Evaluate(runs=(1,), tasks=("zero_shot",), snapshot=True)):
+        (done,), _ = evaluate_runs(ModelCache(bare), wanted, quiet)
         assert done.record.question == logged["zero_shot"].question
         assert done.record.question.classes == len(CLASSES)
     rows = [row for row in comparison(bare, [1]).rows if row.name == "zero_shot_acc1"]

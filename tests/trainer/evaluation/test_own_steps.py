@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainer.evaluation import run_tasks
-from trainer.messages import Evaluate
+from trainer.messages import Evaluate, EvaluateAnswer
 from trainer.server import handlers
 from trainer.store import Workspace
 
@@ -15,21 +15,22 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_run_is_evaluated_at_its_own_step(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[list[int], int | None]] = []
+    calls: list[tuple[tuple[int, ...], int | None]] = []
     told: list[float] = []
 
-    def measure(_models: Any, runs: list[int], wanted: Any, progress: Any) -> tuple[list[Any], dict[str, str]]:
-        calls.append((list(runs), wanted.step))
+    def measure(_models: Any, request: Any, progress: Any, _measured: Any) -> tuple[list[Any], dict[str, str]]:
+        calls.append((request.runs, request.step))
         progress(0.5, "half")
-        return [], {f"{runs[0]}: knn": f"step {wanted.step}"}
+        return [], {f"{request.runs[0]}: knn": f"step {request.step}"}
 
-    monkeypatch.setattr(run_tasks, "evaluate_runs", measure)
+    monkeypatch.setattr(run_tasks, "_evaluate", measure)
     made = handlers.RequestHandlers(asked)
     question = Evaluate(runs=(1, 1, 2), steps=(4, None, 4))
-    found = made._evaluate(question, lambda share, _note: told.append(share))
-    assert calls == [([1, 2], 4), ([1], None)]
+    answer = made.answer(question, lambda share, _note: told.append(share))
+    assert calls == [((1, 2), 4), ((1,), None)]
     assert told == [0.25, 0.75]
-    assert found == {"done": [], "left_out": {"1: knn, step 4": "step 4", "1: knn, step last": "step None"}}
+    left_out = {"1: knn, step 4": "step 4", "1: knn, step last": "step None"}
+    assert answer == EvaluateAnswer(done=(), left_out=left_out)
     calls.clear()
-    made._evaluate(Evaluate(runs=(1, 2), step=8), lambda *_: None)
-    assert calls == [([1, 2], 8)], "one step of all: one call"
+    made.answer(Evaluate(runs=(1, 2), steps=(8, 8)), lambda *_: None)
+    assert calls == [((1, 2), 8)], "one step of all: one call"

@@ -17,9 +17,10 @@ from trainer.charts.evaluation_scores import records
 from trainer.config import Scenes
 from trainer.data import scenes_folder
 from trainer.evaluation.clip_benchmark_json import clip_benchmark
-from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
+from trainer.evaluation.run_tasks import Evaluated, evaluate_runs
 from trainer.evaluation.task_data import load_task_data
 from trainer.inference.model_cache import ModelCache
+from trainer.messages import Evaluate
 from trainer.store import Workspace, read_snapshot
 from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
 
@@ -42,8 +43,12 @@ def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace
     shutil.copytree(asked.folder, folder)
     workspace = Workspace(folder)
     workspace.adopt()
-    wanted = EvaluationRequest(split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
-    evaluate_runs(ModelCache(workspace), [1, 2], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1, 2), split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
+    evaluate_runs(
+        ModelCache(workspace),
+        replace(wanted, runs=(1, 2)),
+        lambda _share, _note: None,
+    )
     return workspace
 
 
@@ -110,7 +115,7 @@ THEIRS = {
 def test_every_key_of_clip_benchmark_is_there_and_its_build_command_can_read_it(own: Workspace):
     tasks = ("zero_shot", "retrieval", "linear_probe", "few_shot")
     done, _ = evaluate_runs(
-        ModelCache(own), [1], EvaluationRequest(split="renderings", tasks=tasks), lambda _share, _note: None
+        ModelCache(own), Evaluate(runs=(1,), split="renderings", tasks=tasks), lambda _share, _note: None
     )
     entries = [entry for one in done for entry in clip_benchmark(one)]
     shots = [one["metrics"]["fewshot_k"] for one in entries if one["task"] == "linear_probe"]
@@ -142,8 +147,8 @@ def test_top_5_of_fewer_than_five_classes_is_no_number():
 
 
 def test_what_cannot_be_measured_is_said(own: Workspace):
-    wanted = EvaluationRequest(snapshot=True, tasks=("robustness",))
-    done, left_out = evaluate_runs(ModelCache(own), [1], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1,), snapshot=True, tasks=("robustness",))
+    done, left_out = evaluate_runs(ModelCache(own), wanted, lambda _share, _note: None)
     assert not done
     assert "no images that could be corrupted" in left_out["clip: robustness"]
     assert main(["evaluate", "1", "--snapshot", "--task", "robustness", "--workspace", str(own.folder)]) == 2
@@ -186,15 +191,15 @@ def test_rows_come_as_they_are_measured(own: Workspace):
         told.append(one.record.task)
 
     notes: list[tuple[str, int]] = []
-    wanted = EvaluationRequest(split="renderings", tasks=("zero_shot", "knn"))
-    evaluate_runs(ModelCache(own), [1], wanted, lambda _share, note: notes.append((note, len(told))), measured=measured)
+    wanted = Evaluate(runs=(1,), split="renderings", tasks=("zero_shot", "knn"))
+    evaluate_runs(ModelCache(own), wanted, lambda _share, note: notes.append((note, len(told))), measured=measured)
     assert told == ["zero_shot", "knn"]
     assert {seen for note, seen in notes if note == "clip: knn"} == {1}
 
 
 def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspace):
-    wanted = EvaluationRequest(split="renderings", tasks=("robustness",), most=12)
-    done, left_out = evaluate_runs(ModelCache(own), [1], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1,), split="renderings", tasks=("robustness",), most=12)
+    done, left_out = evaluate_runs(ModelCache(own), wanted, lambda _share, _note: None)
     record = done[0].record
     assert not left_out
     assert (record.n, record.whole) == (12, 24)
@@ -206,8 +211,8 @@ def test_robustness_and_style_shift_are_measured_on_the_same_pairs(own: Workspac
 
 
 def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
-    whole = EvaluationRequest(split="renderings", tasks=("zero_shot", "retrieval"))
-    done, _ = evaluate_runs(ModelCache(own), [1], whole, lambda _share, _note: None)
+    whole = Evaluate(runs=(1,), split="renderings", tasks=("zero_shot", "retrieval"))
+    done, _ = evaluate_runs(ModelCache(own), whole, lambda _share, _note: None)
 
     def kept() -> list[str]:
         rows = (e for e in own.results.evaluations(1) if e.split != "renderings-10-of-24")
@@ -216,12 +221,12 @@ def test_a_sample_is_a_split_of_its_own_and_writes_over_nothing(own: Workspace):
     before = kept()
     folder = evaluation_folder(own.runs.get(1).folder, "scenes", "renderings", 8)
     sample = replace(whole, most=10)
-    again, _ = evaluate_runs(ModelCache(own), [1], sample, lambda _share, _note: None)
+    again, _ = evaluate_runs(ModelCache(own), sample, lambda _share, _note: None)
     assert [(one.split, one.record.n) for one in again] == [("renderings-10-of-24", 10)] * 2
     assert kept() == before
     assert read_tasks(folder)["retrieval"].n == 24
     # What may be all of them is the split itself; its hash is that of the snapshot of the same pairs.
-    every, _ = evaluate_runs(ModelCache(own), [1], replace(whole, most=24), lambda _share, _note: None)
+    every, _ = evaluate_runs(ModelCache(own), replace(whole, most=24), lambda _share, _note: None)
     assert {one.split for one in every} == {"renderings"}
     snapshot = read_snapshot(next(s for s in own.results.snapshots(1) if (s.split, s.step) == ("renderings", 8)).folder)
     assert {one.record.details["fingerprint"] for one in [*done, *every]} == {snapshot.fingerprint}
@@ -257,8 +262,12 @@ def test_a_damaged_task_is_left_out(tmp_path: Path):
 @pytest.mark.shared
 def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
     data = str(shared_data / "clothing-cc0")
-    wanted = EvaluationRequest(data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
-    done, _ = evaluate_runs(ModelCache(bare), [1, 2], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1,), data=data, tasks=("zero_shot", "knn"), most=60, most_train=120)
+    done, _ = evaluate_runs(
+        ModelCache(bare),
+        replace(wanted, runs=(1, 2)),
+        lambda _share, _note: None,
+    )
     assert [one.record.task for one in done] == ["zero_shot", "knn"] * 2
     assert {(one.dataset, one.split, one.record.n, one.record.whole) for one in done} == {
         ("clothing-cc0", "test-60-of-986", 60, 986)
@@ -276,8 +285,8 @@ def test_clothing_end_to_end(bare: Workspace, shared_data: Path):
 def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path):
     """Captions that begin with their class are still captions; the second data set has the same question."""
     data, shift = (str(shared_data / "emoji-pairs" / split) for split in ("val", "test_style"))
-    wanted = EvaluationRequest(data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
-    done, _ = evaluate_runs(ModelCache(bare), [1], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1,), data=data, shift=shift, tasks=("retrieval", "robustness"), most=30)
+    done, _ = evaluate_runs(ModelCache(bare), wanted, lambda _share, _note: None)
     assert [(one.dataset, one.split, one.record.n) for one in done] == [("emoji-pairs", "val-30-of-536", 30)] * 2
     found = done[1].record
     assert (found.details["shift"]["split"], found.details["shift"]["n"]) == ("test_style-30-of-1776", 30)
@@ -286,8 +295,8 @@ def test_emoji_in_an_unseen_style_are_a_shift(bare: Workspace, shared_data: Path
 
 @pytest.mark.shared
 def test_cifar10_is_read_in_clip_benchmarks_layout(bare: Workspace, shared_data: Path):
-    wanted = EvaluationRequest(data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
-    done, _ = evaluate_runs(ModelCache(bare), [1], wanted, lambda _share, _note: None)
+    wanted = Evaluate(runs=(1,), data=str(shared_data / "cifar10"), tasks=("zero_shot",), most=40)
+    done, _ = evaluate_runs(ModelCache(bare), wanted, lambda _share, _note: None)
     record = done[0].record
     assert (done[0].split, record.n, record.whole) == ("test-40-of-10000", 40, 10_000)
     assert len(record.details["templates"]) == 18

@@ -13,9 +13,10 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis import corruptions
 from trainer.charts.evaluation import evaluation
-from trainer.evaluation.run_tasks import Evaluated, EvaluationRequest, evaluate_runs
+from trainer.evaluation.run_tasks import Evaluated, evaluate_runs
 from trainer.evaluation.task_data import TaskData, load_task_data
 from trainer.inference.model_cache import ModelCache
+from trainer.messages import Evaluate
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.shared
@@ -35,7 +36,7 @@ def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspa
 
 
 def measured(own: Workspace, data: Path, **wanted: Any) -> dict[str, Evaluated]:
-    done, _ = evaluate_runs(ModelCache(own), [1], EvaluationRequest(data=str(data), **wanted), silent)
+    done, _ = evaluate_runs(ModelCache(own), Evaluate(runs=(1,), data=str(data), **wanted), silent)
     return {one.record.task: one for one in done}
 
 

@@ -33,7 +33,6 @@ from trainer.evaluation.decode_measures import (
 )
 from trainer.inference.decode import (
     PRIORS,
-    DecodeRequest,
     OpenDecoders,
     chart_of,
     check_comparable,
@@ -44,7 +43,7 @@ from trainer.inference.decode import (
     sample,
 )
 from trainer.inference.model_cache import AnswerError
-from trainer.messages import Decode
+from trainer.messages import Decode, answer_line, decode_answer
 from trainer.methods.batch import Batch
 from trainer.methods.decoder import parts_without_material, pictures_of
 from trainer.render_mpl import decode as figure
@@ -62,6 +61,12 @@ DECODER = config.EmbeddingDecoder(size=16, width=8, prior_width=16)
 
 def silent(share: float, note: str) -> None:
     """Say nothing."""
+
+
+def by(decoders: list[tuple[int, int | None]], request: Decode) -> Decode:
+    """Return the request to these decoders, each at its step."""
+    runs, checkpoints = zip(*decoders, strict=True)
+    return dataclasses.replace(request, runs=runs, checkpoints=checkpoints)
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +104,11 @@ def picture(tmp_path_factory) -> Path:
 
 
 def test_both_decoders_begin_with_the_same_noise_and_give_their_own_pictures(decoders, picture):
-    request = DecodeRequest(image=str(picture), steps=3)
-    original, (a, b) = decode(decoders, [(3, None), (4, None)], request, silent)
+    request = Decode(runs=(3,), image=str(picture), steps=3)
+    original, (a, b) = decode(decoders, by([(3, None), (4, None)], request), silent)
     assert original.shape == a.mean.shape == (16, 16, 3)
     assert a.samples.shape == b.samples.shape == (6, 16, 16, 3)
-    again = decode(decoders, [(3, None)], request, silent)[1][0]
+    again = decode(decoders, by([(3, None)], request), silent)[1][0]
     assert np.array_equal(a.samples, again.samples)
     by_hand = a.samples.astype(float) / 255
     assert a.spread == pytest.approx(by_hand.std(axis=0).mean(axis=2), abs=0.01)
@@ -139,7 +144,7 @@ def test_every_prior_gives_unit_rows(decoders, prior):
 def test_moves_are_made_on_the_embedding(decoders, picture):
     decoder = decoders.get(3)
     reference = decoders.reference(decoder, silent)
-    plain = DecodeRequest(image=str(picture))
+    plain = Decode(runs=(3,), image=str(picture))
     row, _ = embedding_of(decoder, plain, reference)
     before, after = decoder.opened.embed_texts(["a red ring", "a blue ring"])
     moved, _ = embedding_of(
@@ -158,20 +163,20 @@ def test_moves_are_made_on_the_embedding(decoders, picture):
 @pytest.mark.parametrize(
     ("runs", "request_", "words"),
     [
-        ([(1, None)], DecodeRequest(text="x"), "is not a decoder"),
-        ([(99, None)], DecodeRequest(text="x"), "There is no run"),
-        ([(3, 77)], DecodeRequest(text="x"), "step_000077"),
-        ([(3, None), (5, None)], DecodeRequest(text="x"), "do not compare: seed is 0 and 1"),
-        ([(3, None)], DecodeRequest(), "Either a picture or a sentence"),
-        ([(3, None)], DecodeRequest(text="x", image="y"), "Either a picture or a sentence"),
-        ([(3, None)], DecodeRequest(text="x", prior="magic"), "There is no prior"),
-        ([(3, None)], DecodeRequest(text="x", steps=0), "out of range"),
-        ([(3, None)], DecodeRequest(image="/nowhere.png"), "/nowhere.png"),
+        ([(1, None)], Decode(runs=(3,), text="x"), "is not a decoder"),
+        ([(99, None)], Decode(runs=(3,), text="x"), "There is no run"),
+        ([(3, 77)], Decode(runs=(3,), text="x"), "step_000077"),
+        ([(3, None), (5, None)], Decode(runs=(3,), text="x"), "do not compare: seed is 0 and 1"),
+        ([(3, None)], Decode(runs=(3,)), "Either a picture or a sentence"),
+        ([(3, None)], Decode(runs=(3,), text="x", image="y"), "Either a picture or a sentence"),
+        ([(3, None)], Decode(runs=(3,), text="x", prior="magic"), "There is no prior"),
+        ([(3, None)], Decode(runs=(3,), text="x", steps=0), "out of range"),
+        ([(3, None)], Decode(runs=(3,), image="/nowhere.png"), "/nowhere.png"),
     ],
 )
 def test_what_cannot_be_decoded_gets_a_sentence(decoders, runs, request_, words):
     with pytest.raises(AnswerError) as refused:
-        decode(decoders, runs, request_, silent)
+        decode(decoders, by(runs, request_), silent)
     assert words in str(refused.value)
 
 
@@ -182,14 +187,14 @@ def test_decoders_of_two_runs_with_equal_settings_compare(decoders):
 def test_the_model_process_answers_what_the_function_computes(workspace, decoders, picture):
     question = Decode(runs=(3, 4), image=str(picture), steps=2)
     answer = RequestHandlers(workspace).answer(question, silent)
-    _, (a, _) = decode(decoders, [(3, None), (4, None)], DecodeRequest(image=str(picture), steps=2), silent)
-    told = answer["runs"][0]
-    pictures = load_npy(told["pictures"])
+    _, (a, _) = decode(decoders, by([(3, None), (4, None)], Decode(runs=(3,), image=str(picture), steps=2)), silent)
+    told = answer.runs[0]
+    pictures = load_npy(told.pictures)
     assert np.array_equal(pictures[0], a.mean)
     assert np.array_equal(pictures[1:], a.samples)
-    assert load_npy(told["spread"]) == pytest.approx(a.spread)
-    assert (told["of_name"], told["of_step"], told["nearest_of"]) == ("clip", 2, 64)
-    json.dumps(answer)
+    assert load_npy(told.spread) == pytest.approx(a.spread)
+    assert (told.of_name, told.of_step, told.nearest_of) == ("clip", 2, 64)
+    assert decode_answer(question, json.loads(answer_line(1, answer))["answer"]) == answer
 
 
 def test_a_cancelled_request_ends_between_steps(decoders):
@@ -201,7 +206,7 @@ def test_a_cancelled_request_ends_between_steps(decoders):
             raise Stopped
 
     with pytest.raises(Stopped):
-        decode(decoders, [(3, None)], DecodeRequest(text="a red ring", steps=3), stop)
+        decode(decoders, by([(3, None)], Decode(runs=(3,), text="a red ring", steps=3)), stop)
 
 
 def test_the_command_draws_and_prints(workspace, picture, tmp_path, capsys):
@@ -219,7 +224,8 @@ def test_the_command_draws_and_prints(workspace, picture, tmp_path, capsys):
 
 
 def test_how_says_every_move():
-    request = DecodeRequest(
+    request = Decode(
+        runs=(3,),
         text="x",
         prior="gap",
         guidance=2,
@@ -325,10 +331,10 @@ def test_what_was_measured_is_remembered_and_told_with_the_pictures(workspace, p
     told = workspace.runs.get(3).facts["decoded"]
     assert (told["step"], told["n"]) == (2, 4)
     answer = RequestHandlers(workspace).answer(Decode(runs=(3,), image=str(picture), steps=2), silent)
-    measured = {one["name"]: one for one in answer["runs"][0]["measured"]}
+    measured = {each.name: dataclasses.asdict(each) for each in answer.runs[0].measured}
     assert measured["ground"] == {"name": "ground"} | told["attributes"]["ground"]
-    _, found = decode(OpenDecoders(workspace), [(3, None)], DecodeRequest(image=str(picture), steps=2), silent)
-    limits = chart_of(DecodeRequest(image=str(picture)), None, found).limits
+    _, found = decode(OpenDecoders(workspace), by([(3, None)], Decode(runs=(3,), image=str(picture), steps=2)), silent)
+    limits = chart_of(Decode(runs=(3,), image=str(picture)), None, found).limits
     ground = [round(100 * told["attributes"]["ground"][part]) for part in ("samples", "limit", "originals")]
     assert "A judge reads right, % of 4 samples of clip, of true attributes, of the originals: " in limits
     assert "ground {}, {} of {}".format(*ground) in limits
@@ -344,11 +350,11 @@ def test_unsound_facts_of_measures_are_left_out(told):
 
 
 def test_the_share_of_variance_of_a_direction_is_told(decoders, picture):
-    request = DecodeRequest(image=str(picture), steps=2, direction=2)
+    request = Decode(runs=(3,), image=str(picture), steps=2, direction=2)
     rows = decoders.reference(decoders.get(3), silent).image.astype(float)
     variances = np.sort(np.linalg.eigvalsh(np.cov(rows.T)))[::-1]
     share = 100 * variances[1] / variances.sum()
-    _, found = decode(decoders, [(3, None)], request, silent)
+    _, found = decode(decoders, by([(3, None)], request), silent)
     assert f"It holds {share:.1f} % (clip) of the training images' variance." in chart_of(request, None, found).how
 
 
@@ -360,8 +366,8 @@ def test_measures_of_another_step_are_not_told():
 
 @pytest.mark.nightly
 def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
-    request = DecodeRequest(image=str(picture), steps=2)
-    drawn = figure.draw(chart_of(request, *decode(decoders, [(3, None), (4, None)], request, silent)))
+    request = Decode(runs=(3,), image=str(picture), steps=2)
+    drawn = figure.draw(chart_of(request, *decode(decoders, by([(3, None), (4, None)], request), silent)))
     drawn.savefig(io.BytesIO(), format="png")
     words = [text.get_text() for axes in drawn.axes for text in axes.texts]
     assert sum(text == "mean picture" for text in words) == 2
@@ -372,8 +378,8 @@ def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
 @pytest.mark.nightly
 def test_a_film_holds_each_decoded_step_and_fades_between_them(decoders, picture):
     """Decoders of later steps, by hand: each frame that is held is the figure of the newest ones up to its step."""
-    request = DecodeRequest(image=str(picture), steps=2)
-    chart = chart_of(request, *decode(decoders, [(3, None), (4, None)], request, silent))
+    request = Decode(runs=(3,), image=str(picture), steps=2)
+    chart = chart_of(request, *decode(decoders, by([(3, None), (4, None)], request), silent))
     a, b = (dataclasses.replace(run, of_step=0) for run in chart.runs)
     late = dataclasses.replace(a, of_step=10, mean=255 - a.mean)
     chart = dataclasses.replace(chart, runs=(a, b, late))
@@ -392,11 +398,11 @@ def test_many_decoders_are_drawn_below_each_other_and_all_are_compared(workspace
     words = ["decode", "3", "4", "3", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
     assert main([*words, "--json", "--out", str(out)]) == 0
     assert [run["name"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["d10", "d20", "d10"]
-    request = DecodeRequest(image=str(picture), steps=1)
+    request = Decode(runs=(3,), image=str(picture), steps=1)
     with pytest.raises(AnswerError, match="do not compare: seed is 0 and 1"):
-        decode(decoders, [(3, None), (4, None), (5, None)], request, silent)
+        decode(decoders, by([(3, None), (4, None), (5, None)], request), silent)
     with pytest.raises(AnswerError, match="17 decoders were named; 1 to 16"):
-        decode(decoders, [(3, None)] * 17, request, silent)
+        decode(decoders, by([(3, None)] * 17, request), silent)
 
 
 def test_the_command_writes_a_film(workspace, picture, tmp_path, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from trainer.__main__ import main
 from trainer.data import read_image
 from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.inference.predictions import predict
+from trainer.messages import Classify
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -22,17 +24,21 @@ LABELS = ("circle", "square", "star")
 TEMPLATES = ("a photo of a {}", "a {} drawn by a child")
 
 
+def classify(runs: tuple[int, ...], images: Sequence[Path | str], labels: tuple[str, ...] = LABELS) -> Classify:
+    return Classify(runs=runs, images=tuple(map(str, images)), labels=labels, templates=TEMPLATES)
+
+
 def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
     asked: Workspace, images: list[Path]
 ) -> None:
     models = ModelCache(asked)
-    answer = predict(models, runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
-    assert answer["images"] == list(map(str, images))
+    answer = predict(models, classify((1, 2), images))
+    assert answer.images == tuple(map(str, images))
     for run, inv_tau in ((1, None), (2, 30.0)):
         opened = models.get(run).opened
-        said = answer["runs"][str(run)]
-        assert said["step"] == 8
-        assert inv_tau is None or said["inv_tau"] == inv_tau
+        said = answer.runs[run]
+        assert said.step == 8
+        assert inv_tau is None or said.inv_tau == inv_tau
         for i, path in enumerate(images):
             pixels = read_image(path, opened.image_size, preprocessing=opened.file_preprocessing)
             vector = opened.embed_images(pixels[None])[0].astype(float)
@@ -40,19 +46,19 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
             for label in LABELS:
                 sentences = [template.replace("{}", label) for template in TEMPLATES]
                 mean = np.mean([opened.embed_texts([sentence])[0] for sentence in sentences], axis=0)
-                logits.append(said["inv_tau"] * float(vector @ (mean / np.linalg.norm(mean))))
+                logits.append(said.inv_tau * float(vector @ (mean / np.linalg.norm(mean))))
             total = sum(math.exp(z) for z in logits)
             expected = [math.exp(z) / total for z in logits]
-            assert said["probabilities"][i] == pytest.approx(expected, abs=2e-4)
-            assert sum(said["probabilities"][i]) == pytest.approx(1)
+            assert said.probabilities[i] == pytest.approx(expected, abs=2e-4)
+            assert sum(said.probabilities[i]) == pytest.approx(1)
 
 
 def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
     asked: Workspace, images: list[Path], monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
 ) -> None:
     models, paths = ModelCache(asked), list(map(str, images))
-    alone = predict(models, runs=[1], images=paths, labels=LABELS[:1], templates=TEMPLATES)["runs"]["1"]
-    assert (alone["shares"], alone["probabilities"]) == ("none", None)
+    alone = predict(models, classify((1,), paths, LABELS[:1])).runs[1]
+    assert (alone.shares, alone.probabilities) == ("none", None)
     words = ["classify", "1", *paths, "--labels", "circle", "--workspace", str(asked.folder)]
     assert main([*words, "--out", str(tmp_path / "a.svg"), str(tmp_path / "a.csv")]) == 0
     printed = capsys.readouterr().out
@@ -61,10 +67,10 @@ def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
     assert "%" not in printed
     monkeypatch.setattr(type(models.get(1).method), "logit_bias", -3.25)
     for labels in (LABELS, LABELS[:1]):
-        said = predict(models, runs=[1], images=paths, labels=labels, templates=TEMPLATES)["runs"]["1"]
-        assert (said["shares"], said["bias"]) == ("sigmoid", -3.25)
-        for shares, cosines in zip(said["probabilities"], said["cosines"], strict=True):
-            expected = [1 / (1 + math.exp(-(said["inv_tau"] * cosine - 3.25))) for cosine in cosines]
+        said = predict(models, classify((1,), paths, labels)).runs[1]
+        assert (said.shares, said.bias) == ("sigmoid", -3.25)
+        for shares, cosines in zip(said.probabilities, said.cosines, strict=True):
+            expected = [1 / (1 + math.exp(-(said.inv_tau * cosine - 3.25))) for cosine in cosines]
             assert shares == pytest.approx(expected, rel=1e-6)
 
 
@@ -84,12 +90,12 @@ def test_unreadable_images_are_named_and_the_others_answered(
     broken, missing = tmp_path / "broken.png", tmp_path / "missing.png"
     broken.write_bytes(images[0].read_bytes()[:60])
     asked_for = [str(broken), str(images[1]), str(missing)]
-    answer = predict(ModelCache(asked), runs=[2], images=asked_for, labels=LABELS, templates=TEMPLATES)
-    assert answer["images"] == [str(images[1])]
-    assert set(answer["unreadable"]) == {str(broken), str(missing)}
-    assert len(answer["runs"]["2"]["probabilities"]) == 1
-    nothing = predict(ModelCache(asked), runs=[2], images=[str(broken)], labels=LABELS, templates=TEMPLATES)
-    assert nothing["runs"]["2"]["probabilities"] == []
+    answer = predict(ModelCache(asked), classify((2,), asked_for))
+    assert answer.images == (str(images[1]),)
+    assert set(answer.unreadable) == {str(broken), str(missing)}
+    assert len(answer.runs[2].probabilities) == 1
+    nothing = predict(ModelCache(asked), classify((2,), [broken]))
+    assert nothing.runs[2].probabilities == []
 
 
 def test_only_new_labels_are_embedded(asked: Workspace) -> None:
@@ -133,7 +139,7 @@ def test_words_that_ask_nothing_are_refused(
     asked: Workspace, labels: tuple[str, ...], templates: tuple[str, ...]
 ) -> None:
     with pytest.raises(AnswerError, match=r"\."):
-        predict(ModelCache(asked), runs=[1], images=[], labels=labels, templates=templates)
+        predict(ModelCache(asked), Classify(runs=(1,), images=(), labels=labels, templates=templates))
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # no font of the figures has every script that file names have
@@ -144,9 +150,9 @@ def test_the_command_prints_what_the_process_answers_and_draws_it(
     argv = ["classify", *map(str, images), "--runs", "clip", "2", "--labels", *LABELS, "--templates", *TEMPLATES]
     assert main([*argv, "--json", "--out", *map(str, outs), "--workspace", str(asked.folder)]) == 0
     printed = json.loads(capsys.readouterr().out)
-    answer = predict(ModelCache(asked), runs=[1, 2], images=list(map(str, images)), labels=LABELS, templates=TEMPLATES)
+    answer = predict(ModelCache(asked), classify((1, 2), images))
     for run in printed["runs"]:
-        assert np.allclose(run["probabilities"], answer["runs"][str(run["run"])]["probabilities"], atol=1e-6)
+        assert np.allclose(run["probabilities"], answer.runs[run["run"]].probabilities, atol=1e-6)
     for out, start in zip(outs, (b"<?xml", b"%PDF", b"\x89PNG", b"image,"), strict=True):
         assert out.read_bytes().startswith(start)
     with outs[3].open(encoding="utf-8", newline="") as file:

@@ -17,6 +17,7 @@ from trainer.data import read_image
 from trainer.data.tokenizer import train_tokenizer
 from trainer.inference.model_cache import ModelCache
 from trainer.inference.predictions import predict
+from trainer.messages import Classify
 from trainer.models import build
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit
@@ -58,9 +59,9 @@ def test_an_opened_model_is_a_finished_run_with_snapshots_of_its_embeddings(work
 
 def test_labels_are_answered(workspace, opened):
     picture = read_snapshot(workspace.results.snapshots(opened)[0].folder).items.path[0]
-    asked = {"labels": ["a ring", "a star"], "templates": ["a photo of {}."]}
-    answer = predict(ModelCache(workspace), runs=[opened], images=[picture], **asked)
-    assert sum(answer["runs"][str(opened)]["probabilities"][0]) == pytest.approx(1)
+    asked = {"labels": ("a ring", "a star"), "templates": ("a photo of {}.",)}
+    answer = predict(ModelCache(workspace), Classify(runs=(opened,), images=(picture,), **asked))
+    assert sum(answer.runs[opened].probabilities[0]) == pytest.approx(1)
 
 
 def test_a_run_needs_the_folder_only_once(workspace, hub_folder, tmp_path, monkeypatch):

@@ -196,10 +196,10 @@ def test_steps_of_a_series_face_the_next_one_and_runs_each_other(tmp_path: Path)
     other = series(tmp_path, [flipped], PointPlacement(), onto=steps[2])[0]
     assert len(made) == 3
     assert np.array_equal(np.load(made[2].file), layout(tmp_path, steps[2]))
-    question = Project(snapshot=str(steps[2]), method="pca", series=tuple(map(str, steps[:2])))
+    question = Project(snapshot=str(steps[2]), placement=PointPlacement(), series=tuple(map(str, steps[:2])))
     again = answer_project(tmp_path, question, lambda *_: None)
-    assert again["layouts"] == [str(one.file) for one in made[:2]]
-    assert again["layout"] == str(made[2].file)
+    assert again.layouts == tuple(str(one.file) for one in made[:2])
+    assert again.layout == str(made[2].file)
     last, facing, alone = np.load(made[2].file), np.load(other.file), layout(tmp_path, flipped)
     assert np.median(np.linalg.norm(last - facing, axis=1)) < 0.3 * np.median(np.linalg.norm(last - alone, axis=1))
 
@@ -298,7 +298,7 @@ def test_what_cannot_be_projected_is_refused(asked: Workspace, tmp_path: Path) -
     with pytest.raises(ProjectError, match="at least 4"):
         layout(tmp_path, few)
     with pytest.raises(ProjectError, match="no snapshot in"):
-        answer_project(tmp_path, Project(snapshot=str(tmp_path / "none"), method="pca"), lambda *_: None)
+        answer_project(tmp_path, Project(snapshot=str(tmp_path / "none"), placement=PointPlacement()), lambda *_: None)
 
 
 def test_the_command_offers_the_methods_there_are() -> None:

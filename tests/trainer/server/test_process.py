@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from trainer.analysis.projection import pca
+from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, EmbedTexts, PlaceRows, Project, Question, WarmUp, encode
 from trainer.store import Workspace
 
@@ -67,11 +68,12 @@ def test_it_warms_up_and_answers_as_the_library_does(process: Process, asked: Wo
     assert "no checkpoint" in warm["missing"]["3"]
     asked_for = {"images": tuple(map(str, images)), "labels": ("star", "ring"), "templates": ("a {}",)}
     answer = process.ask(2, Classify(runs=(1, 2), **asked_for))["answer"]
-    expected = predict(ModelCache(asked), runs=(1, 2), **asked_for)
-    assert answer["images"] == expected["images"]
-    for run in ("1", "2"):
-        assert np.allclose(answer["runs"][run]["probabilities"], expected["runs"][run]["probabilities"], atol=1e-5)
-        assert answer["runs"][run]["milliseconds"] > 0
+    expected = predict(ModelCache(asked), Classify(runs=(1, 2), **asked_for))
+    assert answer["images"] == list(expected.images)
+    for run in (1, 2):
+        said = answer["runs"][str(run)]
+        assert np.allclose(said["probabilities"], expected.runs[run].probabilities, atol=1e-5)
+        assert said["milliseconds"] > 0
 
 
 def test_arrays_come_as_files(process: Process) -> None:
@@ -88,7 +90,7 @@ def test_bad_questions_and_unknown_runs_end_nothing(process: Process, images: li
         (5, EmbedTexts(run=99, texts=("x",)), "unknown_run"),
         (6, EmbedTexts(run=3, texts=("x",)), "no_checkpoint"),
         (7, Classify(runs=(1,), images=(), labels=("a",), templates=("none",)), "bad_question"),
-        (8, Project(snapshot="/nowhere", method="pca"), "unreadable"),
+        (8, Project(snapshot="/nowhere", placement=PointPlacement()), "unreadable"),
     ):
         assert process.ask(number, question)["error"]["kind"] == kind
     answer = process.ask(9, Classify(runs=(1,), images=("/no.png",), labels=("a",), templates=("{}",)))["answer"]
@@ -97,16 +99,19 @@ def test_bad_questions_and_unknown_runs_end_nothing(process: Process, images: li
 
 def test_it_projects_a_snapshot(process: Process, asked: Workspace) -> None:
     snapshot = str(asked.results.snapshots(1)[0].folder)
-    answer = process.ask(10, Project(snapshot=snapshot, method="pca"))["answer"]
+    answer = process.ask(10, Project(snapshot=snapshot, placement=PointPlacement()))["answer"]
     assert np.load(answer["layout"]).shape == (answer["images"] + answer["texts"], 2)
 
 
 def test_it_places_the_vectors_of_words(process: Process) -> None:
     file = process.ask(12, EmbedTexts(run=1, texts=("a star", "a ring", "red", "on", "blue")))["answer"]["array"]
-    answer = process.ask(13, PlaceRows(run=1, vectors=file, method="pca"))["answer"]
+    answer = process.ask(13, PlaceRows(run=1, vectors=file, placement=PointPlacement()))["answer"]
     assert np.load(answer["array"]) == pytest.approx(pca(np.load(file), 2), abs=1e-6)
     few = process.ask(14, EmbedTexts(run=1, texts=("a star",)))["answer"]["array"]
-    assert "too few for a map" in process.ask(15, PlaceRows(run=1, vectors=few, method="pca"))["error"]["message"]
+    assert (
+        "too few for a map"
+        in process.ask(15, PlaceRows(run=1, vectors=few, placement=PointPlacement()))["error"]["message"]
+    )
 
 
 def test_one_that_is_killed_while_it_warms_up_harms_no_other(process: Process, asked: Workspace) -> None:

@@ -64,9 +64,7 @@ def test_runs_renames_deletes_restores_and_purges(call, finished, workspace):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("runs", "show"), "Say which run"),
         (("runs", "show", "nope"), "no run 'nope'"),
-        (("runs", "rename", "1"), "Say the new name"),
         (("resume", "1"), "is finished"),
         (("stop", "9"), "no run '9'"),
     ],

@@ -66,7 +66,7 @@ def test_nothing_is_kept_and_the_answer_is_plain(workspace: Workspace) -> None:
     answer = RequestHandlers(workspace).answer(
         MeasureRun(config=config.to_toml(TINY), steps=2), lambda _share, _note: None
     )
-    assert answer["steps"] == 12
+    assert answer.steps == 12
     assert len(workspace.runs.all()) == before
 
 
