@@ -147,12 +147,13 @@ class Notifications(QObject):
     def _show_look_only(self) -> None:
         jobs, workspace = self._services.jobs, self._services.context.workspace
         adoptable = workspace.may_be_adopted
-        trust = "Make it yours if you trust its author." if adoptable else workspace.next_step
+        question = "Only look, or make it yours, if you trust its author?" if adoptable else workspace.next_step
         self._banner.show_message(
             f"This workspace is look only: {jobs.look_only}.",
-            f"Training, queueing, downloads and deletion are disabled. {trust}",
+            f"Training, queueing, downloads and deletion are disabled. {question}",
             tone="warn",
             action=("Make it mine", jobs.adopt) if adoptable else None,
+            other=("Only look", self._banner.hide) if adoptable else None,
         )
 
     def _show_adopted(self, waiting: int) -> None:

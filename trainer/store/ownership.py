@@ -38,7 +38,7 @@ _MOST_PLACES: Final = 64
 """Codes of former places that are kept."""
 
 State = Literal[
-    "new", "mine", "moved", "copy", "other user", "other key", "earlier version", "no key", "read only", "unknown",
+    "new", "mine", "moved", "copy", "other user", "other key", "no key", "read only", "unknown",
     "unreadable",
 ]  # fmt: skip
 
@@ -46,7 +46,6 @@ _WHY: Final[dict[State, str]] = {
     "copy": "it is a copy of another workspace",
     "other user": "its files belong to another user of this computer",
     "other key": "it was made on another computer, by another user, or before your own key was lost",
-    "earlier version": "an earlier version made it, whose mark other users of this computer could forge",
     "no key": "your own key cannot be used",
     "read only": "it cannot be written",
     "unknown": "it does not say who made it",
@@ -91,10 +90,7 @@ def _look(folder: Path, database: Path) -> State:
         return "other user"
     try:
         key = owner_key.existing_key()
-        document = _document(folder)
-        if document.get("format") == 1:
-            return "earlier version"
-        known = _parsed(document)
+        known = _parsed(_document(folder))
     except FileNotFoundError:
         return "unknown" if os.path.lexists(file) or _holds_runs(folder, database) else "new"
     except owner_key.NoKey:

@@ -93,12 +93,11 @@ def test_another_key_or_user_and_a_disk_that_takes_nothing_are_told(filled, monk
     assert Workspace(filled.folder).look_only == ""
 
 
-def test_one_of_an_earlier_version_is_told_and_adopted(filled):
-    """Its mark was made with what every user of the computer can read."""
+def test_one_without_a_code_of_its_owner_is_look_only_until_it_is_adopted(filled):
     filled.close()
-    document = {"format": 1, "computer": "0" * 64, "user": "0" * 64, "made_at": 1.0, "path": "", "folder": ""}
+    document = {"computer": "0" * 64, "user": "0" * 64, "made_at": 1.0, "path": "", "folder": ""}
     (filled.folder / NAME).write_text(json.dumps(document))
-    assert Workspace(filled.folder).look_only.startswith("an earlier version made it")
+    assert Workspace(filled.folder).look_only == "its workspace.json cannot be read"
     assert Workspace(filled.folder).adopt() == 1
     assert Workspace(filled.folder).look_only == ""
 
