@@ -412,6 +412,6 @@ def test_b_is_asked_at_its_own_step(qtbot: QtBot, prompts: PromptsView, inspect:
     context.selection.select_snapshots((1, 20), (2, 10))
     for view in (prompts, inspect):
         view.refresh()
-    assert prompts.asking.wanted.steps == (20, 10)
+    assert prompts.asking.request.steps == (20, 10)
     assert inspect.question_now().steps == (20, 10)
     assert step_words(context.selection) == ["--step", "20", "10"]

@@ -44,7 +44,7 @@ class PromptRequest:
 class PromptResult:
     """Both charts' data of the available sides (`places`: 0 is A), and why others are missing."""
 
-    wanted: PromptRequest
+    request: PromptRequest
     calibration: tuple[CalibrationRun, ...] = ()
     prompts: tuple[PromptRun, ...] = ()
     problems: dict[int, str] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class PromptQuery(QObject):
     """Fetches the requested data and drops requests that are no longer needed.
 
     Signals:
-        read: A `PromptResult` of the newest wanted.
+        read: A `PromptResult` of the newest request.
         progressed: Share done and a note, while the models embed sentences.
-        failed: The exception that ended the newest wanted.
+        failed: The exception that ended the newest request.
     """
 
     read = Signal(object)
@@ -81,7 +81,7 @@ class PromptQuery(QObject):
         self._open: dict[int, int] = {}
 
     @property
-    def wanted(self) -> PromptRequest | None:
+    def request(self) -> PromptRequest | None:
         """The newest request."""
         return self._request
 

@@ -103,7 +103,7 @@ class PromptsView(View):
         if reading is None or not reading.calibration:
             return None
         calibrated = reading.calibration
-        sides = (side for side in reading.wanted.sides if side.place in reading.places)
+        sides = (side for side in reading.request.sides if side.place in reading.places)
         targets = tuple(Target(side.run, side.step) for side in sides)
         request = Request(targets, calibrated[0].dataset, calibrated[0].split)
         settings: CalibrationSettings | PromptSettings = PromptSettings(
@@ -262,7 +262,7 @@ class PromptsView(View):
     # -- words -------------------------------------------------------------------------------------------------
 
     def _words_of(self, reading: PromptResult) -> dict[str, Any]:
-        request = reading.wanted
+        request = reading.request
         for name, suite in catalog.prompt_suites().items():
             if (suite.classes, suite.templates) == (request.labels, request.templates):
                 return {"suite": name}
@@ -296,7 +296,7 @@ class PromptsView(View):
         settings, reading = self.context.settings, self._reading
         self.questions.remember(settings, "prompts")
         if reading is not None:
-            weights = {"templates": list(reading.wanted.templates), "weights": list(self.playground.weights)}
+            weights = {"templates": list(reading.request.templates), "weights": list(self.playground.weights)}
             settings.set("prompts/weights", weights)
 
     def _restore(self) -> None:

@@ -1,0 +1,61 @@
+"""Rows, columns, labels and tabs of one call each."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit, QWidget
+
+from explorer import theme
+from explorer.widgets import layouts
+
+
+def test_parts_stand_in_their_order_with_their_stretch(qapp):
+    host, one, other, side = QWidget(), QWidget(), QWidget(), QWidget()
+    made = layouts.column(
+        one,
+        theme.SPACE,
+        layouts.row((other, 2), (side, 0, Qt.AlignmentFlag.AlignTop)),
+        (layouts.STRETCH, 3),
+        gap=theme.BETWEEN,
+        margins=(1, 2, 3, 4),
+        of=host,
+    )
+    assert host.layout() is made
+    assert made.spacing() == theme.BETWEEN
+    assert made.getContentsMargins() == (1, 2, 3, 4)
+    assert [made.stretch(index) for index in range(made.count())] == [0, 0, 0, 3]
+    assert made.itemAt(1).spacerItem().sizeHint().height() == theme.SPACE
+    row = made.itemAt(2).layout()
+    assert [row.itemAt(index).widget() for index in range(row.count())] == [other, side]
+    assert row.itemAt(1).alignment() == Qt.AlignmentFlag.AlignTop
+    assert {part.parent() for part in (one, other, side)} == {host}
+
+
+def test_a_layout_without_a_gap_takes_that_of_the_layout_around_it(qapp):
+    inner = layouts.row(QWidget(), QWidget(), gap=None)
+    host = layouts.panel(layouts.column(inner, gap=17))
+    assert host.layout().spacing() == inner.spacing() == 17
+
+
+def test_a_label_shows_what_a_person_wrote_and_no_markup(qapp):
+    field = QLineEdit()
+    label = layouts.text("<b>bold</b>", "small", name="note", wrap=True, buddy=field)
+    assert label.textFormat() == Qt.TextFormat.PlainText
+    assert (label.text(), label.objectName(), label.property("role")) == ("<b>bold</b>", "note", "small")
+    assert label.wordWrap()
+    assert label.buddy() is field
+
+
+def test_a_line_is_cut_at_its_end_or_in_its_middle(qapp):
+    for middle in (False, True):
+        label = layouts.elided("a rather long name of a run", "strong", middle=middle)
+        label.resize(80, 20)
+        assert label.property("role") == "strong"
+        assert label.text() == "a rather long name of a run"
+
+
+def test_tabs_have_a_text_and_a_tip(qapp):
+    bar = layouts.tab_bar("kinds", "Kinds of charts", (("One", "The first"), ("Two", "")))
+    assert [bar.tabText(index) for index in range(bar.count())] == ["One", "Two"]
+    assert bar.tabToolTip(0) == "The first"
+    assert (bar.objectName(), bar.accessibleName()) == ("kinds", "Kinds of charts")
