@@ -17,6 +17,7 @@ from trainer.places.address import PlaceError, RemotePlace, parse
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
 from trainer.store.files import make_folders, write_text
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import convert
 
 FILE: Final = "places.json"
 _FORMAT: Final = 1
@@ -123,10 +124,9 @@ def binding_of(folder: Path) -> Binding | None:
     identity = elsewhere(folder)
     if identity is None:
         return None
-    stored = _document()["runs"].get(identity.token)
     try:
-        return Binding(**stored)
-    except TypeError:
+        return convert(_document()["runs"].get(identity.token), Binding)
+    except ValueError:
         if not identity.sent:
             return None
         raise PlaceError(

@@ -9,13 +9,14 @@ import contextlib
 import functools
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from trainer.store.files import write_text
 from trainer.store.rows import LATEST, OUT_OF_REACH, RunRow
-from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import decode
+from trainer.untrusted.files import spelled
 
 NAME: Final = "elsewhere.json"
 _FORMAT: Final = 1
@@ -44,16 +45,11 @@ class Elsewhere:
 def elsewhere(folder: Path) -> Elsewhere | None:
     """Return where the run of this folder trains; None for one of this computer, or where it cannot be read."""
     try:
-        found = untrusted_files.read_record(folder / NAME, _MOST)
-        place, token, seen_at = str(found["place"])[:100], str(found["token"])[:64], found.get("seen_at")
-        log = found.get("log", 0)
-        if not isinstance(seen_at, int | float) or not 0 <= seen_at <= LATEST:
-            seen_at = None
-        return Elsewhere(
-            untrusted_files.spelled(place), token, found.get("sent") is True, seen_at, log if type(log) is int else 0
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        facts = decode(folder / NAME, Elsewhere, _MOST)
+    except (OSError, ValueError):
         return None
+    seen_at = facts.seen_at if facts.seen_at is not None and 0 <= facts.seen_at <= LATEST else None
+    return replace(facts, place=spelled(facts.place[:100]), token=facts.token[:64], seen_at=seen_at)
 
 
 def place_of(row: RunRow) -> str:
@@ -64,8 +60,8 @@ def place_of(row: RunRow) -> str:
 @functools.lru_cache(maxsize=4096)
 def _place(folder: Path, status: str) -> str:
     # Read once for each status: a run is bound to its place before it starts.
-    found = elsewhere(folder)
-    return "" if found is None else found.place
+    facts = elsewhere(folder)
+    return "" if facts is None else facts.place
 
 
 def write_elsewhere(folder: Path, facts: Elsewhere) -> None:
@@ -75,16 +71,16 @@ def write_elsewhere(folder: Path, facts: Elsewhere) -> None:
 
 def may_train_elsewhere(folder: Path) -> bool:
     """Return whether the run may have begun on another computer, so that no lock here tells whether it trains."""
-    found = elsewhere(folder)
-    return found is not None and found.sent
+    facts = elsewhere(folder)
+    return facts is not None and facts.sent
 
 
-def out_of_reach(place: str, seen_at: float | None) -> str:
+def out_of_reach(host: str, seen_at: float | None) -> str:
     """Return the phase of a run whose place does not answer: `out of reach (box, last seen 14:02)`."""
     if seen_at is None:
-        return f"{OUT_OF_REACH} ({place}, never seen)"
+        return f"{OUT_OF_REACH} ({host}, never seen)"
     today = time.localtime()[:3] == time.localtime(seen_at)[:3]
     with contextlib.suppress(ValueError, OverflowError, OSError):
         when = time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", time.localtime(seen_at))
-        return f"{OUT_OF_REACH} ({place}, last seen {when})"
-    return f"{OUT_OF_REACH} ({place})"
+        return f"{OUT_OF_REACH} ({host}, last seen {when})"
+    return f"{OUT_OF_REACH} ({host})"

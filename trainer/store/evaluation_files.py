@@ -6,8 +6,8 @@ rest; the second is written last, so that a task with a JSON is whole.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from trainer.store.question import Question, question_from
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npz
+from trainer.untrusted.documents import convert, nan_for_null, null_for_nan
 
 _MOST: Final = 1_000
 """Records in a folder that are read, the newest."""
@@ -68,7 +69,7 @@ def write_task(folder: Path, record: TaskRecord) -> None:
 
     write_atomically(folder / f"{name}.npz", write, private=True)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}
-    plain |= {"metrics": _strict(record.metrics), "details": _strict(record.details)}
+    plain |= {"metrics": null_for_nan(record.metrics), "details": null_for_nan(record.details)}
     plain |= {"question": asdict(record.question)} if record.question else {}
     write_text(folder / f"{name}.json", json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
 
@@ -83,22 +84,20 @@ def read_records(folder: Path) -> list[TaskRecord]:
 
     What cannot be read is left out, for it can be evaluated again.
     """
-    found, left = [], _MOST_OF_ALL
+    dated, left = [], _MOST_OF_ALL
     for file in untrusted_files.newest(folder, "*.json", _MOST):
-        try:
-            plain = untrusted_files.read_record(file)
-            unfolded = load_npz(file.with_suffix(".npz"), most=left)
-            left -= sum(array.nbytes for array in unfolded.values())
-            arrays = _with_paths(unfolded, folder, picture_paths.resolved)
-            metrics = {name: math.nan if value is None else float(value) for name, value in plain["metrics"].items()}
-            question = question_from(plain.get("question"))
-            sizes = int(plain["n"]), int(plain["whole"])
-            record = TaskRecord(str(plain["task"]), metrics, *sizes, plain["details"], arrays, question)
-            when = (question is not None, file.stat().st_mtime_ns, file.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            continue
-        found.append((when, record))
-    return [record for _, record in sorted(found, key=lambda one: one[0])]
+        with contextlib.suppress(OSError, ValueError):
+            values = untrusted_files.read_record(file)
+            arrays = load_npz(file.with_suffix(".npz"), most=left)
+            left -= sum(array.nbytes for array in arrays.values())
+            values |= {"arrays": _with_paths(arrays, folder, picture_paths.resolved)}
+            values |= {
+                "metrics": nan_for_null(values.get("metrics")),
+                "question": question_from(values.get("question")),
+            }
+            record = convert(values, TaskRecord)
+            dated.append(((record.question is not None, file.stat().st_mtime_ns, file.name), record))
+    return [record for _, record in sorted(dated, key=lambda pair: pair[0])]
 
 
 def _with_paths(
@@ -107,13 +106,3 @@ def _with_paths(
     if "path" not in arrays or not arrays["path"].size:
         return arrays
     return arrays | {"path": np.asarray(change(folder.parents[1], [str(path) for path in arrays["path"].tolist()]))}
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _strict(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
+import msgspec
+
 from trainer.store import disk
 from trainer.store.files import write_atomically
 from trainer.store.rows import LATEST, MOST, MOST_STEP
@@ -139,14 +141,27 @@ def _to_line(entry: Entry) -> str:
 def entry_of(line: bytes) -> Entry | None:
     """Return the entry of a line; None if it is damaged."""
     try:
-        document = json.loads(line)
-        values = {str(name): number_from_json(value) for name, value in document["values"].items()}
-        entry = Entry(int(document["step"]), float(document["time"]), float(document["elapsed"]), values)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        decoded = _DECODER.decode(line)
+        values = {name: number_from_json(value) for name, value in decoded.values.items()}
+        entry = Entry(decoded.step, decoded.time, decoded.elapsed, values)
+    except (ValueError, RecursionError):
         return None
     # SQLite has no place for other numbers, UTF-8 none for half a letter.
     sound = 0 <= entry.step <= MOST_STEP and 0 <= entry.time <= LATEST and abs(entry.elapsed_s) <= MOST
     return entry if sound and all("\0" not in name and is_text(name) for name in values) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line as it is written."""
+
+    step: int
+    time: float
+    elapsed: float
+    values: dict[str, float | str]
+
+
+_DECODER: Final = msgspec.json.Decoder(_Line)
 
 
 def _cut_torn_line(path: Path) -> None:

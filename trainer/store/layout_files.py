@@ -8,16 +8,23 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from trainer.store.component_files import components_name
 from trainer.untrusted import confined
-from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import parse
 
 FOLDER: Final = "layouts"
 _MOST_FACTS: Final = 1 << 20
 _HALF_S: Final = 86_400.0
 """Seconds after which a file without facts, or one that was being written, is one that a killed process has left."""
+
+
+@dataclass(frozen=True)
+class LayoutSource:
+    """The snapshots that a layout was made of, by their folders below the workspace."""
+
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,14 +104,9 @@ def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]
             continue
         try:
             content = confined.read(workspace_folder, f"{FOLDER}/{name}", _MOST_FACTS)
-            document: Any = untrusted_files.parse_json(content.decode("utf-8"))
-            named = document.get("of", []) if isinstance(document, dict) else []
-            snapshots = [
-                PurePosixPath(*confined.parts(name_of_snapshot))
-                for name_of_snapshot in named
-                if isinstance(name_of_snapshot, str)
-            ]
-        except (OSError, ValueError, TypeError):
+            named = parse(content, LayoutSource).of
+            snapshots = [PurePosixPath(*confined.parts(folder)) for folder in named]
+        except (OSError, ValueError):
             snapshots = []
         yield name, snapshots
 

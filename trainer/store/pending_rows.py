@@ -9,18 +9,28 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.store.rows import ValueRefused
 from trainer.untrusted import confined
-from trainer.untrusted.files import parse_json, read_bytes
+from trainer.untrusted.documents import parse
+from trainer.untrusted.files import read_bytes
 
 _NAME: Final = "waiting.jsonl"
 _LONGEST: Final = 2**26
 """Bytes of the file: a thousand times what waits while a database is locked for an hour."""
 END: Final = "end"
 """The kind of the row that says how the session ended."""
+
+
+@dataclass(frozen=True)
+class PendingRow:
+    """A line of the file: what `keep` was called with."""
+
+    kind: str
+    values: dict[str, Any]
 
 
 def keep(folder: Path, kind: str, values: Mapping[str, Any]) -> None:
@@ -48,9 +58,9 @@ def _rows(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     rows = []
     with contextlib.suppress(OSError):
         for line in read_bytes(folder / _NAME, _LONGEST).splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                document = parse_json(line.decode("utf-8"))
-                rows.append((str(document["kind"]), dict(document["values"])))
+            with contextlib.suppress(ValueError):
+                row = parse(line, PendingRow)
+                rows.append((row.kind, row.values))
     return rows
 
 

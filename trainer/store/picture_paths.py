@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from trainer.images.location import file_of, location
 from trainer.store import ownership
 from trainer.store.files import write_text
 from trainer.untrusted import confined
-from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import decode
 
 Data = TypeVar("Data")
 
@@ -27,6 +27,13 @@ _SOURCE: Final = "imported_from.json"
 _OF_DATA: Final = ("path", "heldout_path", "root", "train_list", "heldout_list")
 _LEAVING: Final = r"(^|[/\\])\.\.([/\\]|$)|\x00"
 _LEADING_OUT: Final = rf"^{PREFIX}([/\\]|[A-Za-z]:|\.\.([/\\]|$))"
+
+
+@dataclass(frozen=True)
+class ImportSource:
+    """The workspace that a run was imported from."""
+
+    workspace: str
 
 
 def workspace_of(run_folder: Path) -> Path | None:
@@ -124,8 +131,8 @@ def _root_with(first: str, workspace: Path, run_folder: Path) -> Path:
     if _lies_in(workspace, first):
         return workspace
     try:
-        source = Path(str(untrusted_files.read_json(run_folder / _SOURCE)["workspace"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        source = Path(decode(run_folder / _SOURCE, ImportSource).workspace)
+    except (OSError, ValueError):
         return workspace
     return source if source.is_absolute() and _lies_in(source, first) else workspace
 

@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
+from trainer.untrusted.documents import parse
 
 _WITHOUT_LOCKS: Final = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 """What a file system says that cannot lock: some network and FUSE mounts."""
@@ -129,11 +130,9 @@ def holder_of(path: Path) -> Identity | None:
     try:
         with confined.open_file(path.parent, path.name) as file:
             file.seek(1)
-            holder = Identity(**json.loads(file.read(_MOST_OF_HOLDER)))
-        if type(holder.pid) is not int or type(holder.start_ticks) is not int or type(holder.boot_id) is not str:
-            return None
+            holder = parse(file.read(_MOST_OF_HOLDER), Identity)
         return holder if holder.pid > 0 and holder.is_same(identity(holder.pid)) else None
-    except (OSError, ValueError, TypeError, OverflowError, RecursionError):  # a stranger's
+    except (OSError, ValueError, OverflowError):  # a stranger's
         return None
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from trainer.analysis.intervals import wilson
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import convert, nan_for_null, null_for_nan
 
 KINDS: Final = ("mispair", "duplicate", "leak", "outlier")
 """What may be wrong with a pair: its caption, a picture that is there twice, in both splits, or like no other."""
@@ -120,10 +124,10 @@ class QualityFinding:
         judge: Of a mispair, the run that judged it where that is not the report's own; else 0.
     """
 
-    kind: str
+    kind: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]
     split: str
     row: int
-    keys: tuple[str, ...]
+    keys: Annotated[tuple[str, ...], Meta(min_length=1)]
     path: str
     caption: str
     label: str = ""
@@ -154,7 +158,7 @@ class QualityReport:
 
     dataset: str
     created_at: float
-    runs: tuple[Measured, ...]
+    runs: Annotated[tuple[Measured, ...], Meta(min_length=1, max_length=2)]
     pairs: dict[str, int]
     whole: dict[str, int]
     counts: dict[str, dict[str, int]]
@@ -163,7 +167,7 @@ class QualityReport:
 
     def of_kind(self, kind: str) -> list[QualityFinding]:
         """Return the findings of one kind, worst first."""
-        return [one for one in self.findings if one.kind == kind]
+        return [finding for finding in self.findings if finding.kind == kind]
 
     def count(self, kind: str) -> int:
         """Return the number of findings of one kind in all splits."""
@@ -173,99 +177,47 @@ class QualityReport:
 def write_quality(run_folder: Path, report: QualityReport) -> Path:
     """Write the report to the first run's folder, replacing one of the same runs and steps."""
     folder = confined.make_in_run(run_folder, _FOLDER)
-    file = folder / _name([(one.run, one.step) for one in report.runs])
-    write_text(file, json.dumps({"format": 1} | _plain(dataclasses.asdict(report)), ensure_ascii=False) + "\n")
+    file = folder / _name([(measured.run, measured.step) for measured in report.runs])
+    write_text(file, json.dumps({"format": 1} | null_for_nan(dataclasses.asdict(report)), ensure_ascii=False) + "\n")
     return file
 
 
 def read_quality(run_folder: Path, runs: list[tuple[int, int | None]]) -> QualityReport | None:
     """Return the newest report of exactly these runs at these steps (None: any); None if there is none."""
-    found = []
-    for report in read_reports(run_folder):
-        made = [(one.run, one.step) for one in report.runs]
-        if len(made) == len(runs) and all(
-            a == b and wanted in (None, step) for (a, step), (b, wanted) in zip(made, runs, strict=True)
-        ):
-            found.append(report)
-    return max(found, key=lambda one: (one.runs[0].step, one.created_at), default=None)
+    reports = [report for report in read_reports(run_folder) if _is_of(report, runs)]
+    return max(reports, key=lambda report: (report.runs[0].step, report.created_at), default=None)
 
 
 def read_reports(run_folder: Path) -> list[QualityReport]:
     """Return the reports in a run's folder; unreadable ones are skipped, since they can be made again."""
-    found = []
+    reports = []
     for file in untrusted_files.newest(run_folder / _FOLDER, "*.json", _MOST):
-        try:
-            found.append(_report(untrusted_files.read_record(file, _LARGEST)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            continue
-    return found
+        with contextlib.suppress(OSError, ValueError):
+            report = convert(nan_for_null(untrusted_files.read_record(file, _LARGEST)), QualityReport)
+            _check(report)
+            reports.append(dataclasses.replace(report, counts={kind: report.counts.get(kind, {}) for kind in KINDS}))
+    return reports
+
+
+def _is_of(report: QualityReport, runs: list[tuple[int, int | None]]) -> bool:
+    if [measured.run for measured in report.runs] != [run for run, _ in runs]:
+        return False
+    return all(step in (None, measured.step) for measured, (_, step) in zip(report.runs, runs, strict=True))
 
 
 def _name(runs: list[tuple[int, int]]) -> str:
     return "-".join(f"run_{run:04d}_step_{step:06d}" for run, step in runs) + ".json"
 
 
-def _plain(value: Any) -> Any:
-    """Return the value with None in place of what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _check(report: QualityReport) -> None:
+    """Check that a stored report agrees with itself.
 
-
-def _report(plain: Any) -> QualityReport:
-    runs = tuple(
-        Measured(
-            int(one["run"]),
-            str(one["name"]),
-            int(one["step"]),
-            *(_numbers(one[name]) for name in ("mean", "deviation", "limit")),
-        )
-        for one in plain["runs"]
-    )
-    if not 1 <= len(runs) <= 2:
-        raise ValueError("it is about one or two runs")
-    findings = tuple(_finding(one, len(runs)) for one in plain["findings"][: len(KINDS) * MOST_FINDINGS])
-    counts = {kind: {str(s): int(n) for s, n in plain["counts"].get(kind, {}).items()} for kind in KINDS}
-    pairs, whole = ({str(s): int(n) for s, n in plain[name].items()} for name in ("pairs", "whole"))
-    judgments = tuple(_judgment(one) for one in plain.get("judgments", [])[:_MOST])
-    name, created_at = str(plain["dataset"]), float(plain["created_at"])
-    return QualityReport(name, created_at, runs, pairs, whole, counts, findings, judgments)
-
-
-def _judgment(plain: Any) -> Judgment:
-    runs = tuple((int(number), str(name), int(step)) for number, name, step in plain["runs"])
-    pairs, suspected, planted, detected = (int(plain[name]) for name in ("pairs", "suspected", "planted", "detected"))
-    if not (0 <= detected <= planted and 0 <= suspected <= pairs):
-        raise ValueError("a judgment counts more than there is")
-    return Judgment(str(plain["split"]), runs, bool(plain["trained"]), pairs, suspected, planted, detected)
-
-
-def _finding(plain: Any, runs: int) -> QualityFinding:
-    kind, margins = str(plain["kind"]), tuple(_number(one) for one in plain["margins"])
-    ranks = tuple((int(a), int(b)) for a, b in plain["ranks"])
-    keys = tuple(str(one) for one in plain["keys"])
-    if kind not in KINDS or not keys or any(len(one) not in (0, runs) for one in (margins, ranks)):
-        raise ValueError("a finding is of no kind, of no pair, or not of these runs")
-    words = ("path", "caption", "label", "other_path", "other_caption", "other_split", "by")
-    texts = {name: str(plain[name]) for name in words}
-    return QualityFinding(
-        kind,
-        str(plain["split"]),
-        int(plain["row"]),
-        keys,
-        margins=margins,
-        ranks=ranks,
-        distance=_number(plain["distance"]),
-        judge=int(plain.get("judge", 0)),
-        **texts,
-    )
-
-
-def _numbers(plain: Any) -> dict[str, float]:
-    return {str(name): _number(value) for name, value in plain.items()}
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
+    Raises:
+        ValueError: It does not.
+    """
+    runs = len(report.runs)
+    if any(len(values) not in (0, runs) for finding in report.findings for values in (finding.margins, finding.ranks)):
+        raise ValueError("a finding is not of these runs")
+    for judgment in report.judgments:
+        if not (0 <= judgment.detected <= judgment.planted and 0 <= judgment.suspected <= judgment.pairs):
+            raise ValueError("a judgment counts more than there is")

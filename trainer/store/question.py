@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from trainer.untrusted.files import parse_json
+from trainer.untrusted.documents import convert, parse
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
 _ONCE: Final = ", each question once"
@@ -149,21 +149,17 @@ def hash_of(texts: Sequence[str]) -> str:
 def question_from_key(key: str) -> Question | None:
     """Return the question stored as `key`; None if missing or invalid."""
     try:
-        values = parse_json(key) if key else None
+        return parse(key, Question) if key else None
     except ValueError:
         return None
-    return question_from(values)
 
 
 def question_from(values: Any) -> Question | None:
     """Return the question of these plain values; None if they are invalid."""
-    if not isinstance(values, Mapping):
+    try:
+        return convert(values, Question)
+    except ValueError:
         return None
-    kinds: dict[str, type] = {"n": int, "classes": int, "templates": int, "gallery": int}
-    known = {one.name: values[one.name] for one in fields(Question) if one.name in values}
-    if not {"task", "n"} <= known.keys() or any(type(v) is not kinds.get(name, str) for name, v in known.items()):
-        return None
-    return Question(**known)
 
 
 def task_of(name: str) -> str:

@@ -45,7 +45,7 @@ from trainer.store.run_table import AT_THE_END, free_name, next_number
 from trainer.store.run_texts import cleaned_columns
 from trainer.store.whole_folders import unlisted_rows
 from trainer.untrusted import confined
-from trainer.untrusted.files import check_ordinary, open_ordinary, parse_json, read_text, spelled
+from trainer.untrusted.files import check_ordinary, open_ordinary, read_json, read_text, spelled
 
 _LONGEST: Final = 2**26
 """Bytes of a `run.json`: thousands of times what one is."""
@@ -223,14 +223,10 @@ def _state_of(folder: Path) -> dict[str, Any]:
 def _document(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """Return `run.json`; empty with a reason if it cannot be read."""
     try:
-        with open_ordinary(folder / "run.json") as file:
-            content = file.read(_LONGEST + 1)
-        if len(content) > _LONGEST:
-            raise ValueError(f"it is longer than {_LONGEST:,} bytes")
-        document = parse_json(content.decode("utf-8"))
+        document = read_json(folder / "run.json", _LONGEST)
         if not isinstance(document, dict):
             raise ValueError("it holds no object")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return {}, [f"its run.json cannot be read ({spelled(str(error))[:200]}); rebuilt from config.toml and curves."]
     return document, []
 

@@ -20,6 +20,7 @@ from trainer.store.files import write_atomically, write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npz
+from trainer.untrusted.documents import convert
 
 _FOLDER: Final = "replays"
 _NAME: Final = re.compile(r"step_(\d{6,15})\.json")
@@ -27,7 +28,7 @@ _MOST: Final = 10_000
 """Replays of a run that are listed."""
 _LARGEST: Final = 1 << 24
 """Bytes of what is said of one: 10,000 pairs with captions and paths."""
-_ARRAYS: Final = ("image_before", "text_before", "image_after", "text_after")
+_EMBEDDINGS: Final = ("image_before", "text_before", "image_after", "text_after")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class ReplayRecord:
         after: The same once it was made.
         likely: Suspected false negatives: both places, weight, cosine, reason.
         gradients: Lengths of the gradient of the run's own loss on each image, then on each text, before the update;
-            None where an earlier version stored none.
+            None where none were stored.
     """
 
     step: int
@@ -70,7 +71,7 @@ def write_replay(run_folder: Path, record: ReplayRecord) -> None:
     """Write the replay to the run's folder, replacing an earlier one of the same step."""
     folder = confined.make_in_run(run_folder, _FOLDER)
     file = folder / f"step_{record.step:06d}.npz"
-    arrays: dict[str, Any] = dict(zip(_ARRAYS, (*record.before, *record.after), strict=True)) | {
+    arrays: dict[str, Any] = dict(zip(_EMBEDDINGS, (*record.before, *record.after), strict=True)) | {
         "losses": record.losses
     }
     if record.gradients is not None:
@@ -97,30 +98,41 @@ def read_replay(run_folder: Path, step: int) -> ReplayRecord | None:
     """Return the replay of a step; None if there is none, or it cannot be read, since it can be repeated."""
     file = run_folder / _FOLDER / f"step_{step:06d}.json"
     try:
-        record = _record(untrusted_files.read_record(file, _LARGEST), load_npz(file.with_suffix(".npz")))
+        values = untrusted_files.read_record(file, _LARGEST) | _arrays(load_npz(file.with_suffix(".npz")))
+        record = convert(values, ReplayRecord)
+        _check(record)
         record = replace(record, paths=tuple(picture_paths.resolved(run_folder, record.paths)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (OSError, ValueError):
         return None
     return record if record.step == step else None
 
 
-def _record(plain: Any, arrays: dict[str, np.ndarray]) -> ReplayRecord:
-    captions, paths, labels = (tuple(str(one) for one in plain[name]) for name in ("captions", "paths", "labels"))
-    rows = [np.asarray(arrays[name], np.float32) for name in _ARRAYS]
-    n, losses = len(captions), np.asarray(arrays["losses"], np.float64)
-    agreements = tuple(float(one) for one in plain["agreements"])
-    if len(paths) != n or losses.shape != (len(labels), n) or len(agreements) != len(labels) or not labels:
-        raise ValueError("its parts are of different lengths")
-    if any(part.ndim != 2 or part.shape != rows[0].shape or len(part) != n for part in rows):
+def _arrays(stored: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the fields of a record that are arrays; one that is missing fits no field."""
+    images, texts, new_images, new_texts = (np.asarray(stored.get(name), np.float32) for name in _EMBEDDINGS)
+    values: dict[str, Any] = {"before": (images, texts), "after": (new_images, new_texts), "gradients": None}
+    values |= {name: np.asarray(stored[name], np.float64) for name in ("losses", "gradients") if name in stored}
+    return values
+
+
+def _check(record: ReplayRecord) -> None:
+    """Check that the parts of a stored record are of the same pairs and hold numbers.
+
+    Raises:
+        ValueError: They are not, or do not.
+    """
+    pairs, objectives = len(record.captions), len(record.labels)
+    if not objectives or len(record.paths) != pairs or len(record.agreements) != objectives:
+        raise ValueError("its lists are of different lengths")
+    if record.losses.shape != (objectives, pairs):
+        raise ValueError("its losses are not of its pairs")
+    shape = (pairs, record.before[0].shape[1])
+    if any(rows.shape != shape for rows in (*record.before, *record.after)):
         raise ValueError("its embeddings are of different shapes")
-    gradients = np.asarray(arrays["gradients"], np.float64) if "gradients" in arrays else None
-    if gradients is not None and (gradients.shape != (2, n) or not np.isfinite(gradients).all()):
+    gradients = record.gradients
+    if gradients is not None and (gradients.shape != (2, pairs) or not np.isfinite(gradients).all()):
         raise ValueError("its gradients are not numbers of its pairs")
-    likely = tuple((int(a), int(b), float(w), float(c), str(why)) for a, b, w, c, why in plain["likely"])
-    numbers = (float(plain["loss"]), *agreements)
-    if any(not (0 <= a < n and 0 <= b < n) for a, b, *_ in likely) or not all(map(math.isfinite, numbers)):
-        raise ValueError("it names a pair that it does not have, or no number")
-    step, began, verified = (int(plain[name]) for name in ("step", "began", "verified"))
-    before, after = (rows[0], rows[1]), (rows[2], rows[3])
-    about = (captions, paths, labels, losses, agreements, before, after, likely, gradients)
-    return ReplayRecord(step, began, verified, numbers[0], *about)
+    if not all(0 <= row < pairs for suspected in record.likely for row in suspected[:2]):
+        raise ValueError("it names a pair that it does not have")
+    if not all(map(math.isfinite, (record.loss, *record.agreements))):
+        raise ValueError("its loss or an agreement is not a number")

@@ -23,9 +23,9 @@ from trainer.store.columns import StoredColumn, read_ids
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
-from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded import Unreadable, read
+from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.arrays import map_npy
+from trainer.untrusted.documents import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +71,22 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.id)
+
+
+@dataclass(frozen=True)
+class SnapshotCard:
+    """What `snapshot.json` says of a snapshot; `features` is their width, 0 where none were kept."""
+
+    model: str
+    step: int
+    dataset: str
+    split: str
+    n: int
+    d: int
+    arrays: list[str]
+    sampled: bool
+    fingerprint: str = ""
+    features: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,34 +181,31 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
     """
     try:
         trusted = _verify(folder)
-        card = untrusted_files.read_record(folder / "snapshot.json")
-        n, d = int(card["n"]), int(card["d"])
-        arrays = {
-            name: _read_array(folder / f"{name}.npy", n, d) for name in ("image", "text") if name in card["arrays"]
-        }
+        card = decode(folder / "snapshot.json", SnapshotCard)
+        n, d = card.n, card.d
+        arrays = {name: _read_array(folder / f"{name}.npy", n, d) for name in ("image", "text") if name in card.arrays}
         if not arrays:
             raise ValueError("it has neither images nor texts")
-        width = int(card.get("features", 0))
-        features = _read_array(folder / "features.npy", n, width) if width else None
+        features = _read_array(folder / "features.npy", n, card.features) if card.features else None
         items = _read_items(folder / _ITEMS, n, trusted=trusted, wordless=wordless) if items is None else items
         if len(items) != n:
             raise ValueError(f"items.parquet has {len(items)} rows, snapshot.json says {n}")
         return Snapshot(
             folder=folder,
-            model=str(card["model"]),
-            step=int(card["step"]),
-            dataset=str(card["dataset"]),
-            split=str(card["split"]),
+            model=card.model,
+            step=card.step,
+            dataset=card.dataset,
+            split=card.split,
             n=n,
             d=d,
             image=arrays.get("image"),
             text=arrays.get("text"),
             items=items,
-            sampled=bool(card["sampled"]),
-            fingerprint=str(card.get("fingerprint", "")),
+            sampled=card.sampled,
+            fingerprint=card.fingerprint,
             features=features,
         )
-    except (Unreadable, OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, OverflowError) as error:
         # pyarrow's own errors derive from ValueError and OSError.
         reason = str(error).rstrip(".")
         raise StoreError(f"The snapshot {folder} cannot be used: {reason}. Embed the run's step again.") from error

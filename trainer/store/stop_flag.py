@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from trainer.store.process_lock import Identity
 from trainer.untrusted import confined
+from trainer.untrusted.documents import parse
 
 NAME: Final = "stop.flag"
 _MOST: Final = 1_000
@@ -24,7 +26,7 @@ def put(folder: Path, trainer: Identity) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    content = json.dumps({"pid": trainer.pid, "start_ticks": trainer.start_ticks, "boot_id": trainer.boot_id})
+    content = json.dumps(asdict(trainer))
     confined.write(folder, NAME, content.encode())
 
 
@@ -33,9 +35,8 @@ def is_for(folder: Path, trainer: Identity | None) -> bool:
     if trainer is None:
         return False
     try:
-        named = Identity(**json.loads(confined.read(folder, NAME, _MOST)))
-        return trainer.is_same(named)
-    except (OSError, ValueError, TypeError, RecursionError):  # none, half written, or a stranger's
+        return trainer.is_same(parse(confined.read(folder, NAME, _MOST), Identity))
+    except (OSError, ValueError):  # none, half written, or a stranger's
         return False
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.store import cells, manifests
+from trainer.store.snapshot_files import SnapshotCard
 from trainer.untrusted import confined
-from trainer.untrusted.files import read_record
+from trainer.untrusted.documents import decode
 
 _CHECKPOINT: Final = re.compile(r"step_(\d{1,16})")
 
@@ -33,7 +34,7 @@ def unlisted_rows(run_folder: Path, table: str, listed: set[str]) -> Iterator[di
         try:
             manifests.verified(folder)
             row = {"folder": name, "created_at": folder.stat().st_mtime, **_facts(folder, table)}
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError):
             continue  # damaged, or written at this moment
         if not cells.faults(table, row):
             yield row
@@ -41,8 +42,8 @@ def unlisted_rows(run_folder: Path, table: str, listed: set[str]) -> Iterator[di
 
 def _facts(folder: Path, table: str) -> dict[str, Any]:
     if table == "snapshot":
-        card = read_record(folder / "snapshot.json")
-        return {name: card[name] for name in ("step", "dataset", "split", "n", "d")}
+        card = decode(folder / "snapshot.json", SnapshotCard)
+        return {name: getattr(card, name) for name in ("step", "dataset", "split", "n", "d")}
     step = _CHECKPOINT.fullmatch(folder.name)
     if step is None:
         raise ValueError("its name tells no step")
