@@ -14,7 +14,7 @@ from trainer.store import EVALUATING, Workspace
 from trainer.store.branch import branch as branch_of
 
 if TYPE_CHECKING:
-    from trainer.places.known import Binding
+    from trainer.places.bindings import Binding
 
 DECODER: Final = "decoder-scenes"
 """Preset of the decoder that is trained for a run."""
@@ -50,7 +50,7 @@ def create_and_launch(
         training_part.check("Training")
     created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
     if binding is not None:
-        from trainer.places.follow import send
+        from trainer.places.follower import send
 
         send(workspace, created, binding)
     launch.start_detached(workspace, created)
@@ -92,7 +92,7 @@ def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None =
 
 def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
     """Start an ablation at each co-occurrence as an experiment and return its first run; the next poll starts that."""
-    from trainer.experiments.definition import ablation
+    from trainer.experiments.experiment import ablation
     from trainer.scheduling import experiments
 
     template = template or catalog.preset("clip-scenes")
@@ -220,7 +220,7 @@ def continuation(workspace: Workspace, run: int) -> tuple[int | None, bool]:
 
 def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
     """Store and start the experiment CLIP + CLOOB like this run, or on Scenes without one; return its name."""
-    from trainer.experiments.definition import clip_and_cloob, to_toml
+    from trainer.experiments.experiment import clip_and_cloob, to_toml
     from trainer.scheduling import experiments
 
     run_config = None if run is None else workspace.runs.config_of(run)

@@ -110,7 +110,7 @@ class Jobs(QObject):
         self.stop_timeouts.became_unresponsive.connect(self._report_unresponsive)
         self.stop_timeouts.overdue.connect(self.end)
         self._forced: dict[int, float | None] = {}
-        self._slots = queue.Slots()
+        self._slots = queue.QueueSlots()
         self._look_only = ""
         self._is_read = False
         self._silent: dict[int, str] = {}
@@ -177,7 +177,7 @@ class Jobs(QObject):
     # -- the queue ---------------------------------------------------------------------------------------------
 
     @property
-    def slots(self) -> queue.Slots:
+    def slots(self) -> queue.QueueSlots:
         """The number of runs that may train at once, as of the last poll."""
         return self._slots
 

@@ -46,7 +46,7 @@ class PollResult:
     runs: tuple[RunRow, ...] | None = None
     scalars: tuple[ScalarRow, ...] = ()
     snapshots: tuple[int, ...] = ()
-    slots: queue.Slots | None = None
+    slots: queue.QueueSlots | None = None
     look_only: str = ""
     silent: dict[int, str] | None = None
     lost: str = ""
@@ -117,6 +117,6 @@ def _keep_following(workspace: Workspace, active: Sequence[int], tried: dict[int
     with contextlib.suppress(StoreError):
         away = [row for row in map(workspace.runs.get, active) if may_train_elsewhere(row.folder)]
         if away:
-            from trainer.places.follow import keep_following
+            from trainer.places.follower import keep_following
 
             keep_following(workspace, away, tried)

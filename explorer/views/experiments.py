@@ -92,7 +92,7 @@ def import_definition(workspace: Workspace, file: str) -> str:
         ConfigError: The file defines no experiment.
         StoreError: Another experiment has its name.
     """
-    from trainer.experiments.definition import read, to_toml
+    from trainer.experiments.experiment import read, to_toml
 
     experiment = read(Path(file))
     return workspace.experiments.add(experiment.name, to_toml(experiment)).name

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from tests.benchmarks import explaining_away
-from trainer.experiments.definition import check_measured, read
+from trainer.experiments.experiment import check_measured, read
 
 STUDIES = sorted((Path(__file__).parent / "studies").glob("*.toml"))
 SHARES = [file for file in STUDIES if file.stem.startswith("shares")]

@@ -23,12 +23,12 @@ from trainer.charts.spec import Chart, Request, Target
 from trainer.config import Clip, Cloob
 from trainer.config import to_toml as to_text
 from trainer.config.fields import Field, fields_of
-from trainer.experiments.definition import Arm, Experiment, Outcome, to_toml
+from trainer.experiments.experiment import Arm, Experiment, Outcome, to_toml
 from trainer.inference import chart_query, embed, model_cache
 from trainer.messages import PlaceRows, decode_answer
 from trainer.projection import fitting
 from trainer.store import Question, RunLog, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 
 OTHER: dict[str, dict[str, Any]] = {
     "field-grid": {"rows": "", "columns": ""},

@@ -23,7 +23,7 @@ from trainer.charts.marks import Mark, NumberRow
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.scheduling import queue
 from trainer.store import Question, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
+from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
 
 N = 60
 CLASSES = ("ring", "star", "heart")

@@ -13,7 +13,7 @@ from explorer.views.runs.experiment_sheet import ExperimentSheet
 from trainer import catalog
 from trainer.__main__ import main
 from trainer.experiments import verdict
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.scheduling import experiments
 from trainer.store import Question, Workspace
 

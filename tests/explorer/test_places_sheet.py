@@ -16,9 +16,9 @@ from explorer.run_control.poller import PollState, news
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.places_sheet import PlacesSheet
 from trainer import catalog, config
-from trainer.places import follow, known
-from trainer.places.address import PlaceError, parse
-from trainer.places.known import Binding, binding_of
+from trainer.places import bindings, follower
+from trainer.places.bindings import Binding, binding_of
+from trainer.places.remote_host import PlaceError, parse
 from trainer.store import Workspace
 from trainer.store.elsewhere import Elsewhere, elsewhere, out_of_reach, write_elsewhere
 
@@ -32,9 +32,9 @@ def background(qtbot) -> Iterator[Background]:
 
 @pytest.fixture
 def box() -> Iterator[None]:
-    known.add(parse("box", "ssh://me@127.0.0.1:9/opt/python"))
+    bindings.add(parse("box", "ssh://me@127.0.0.1:9/opt/python"))
     yield
-    known.remove("box")
+    bindings.remove("box")
 
 
 def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_path: Path, monkeypatch) -> None:
@@ -50,7 +50,7 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
     qtbot.keyClicks(sheet.address, "ssh://me@host")
     with qtbot.waitSignal(sheet.changed):
         qtbot.keyClick(sheet.address, Qt.Key.Key_Return)
-    assert [place.address for place in known.places()] == ["ssh://me@host"]
+    assert [place.address for place in bindings.hosts()] == ["ssh://me@host"]
     found = [{"group": "Programs", "name": "torch", "value": "2", "state": "broken", "next": "Install it."}]
     monkeypatch.setattr("explorer.views.runs.places_sheet.findings", lambda name, folder: found)
     qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
@@ -64,7 +64,7 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
     qtbot.mouseClick(sheet.test, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sheet.note.text() == "box does not answer: no route.")
     qtbot.mouseClick(sheet.remove, Qt.MouseButton.LeftButton)
-    assert known.places() == []
+    assert bindings.hosts() == []
     assert not sheet.remove.isEnabled()
 
 
@@ -107,7 +107,7 @@ def test_a_run_of_the_form_is_bound_in_the_users_settings(tmp_path: Path, box, m
 def test_a_mirrored_run_says_where_and_how_long_it_trains(tmp_path: Path, box) -> None:
     workspace = Workspace(tmp_path / "space")
     run = workspace.runs.create(config.Run(name="far"))
-    follow.send(workspace, run, Binding("box", run=1))
+    follower.send(workspace, run, Binding("box", run=1))
     # The other clock is three days ahead.
     began = time.time() + 3 * 86_400
     told = {"status": "running", "session_at": began, "started_at": began}
@@ -129,7 +129,7 @@ def test_a_mirrored_run_says_where_and_how_long_it_trains(tmp_path: Path, box) -
 def test_a_run_out_of_reach_says_so_and_gets_a_follower(qtbot, tmp_path: Path, box, monkeypatch) -> None:
     workspace = Workspace(tmp_path / "space")
     run = workspace.runs.create(config.Run(name="far"))
-    follow.send(workspace, run, Binding("box", run=1))
+    follower.send(workspace, run, Binding("box", run=1))
     folder = workspace.runs.get(run).folder
     told = elsewhere(folder)
     assert told is not None

@@ -16,7 +16,7 @@ from explorer.widgets.banner import Banner
 from trainer import config
 from trainer.messages import CheckData, CheckDataAnswer, CleanedList, WriteCleanedList
 from trainer.store import Workspace
-from trainer.store.quality_files import Judgment, Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.quality_reports import Judgment, Measured, QualityFinding, QualityReport, write_quality
 
 
 def finding(kind: str, row: int, split: str = "renderings", **more: object) -> QualityFinding:

@@ -16,7 +16,7 @@ from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from explorer.window import Window
 from trainer.charts.marks import Axis
 from trainer.messages import Failure, ReplayStep, ReplayStepAnswer
-from trainer.store.replay_files import ReplayRecord, write_replay
+from trainer.store.replay_records import ReplayRecord, write_replay
 
 
 class Answers:

@@ -24,7 +24,7 @@ from trainer.data import csv_lines
 from trainer.projection import ProjectError
 from trainer.projection.coordinates import read_coordinates
 from trainer.store import Items, StoreError, manifests, owner_key, read_snapshot, snapshot_files, write_snapshot
-from trainer.store.evaluation_files import read_records
+from trainer.store.task_records import read_records
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable

@@ -27,12 +27,12 @@ from trainer.distribution.private_paths import PrivatePaths
 from trainer.errors import UserError
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace, branch, layout_files, ownership, pending_rows, picture_paths
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.files import make_folder, write_text
-from trainer.store.quality_files import Measured, QualityReport, write_quality
-from trainer.store.replay_files import ReplayRecord, write_replay
+from trainer.store.quality_reports import Measured, QualityReport, write_quality
+from trainer.store.replay_records import ReplayRecord, write_replay
 from trainer.store.reviews import Review
 from trainer.store.snapshot_files import Items, write_snapshot
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 from trainer.untrusted import confined
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]

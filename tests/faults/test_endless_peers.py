@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from trainer.places import ssh
-from trainer.places.address import OutOfReach, PlaceError, RemotePlace, parse
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost, parse
 from trainer.untrusted import safe_subprocess
 
 pytestmark = [
@@ -58,7 +58,7 @@ def _children() -> list[psutil.Process]:
 
 def test_a_peer_without_an_end(stand_in, faults) -> None:
     rng = np.random.default_rng(0)
-    place: RemotePlace = parse("box", "ssh://nobody@box.invalid/usr/bin/python3")
+    place: RemoteHost = parse("box", "ssh://nobody@box.invalid/usr/bin/python3")
     kinds = list(PEERS)
     good, count = 0, max(faults.times(50), len(kinds))
     for turn in range(count):

@@ -12,7 +12,7 @@ import torch
 
 from explorer.state.view_link import read_link
 from trainer.errors import UserError
-from trainer.experiments.definition import from_toml, to_toml
+from trainer.experiments.experiment import from_toml, to_toml
 from trainer.inference.export_model import export_model
 from trainer.store import Workspace
 from trainer.vectors.found import find

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.conftest import SMALL
 from trainer.__main__ import main
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.store import RunLog, Workspace, schema
 from trainer.trackers.importing import SETTINGS
 

@@ -10,7 +10,7 @@ import pytest
 
 from trainer import config
 from trainer.__main__ import main
-from trainer.experiments.definition import clip_and_cloob, from_toml, read, to_toml
+from trainer.experiments.experiment import clip_and_cloob, from_toml, read, to_toml
 from trainer.store import Workspace
 from trainer.store.reviews import JOURNAL, Review
 from trainer.untrusted import files, shell

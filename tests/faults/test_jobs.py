@@ -22,7 +22,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from trainer import config
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
-from trainer.store.process_lock import AliveLock, identity, is_held
+from trainer.store.process_lock import ProcessLock, identity, is_held
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 FORK = multiprocessing.get_context("fork")
@@ -110,7 +110,7 @@ def test_no_signal_reaches_a_program_by_a_forged_row(tmp_path, bystander, faults
 
 def _race(lock: Path, gate, won, stay) -> None:
     gate.wait()
-    held = AliveLock.take(lock, wait_s=0.0)
+    held = ProcessLock.take(lock, wait_s=0.0)
     if held is not None:
         with won.get_lock():
             won.value += 1
@@ -135,7 +135,7 @@ def test_of_instances_that_race_one_is_the_owner(tmp_path, faults):
         for rival in rivals:
             os.kill(rival.pid, signal.SIGKILL)
             rival.join()
-        next_one = AliveLock.take(lock, wait_s=0.0)
+        next_one = ProcessLock.take(lock, wait_s=0.0)
         good += owners == 1 and next_one is not None
         next_one.release()
     words = "exactly one owner; its lock is free once it is killed"

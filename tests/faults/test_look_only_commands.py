@@ -15,11 +15,11 @@ from trainer import api, config
 from trainer.__main__ import main
 from trainer.evaluation.cleaned_list import write_cleaned_list
 from trainer.evaluation.data_quality import check_data
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.inference.model_cache import ModelCache
 from trainer.scheduling import experiments, queue
 from trainer.store import LookOnly, Workspace
-from trainer.store.quality_files import KINDS, Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.quality_reports import KINDS, Measured, QualityFinding, QualityReport, write_quality
 from trainer.store.reviews import Review
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

@@ -22,7 +22,7 @@ from explorer.views.experiments import listed
 from trainer import config
 from trainer.cli import runs
 from trainer.errors import UserError
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.scheduling import queue
 from trainer.store import RunLog, StoreError, Workspace, database, guard, run_table, schema
 from trainer.store.reviews import Review

@@ -22,9 +22,9 @@ from trainer.data import load
 from trainer.data.stored_pairs import StoredPair, kept
 from trainer.errors import UserError
 from trainer.store import Items, RunLog, Workspace, read_snapshot, write_snapshot
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
-from trainer.store.quality_files import KINDS, Measured, QualityFinding, QualityReport, write_quality
-from trainer.store.replay_files import ReplayRecord, read_replay, write_replay
+from trainer.store.quality_reports import KINDS, Measured, QualityFinding, QualityReport, write_quality
+from trainer.store.replay_records import ReplayRecord, read_replay, write_replay
+from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3_600)]
 

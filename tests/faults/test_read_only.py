@@ -19,7 +19,7 @@ import pytest
 
 from tests.faults.conftest import SMALL
 from trainer.__main__ import main
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace, ownership
 

@@ -15,7 +15,7 @@ import pytest
 import trainer.cli
 from tests.journeys.test_walk_commands import FIGURES, OF_AN_EXPERIMENT, OF_NO_RUN
 from trainer.__main__ import _modules_of, _parser, main
-from trainer.experiments.definition import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.store import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]

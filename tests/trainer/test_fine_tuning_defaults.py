@@ -9,7 +9,7 @@ import pytest
 
 from trainer import api, catalog, config
 from trainer.data.new_run import new_run
-from trainer.experiments.definition import changed
+from trainer.experiments.experiment import changed
 
 PRETRAINED = ("model=open_clip", "model.name=ViT-B-32", "model.pretrained=laion2b_s34b_b79k")
 NAMED = "optimizer.learning_rate=1e-3"

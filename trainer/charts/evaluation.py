@@ -21,7 +21,7 @@ from trainer.charts.spec import targets_of
 from trainer.experiments.over_seeds import over_seeds
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records
+from trainer.store.task_records import TaskRecord, evaluation_folder, read_records
 
 TASK_WORDS: Final = {
     "zero_shot": "Zero-shot",

@@ -19,7 +19,7 @@ from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.experiments.counted import CountedRun, arm_groups, counted_in, counted_line
-from trainer.experiments.definition import Experiment, from_toml
+from trainer.experiments.experiment import Experiment, from_toml
 from trainer.metrics import metric
 from trainer.store import Workspace
 from trainer.store.number_series import number_series

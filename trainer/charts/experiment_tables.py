@@ -11,7 +11,7 @@ from trainer.charts.marks import (
     NumberTable,
     heading_row,
 )
-from trainer.experiments.definition import Experiment, Outcome
+from trainer.experiments.experiment import Experiment, Outcome
 from trainer.experiments.verdict import (
     ArmComparison,
     ArmOutcome,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.store import RunRow, SnapshotRow, StoreError, Workspace, read_snapshot
-from trainer.store.evaluation_files import evaluation_folder, read_tasks
+from trainer.store.task_records import evaluation_folder, read_tasks
 from trainer.untrusted import files as untrusted_files
 
 Key = tuple[str, str]

@@ -14,7 +14,7 @@ from trainer.analysis.anytime_valid import Interval
 from trainer.analysis.repeated_intervals import interval
 from trainer.charts.marks import Axis, Points, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.config.names import in_a_word
-from trainer.experiments.definition import Arm, Experiment
+from trainer.experiments.experiment import Arm, Experiment
 from trainer.experiments.verdict import ExperimentVerdict, RunOutcome
 from trainer.metrics import metric
 

@@ -26,7 +26,7 @@ from trainer.charts.marks import (
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
-from trainer.store.replay_files import ReplayRecord, read_replay, replayed_steps
+from trainer.store.replay_records import ReplayRecord, read_replay, replayed_steps
 
 METHOD: Final = """\
 Order, crops and weights of a run are functions of (seed, step), so an update can be reproduced: `trainer replay RUN \

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
-from trainer.store.quality_files import KINDS, QualityFinding, QualityReport
+from trainer.store.quality_reports import KINDS, QualityFinding, QualityReport
 from trainer.untrusted import shell
 from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import spelled
@@ -153,7 +153,7 @@ def newest_report(workspace: Workspace, run: int) -> QualityReport:
     Raises:
         QualityProblem: There is none.
     """
-    from trainer.store.quality_files import read_reports
+    from trainer.store.quality_reports import read_reports
 
     row = workspace.runs.get(run)
     if not (reports := read_reports(row.folder)):

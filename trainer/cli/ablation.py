@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the experiment, train it, and print the verdict."""
     from trainer import catalog
     from trainer.cli.experiment import train
-    from trainer.experiments.definition import ablation, changed
+    from trainer.experiments.experiment import ablation, changed
     from trainer.scheduling import experiments
 
     template = changed(catalog.preset(args.preset), args.set)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the experiment, train it, and print the outcome by share."""
     from trainer import catalog
     from trainer.cli.experiment import check_files, train
-    from trainer.experiments.definition import changed, data_efficiency
+    from trainer.experiments.experiment import changed, data_efficiency
     from trainer.scheduling import experiments
 
     check_files(args.out)

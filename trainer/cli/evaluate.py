@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
     from trainer.messages import Evaluate
     from trainer.store import RunRow, Workspace
-    from trainer.store.evaluation_files import TaskRecord
+    from trainer.store.task_records import TaskRecord
 
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 """As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
@@ -136,8 +136,8 @@ def _evaluate_there(
     import dataclasses
 
     from trainer.evaluation.run_tasks import CHEAP, PROBES, evaluate_runs
-    from trainer.places.address import PlaceError
     from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data
+    from trainer.places.remote_host import PlaceError
     from trainer.store import derived
 
     images = {"fine_tune", "robustness"} & set(question.tasks) if "all" not in args.task else set()

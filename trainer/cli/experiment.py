@@ -11,7 +11,7 @@ from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.experiments.definition import Experiment, Outcome
+    from trainer.experiments.experiment import Experiment, Outcome
 
 GROUP = "Train"
 HELP = "compare arms over seeds until decided, and show the verdict"
@@ -89,7 +89,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _new(args: argparse.Namespace) -> int:
     from trainer import catalog
-    from trainer.experiments.definition import default_outcome, of_presets, read
+    from trainer.experiments.experiment import default_outcome, of_presets, read
 
     file = Path(args.what)
     if not args.preset:
@@ -105,7 +105,7 @@ def _new(args: argparse.Namespace) -> int:
 
 def _values(args: argparse.Namespace, default: Outcome) -> dict[str, Any]:
     """Return the fields of an experiment that the arguments name."""
-    from trainer.experiments.definition import Outcome
+    from trainer.experiments.experiment import Outcome
     from trainer.metrics import metric
 
     def outcome(name: str) -> Outcome:
@@ -119,7 +119,7 @@ def _values(args: argparse.Namespace, default: Outcome) -> dict[str, Any]:
 
 def _repeat(args: argparse.Namespace) -> int:
     from trainer.config.grid import parse
-    from trainer.experiments.definition import default_outcome, repeated
+    from trainer.experiments.experiment import default_outcome, repeated
 
     if len(args.set) != 1:
         raise ExperimentError("Name one field with its values: --set objective.beta=8,14,30.")
@@ -130,7 +130,7 @@ def _repeat(args: argparse.Namespace) -> int:
 
 
 def _store(args: argparse.Namespace, experiment: Experiment) -> int:
-    from trainer.experiments.definition import to_toml
+    from trainer.experiments.experiment import to_toml
 
     args.workspace.experiments.add(experiment.name, to_toml(experiment))
     args.what = experiment.name
@@ -138,7 +138,7 @@ def _store(args: argparse.Namespace, experiment: Experiment) -> int:
 
 
 def _write(file: Path, experiment: Experiment) -> None:
-    from trainer.experiments.definition import to_toml
+    from trainer.experiments.experiment import to_toml
     from trainer.store import write_atomically
 
     def write(draft: Path) -> None:
@@ -152,7 +152,7 @@ def _write(file: Path, experiment: Experiment) -> None:
 
 def _name(args: argparse.Namespace) -> str:
     """Return the name of the experiment; that of a file is stored first."""
-    from trainer.experiments.definition import read, to_toml
+    from trainer.experiments.experiment import read, to_toml
 
     file = Path(args.what)
     if file.suffix.lower() != ".toml":
@@ -235,7 +235,7 @@ def check_files(files: Sequence[Path]) -> None:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from trainer.experiments.definition import from_toml, to_toml
+    from trainer.experiments.experiment import from_toml, to_toml
 
     row = args.workspace.experiments.get(args.what)
     experiment = from_toml(row.definition, source=row.name)

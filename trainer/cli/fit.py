@@ -86,9 +86,9 @@ def run(args: argparse.Namespace) -> int:
     if args.measure:
         return _measure(args)
     if args.on:
-        from trainer.places.known import place_of
+        from trainer.places.bindings import host_of
 
-        place_of(args.on)  # before a run is made
+        host_of(args.on)  # before a run is made
     elif args.data_there or args.upload or args.upload_prepared:
         raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
     if args.run:
@@ -99,8 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if args.run and args.ranks is not None:
         workspace.runs.set_ranks(number, args.ranks)
     if args.on:
-        from trainer.places.follow import send
-        from trainer.places.known import Binding
+        from trainer.places.bindings import Binding
+        from trainer.places.follower import send
 
         prepared = _prepared(workspace, number) if args.upload_prepared else ""
         upload = args.upload or args.upload_prepared
@@ -147,11 +147,11 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
         run: Its number.
         quiet: What the training says goes to standard error: standard output is one JSON object.
     """
-    from trainer.places.known import binding_of
+    from trainer.places.bindings import binding_of
     from trainer.scheduling import ranks
 
     if binding_of(workspace.runs.get(run).folder) is not None:
-        from trainer.places.follow import train_there
+        from trainer.places.follower import train_there
 
         return train_there(workspace, run, say=lambda text: say(text, error=True))
     count = workspace.runs.ranks_of(run)

@@ -13,7 +13,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.experiments.definition import Experiment
+    from trainer.experiments.experiment import Experiment
     from trainer.scheduling.queue import Expected
     from trainer.store import RunRow, Workspace
 
@@ -115,7 +115,7 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
 
 def _experiment(args: argparse.Namespace, template: config.Run) -> Experiment | None:
     """Return the experiment of a grid; None where it is none, or has a turn in the queue."""
-    from trainer.experiments.definition import of_grid
+    from trainer.experiments.experiment import of_grid
 
     if args.after or args.priority:
         return None

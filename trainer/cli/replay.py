@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, verify, store and print."""
     from trainer.render_mpl.files import json_text
-    from trainer.store.replay_files import write_replay
+    from trainer.store.replay_records import write_replay
     from trainer.training.replay import COMPARED, record_of, replay
 
     # First, so that nothing is computed that cannot be kept.

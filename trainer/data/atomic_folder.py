@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainer.data.pairs import DataError
 from trainer.store import disk
-from trainer.store.process_lock import AliveLock
+from trainer.store.process_lock import ProcessLock
 from trainer.untrusted import confined
 
 
@@ -76,7 +76,7 @@ def _is_ours(unfinished: Path) -> bool:
 @contextmanager
 def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold an OS lock, released when the process ends; the empty file stays, since removing it would race."""
-    while (lock := AliveLock.take(path, wait_s=0.5)) is None:
+    while (lock := ProcessLock.take(path, wait_s=0.5)) is None:
         waiting()
     try:
         yield

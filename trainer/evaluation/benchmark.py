@@ -29,8 +29,8 @@ from trainer.inference.batches import embed_features, embed_images, embed_tokens
 from trainer.methods import BagOfWords, CaptionPrediction
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
-from trainer.store.evaluation_files import TaskRecord
 from trainer.store.question import Question, retrieval_question
+from trainer.store.task_records import TaskRecord
 
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 AT_ONCE: Final = 256

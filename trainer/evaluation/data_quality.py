@@ -33,7 +33,7 @@ from trainer.evaluation.mispair_judges import (
 from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel
 from trainer.store import RunRow
-from trainer.store.quality_files import (
+from trainer.store.quality_reports import (
     KINDS,
     MOST_FINDINGS,
     Judgment,

@@ -24,7 +24,7 @@ from trainer.evaluation.learned_pairs import learned_pairs, place_of
 from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel
 from trainer.store import RunRow
-from trainer.store.quality_files import Judgment
+from trainer.store.quality_reports import Judgment
 
 MOST_OTHERS: Final = 3
 """Other runs that are asked, the newest."""

@@ -14,7 +14,7 @@ from trainer.catalog import ZERO_SHOT, suite_of_facts
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.messages import Evaluate
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 
 if TYPE_CHECKING:
     from trainer import config

@@ -22,7 +22,7 @@ from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.fine_tuning import SHARES, FineTuned
 from trainer.evaluation.word_answers import class_numbers, places_of
-from trainer.store.evaluation_files import TaskRecord
+from trainer.store.task_records import TaskRecord
 
 RECALLS: Final = (1, 5, 10)
 DRAWS: Final = 3

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from trainer import config
-from trainer.experiments.definition import Arm, Experiment, from_toml
+from trainer.experiments.experiment import Arm, Experiment, from_toml
 from trainer.store import RunRow, StoreError, Workspace
 
 FINISHED: Final = "finished"

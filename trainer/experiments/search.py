@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from trainer import config
 from trainer.config import ConfigError
 from trainer.config.names import meant, unknown
-from trainer.experiments.definition import MOST_LETTERS, dotted, run_of
+from trainer.experiments.experiment import MOST_LETTERS, dotted, run_of
 from trainer.metrics import metric
 from trainer.untrusted import files as untrusted_files
 

@@ -13,7 +13,7 @@ from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, holm, sign_flip_p
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
-from trainer.experiments.definition import Arm, Experiment, Outcome, from_toml
+from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import collapsed, outlying
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace

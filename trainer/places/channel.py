@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any, BinaryIO, Final
 
 from trainer.errors import UserError
-from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.places.source import MOST_DOCUMENT, Chunk, record
 from trainer.untrusted import files as untrusted_files
 

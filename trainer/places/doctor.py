@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.places import known, ssh
+from trainer.places import bindings, ssh
 from trainer.places.links import workspace_there
 
 
@@ -19,7 +19,7 @@ def findings(name: str, workspace: Path) -> list[dict[str, Any]]:
     Raises:
         PlaceError: There is none of that name, it does not answer, or it cannot train.
     """
-    host = known.place_of(name)
+    host = bindings.host_of(name)
     if host.kind == "ray":
         from trainer.places.ray_jobs import doctor
 

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from trainer.places import known, ssh
-from trainer.places.address import OutOfReach, PlaceError, RemotePlace
+from trainer.places import bindings, ssh
 from trainer.places.channel import packed
 from trainer.places.links import workspace_there
 from trainer.places.ray_jobs import ENDED, RayJobs, needs_of, package_name
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
 from trainer.places.source import record
 from trainer.places.storage import Storage
 from trainer.places.wheel import wheel
@@ -175,7 +175,7 @@ def embed_at(workspace: Workspace, row: RunRow, name: str, job: EmbedJob, out: P
         OutOfReach: It does not answer.
         PlaceError: It cannot embed; the message has its sentence.
     """
-    host = known.place_of(name)
+    host = bindings.host_of(name)
     claim(Storage(str(out)), job)
     say(0.0, f"checking {name}")
     files = _model_files(workspace, row, job.step)
@@ -209,7 +209,7 @@ def _checkpoint(step: int) -> str:
 
 
 def _on_ray(
-    workspace: Workspace, host: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], say: Say, workers: int
+    workspace: Workspace, host: RemoteHost, job: EmbedJob, files: dict[str, Path | bytes], say: Say, workers: int
 ) -> Storage:
     jobs = RayJobs(host)
     _patiently(jobs.version, _LOOK_S)
@@ -253,7 +253,7 @@ def _next_job(jobs: RayJobs, stem: str) -> str:
     return f"{stem}-{number}"
 
 
-def _wait_for(jobs: RayJobs, name: str, storage: Storage, host: RemotePlace, say: Say) -> None:
+def _wait_for(jobs: RayJobs, name: str, storage: Storage, host: RemoteHost, say: Say) -> None:
     silent_at, said = None, ""
     while True:
         try:
@@ -295,7 +295,7 @@ def _told(storage: Storage) -> tuple[float, str, str]:
 
 
 def _by_ssh(
-    workspace: Workspace, host: RemotePlace, job: EmbedJob, files: dict[str, Path | bytes], brought: Path, say: Say
+    workspace: Workspace, host: RemoteHost, job: EmbedJob, files: dict[str, Path | bytes], brought: Path, say: Say
 ) -> None:
     facts = ssh.check(host)
     ssh.send_code(host, facts)
@@ -341,7 +341,7 @@ def _by_ssh(
     ssh.download(host, f"{root}/{job.folder}/{OUT}/", brought, lambda share: say(1.0, f"bringing shards: {share:.0%}"))
 
 
-def _srun(host: RemotePlace) -> list[str]:
+def _srun(host: RemoteHost) -> list[str]:
     names = {"partition": "--partition", "time": "--time", "account": "--account", "cpus": "--cpus-per-task"}
     options = [f"{names[name]}={value}" for name, value in host.options.items() if name in names]
     gpus = [f"--gres=gpu:{host.options['gpus']}"] if host.options.get("gpus") else []

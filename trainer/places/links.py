@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 from trainer import config
 from trainer.places import ssh
-from trainer.places.address import PlaceError, RemotePlace
+from trainer.places.bindings import Binding
 from trainer.places.channel import Channel, ChannelSource
-from trainer.places.known import Binding
+from trainer.places.remote_host import PlaceError, RemoteHost
 from trainer.places.source import RunSource
 from trainer.store import ownership
 
@@ -39,10 +39,10 @@ class Link(Protocol):
 class SshLink:
     """A place by ssh, where a run is a process or a job of SLURM."""
 
-    def __init__(self, host: RemotePlace, workspace: Path) -> None:
+    def __init__(self, host: RemoteHost, workspace: Path) -> None:
         self._place, self._workspace = host, workspace
         self._channel: Channel | None = None
-        self._facts: ssh.Facts | None = None
+        self._facts: ssh.SshFacts | None = None
 
     def send(self, run: config.Run, binding: Binding, token: str, say: Say) -> Binding:
         """Check the place, bring code and data there, and make the run.
@@ -88,7 +88,7 @@ class SshLink:
             self._channel.close()
             self._channel = None
 
-    def _checked(self) -> ssh.Facts:
+    def _checked(self) -> ssh.SshFacts:
         if self._facts is None:
             self._facts = ssh.check(self._place)
         return self._facts
@@ -100,7 +100,7 @@ class SshLink:
             self._channel = ssh.open_channel(self._place, facts, folder)
         return self._channel
 
-    def _check_there(self, facts: ssh.Facts, data: config.Data) -> None:
+    def _check_there(self, facts: ssh.SshFacts, data: config.Data) -> None:
         path = str(getattr(data, "path", ""))
         try:
             ssh.check_path(self._place, ssh.inside(facts, path))
@@ -137,7 +137,7 @@ def _say_share(say: Say, name: str, share: float) -> None:
     say(f"sending {name}: {share:.0%}")
 
 
-def workspace_there(host: RemotePlace, workspace: Path) -> str:
+def workspace_there(host: RemoteHost, workspace: Path) -> str:
     """Return the folder there that holds the runs of this workspace, the same at every call."""
     chosen = host.options.get("workspace")
     return chosen or f"~/.local/share/contrastive-explorer-from/{ownership.seal(f'sent {workspace}')[:16]}"

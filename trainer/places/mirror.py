@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.places.source import JOURNAL, KINDS, LOG, MOST_READ, RunSource
 from trainer.store import cells, disk, manifests
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere

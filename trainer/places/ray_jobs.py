@@ -19,14 +19,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from trainer import config
-from trainer.places.address import OutOfReach, PlaceError, RemotePlace
+from trainer.places.bindings import Binding
 from trainer.places.channel import packed
-from trainer.places.known import Binding
 from trainer.places.links import Say
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
 from trainer.places.shared_folder import SharedFolderSource
 from trainer.places.source import MOST_DOCUMENT, Chunk, RunSource, record
 from trainer.places.storage import Storage, is_remote
-from trainer.places.stored_run import StoredSource
+from trainer.places.stored_run import StoredRunSource
 from trainer.places.wheel import wheel
 from trainer.store import ACTIVE, ownership
 from trainer.store import ENDED as STOPPED
@@ -82,8 +82,8 @@ class _Deadline(urllib.request.HTTPHandler):
 class RayJobs:
     """The REST interface of one cluster."""
 
-    def __init__(self, address: RemotePlace) -> None:
-        host = f"[{address.host}]" if ":" in address.host else address.host
+    def __init__(self, address: RemoteHost) -> None:
+        host = f"[{address.hostname}]" if ":" in address.hostname else address.hostname
         self._name, self._base = address.name, f"http://{host}:{address.port or 8265}"
 
     def version(self) -> str:
@@ -173,7 +173,7 @@ class RayJobs:
 class RayLink:
     """A Ray cluster as a place of one run."""
 
-    def __init__(self, host: RemotePlace, workspace: Path) -> None:
+    def __init__(self, host: RemoteHost, workspace: Path) -> None:
         self._place, self._workspace, self._jobs = host, workspace, RayJobs(host)
 
     def send(self, run: config.Run, binding: Binding, token: str, say: Say) -> Binding:
@@ -264,7 +264,7 @@ class RaySource:
         self._jobs, self._job = jobs, binding.job
         storage = Storage(binding.workspace)
         self._folder = storage.folder
-        self._copy = StoredSource(storage) if storage.folder is None else None
+        self._copy = StoredRunSource(storage) if storage.folder is None else None
 
     def state(self) -> dict[str, Any]:
         """Return the run's row, or what Ray says of the job.
@@ -344,12 +344,12 @@ class RaySource:
         return SharedFolderSource(folders[0]) if folders and (folders[0] / "run.json").is_file() else None
 
 
-def needs_of(host: RemotePlace) -> dict[str, Any]:
+def needs_of(host: RemoteHost) -> dict[str, Any]:
     """Return how many CPUs and GPUs a process there has to itself, where its address says so."""
     return {name: float(host.options[name]) for name in ("cpus", "gpus") if name in host.options}
 
 
-def doctor(host: RemotePlace) -> list[dict[str, Any]]:
+def doctor(host: RemoteHost) -> list[dict[str, Any]]:
     """Return what is known of a cluster: that it answers, and that files can be written to its storage.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.places import slurm
-from trainer.places.address import PlaceError
+from trainer.places.remote_host import PlaceError
 from trainer.places.source import Chunk, FolderSource
 from trainer.scheduling import launch
 from trainer.store import ACTIVE, ENDED, REQUESTS, Workspace

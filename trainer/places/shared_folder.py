@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.places.address import OutOfReach
+from trainer.places.remote_host import OutOfReach
 from trainer.places.source import MOST_DOCUMENT, FolderSource, record
 from trainer.store import ENDED, REQUESTS, StoreError, Workspace
 from trainer.store.files import write_text

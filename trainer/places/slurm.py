@@ -6,7 +6,7 @@ import re
 import subprocess
 from typing import Final
 
-from trainer.places.address import PlaceError
+from trainer.places.remote_host import PlaceError
 from trainer.store import Workspace
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess, shell

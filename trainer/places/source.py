@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
 
-from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.store import cells, manifests
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.places.address import OutOfReach, PlaceError, RemotePlace
 from trainer.places.channel import Channel
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
 from trainer.places.source import record
 from trainer.places.wheel import Wheel, needed_packages, wheel
 from trainer.untrusted import files as untrusted_files
@@ -61,7 +61,7 @@ except OSError:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SshFacts:
     """What a place has.
 
     Attributes:
@@ -83,7 +83,7 @@ class Facts:
     different: tuple[str, ...] = ()
 
 
-def check(host: RemotePlace) -> Facts:
+def check(host: RemoteHost) -> SshFacts:
     """Return what a place has, before anything is sent there.
 
     Raises:
@@ -100,7 +100,7 @@ def check(host: RemotePlace) -> Facts:
     if numbers < _LEAST_PYTHON:
         raise PlaceError(
             f"{host.python} on {host.name} is Python {untrusted_files.spelled(version)}; 3.11 or newer is needed. "
-            f"Name another one: ssh://{host.host}/path/to/python."
+            f"Name another one: ssh://{host.hostname}/path/to/python."
         )
     versions = {str(n): str(v)[:40] for n, v in dict(answer_record.get("packages") or {}).items()}
     if missing := [name for name in packages if name not in versions]:
@@ -112,7 +112,7 @@ def check(host: RemotePlace) -> Facts:
     if not re.fullmatch(r"/[^\x00-\x1f\x7f]{0,500}", home):
         raise PlaceError(f"{host.name} did not report a home folder.")
     free = answer_record.get("free")
-    return Facts(
+    return SshFacts(
         untrusted_files.spelled(version),
         home,
         versions,
@@ -123,7 +123,7 @@ def check(host: RemotePlace) -> Facts:
     )
 
 
-def send_code(host: RemotePlace, facts: Facts) -> None:
+def send_code(host: RemoteHost, facts: SshFacts) -> None:
     """Bring the wheel of this version there, unless it is there.
 
     Raises:
@@ -138,7 +138,7 @@ def send_code(host: RemotePlace, facts: Facts) -> None:
     _run(host, [host.python, "-c", _UNPACK, _code(sent), sent.digest], stdin=sent.content, wait_s=_SEND_S)
 
 
-def check_path(host: RemotePlace, path: str) -> None:
+def check_path(host: RemoteHost, path: str) -> None:
     """Check that a file or folder is there.
 
     Raises:
@@ -148,13 +148,13 @@ def check_path(host: RemotePlace, path: str) -> None:
     _run(host, ["ls", "-d", "--", path])
 
 
-def trainer(host: RemotePlace, facts: Facts, *arguments: str) -> list[str]:
+def trainer(host: RemoteHost, facts: SshFacts, *arguments: str) -> list[str]:
     """Return the command line there that runs a command of this version."""
     path = f"PYTHONPATH={facts.home}/{_code(wheel())}"
     return ["env", path, "PYTHONUNBUFFERED=1", host.python, "-P", "-m", "trainer", *arguments]
 
 
-def doctor(host: RemotePlace, workspace: str) -> list[dict[str, Any]]:
+def doctor(host: RemoteHost, workspace: str) -> list[dict[str, Any]]:
     """Return the findings of `trainer doctor --json` there.
 
     Raises:
@@ -173,12 +173,12 @@ def doctor(host: RemotePlace, workspace: str) -> list[dict[str, Any]]:
     return [{"group": "Place", "name": host.name, "value": _words(host, facts), "state": "ok", "next": ""}, *rows]
 
 
-def inside(facts: Facts, folder: str) -> str:
+def inside(facts: SshFacts, folder: str) -> str:
     """Return a folder there with its `~`."""
     return f"{facts.home}/{folder[2:]}" if folder.startswith("~/") else folder
 
 
-def open_channel(host: RemotePlace, facts: Facts, workspace: str) -> Channel:
+def open_channel(host: RemoteHost, facts: SshFacts, workspace: str) -> Channel:
     """Open a channel to the workspace there.
 
     Raises:
@@ -205,7 +205,7 @@ def open_channel(host: RemotePlace, facts: Facts, workspace: str) -> Channel:
     return Channel(process.stdin, process.stdout, why, close)
 
 
-def upload(host: RemotePlace, source: Path, target: str, progress: Callable[[float], None]) -> None:
+def upload(host: RemoteHost, source: Path, target: str, progress: Callable[[float], None]) -> None:
     """Bring a file or folder there by rsync; what an earlier call brought is not sent again.
 
     Args:
@@ -222,7 +222,7 @@ def upload(host: RemotePlace, source: Path, target: str, progress: Callable[[flo
     _rsync(host, [str(source), f"{_remote(host)}{target}/"], progress)
 
 
-def download(host: RemotePlace, source: str, target: Path, progress: Callable[[float], None]) -> None:
+def download(host: RemoteHost, source: str, target: Path, progress: Callable[[float], None]) -> None:
     """Bring a file or folder here by rsync; what an earlier call brought is not brought again.
 
     Args:
@@ -238,7 +238,7 @@ def download(host: RemotePlace, source: str, target: Path, progress: Callable[[f
     _rsync(host, [f"{_remote(host)}{source}", f"{target}/"], progress)
 
 
-def listen(host: RemotePlace, command: list[str], hear: Callable[[str], None]) -> None:
+def listen(host: RemoteHost, command: list[str], hear: Callable[[str], None]) -> None:
     """Run a program there and pass on each line that it prints, until it ends.
 
     Raises:
@@ -264,17 +264,17 @@ def listen(host: RemotePlace, command: list[str], hear: Callable[[str], None]) -
         process.stdout.close()
     if status:
         reason = _short(errors.content(_ERRORS_S))
-        if host.host and status == _ENDED_BY_SSH:
+        if host.hostname and status == _ENDED_BY_SSH:
             raise OutOfReach(f"{host.name} does not answer any more: {reason}.")
         raise PlaceError(f"{host.name} refused: {reason or f'status {status}'}")
 
 
-def _rsync(host: RemotePlace, ends: list[str], progress: Callable[[float], None]) -> None:
+def _rsync(host: RemoteHost, ends: list[str], progress: Callable[[float], None]) -> None:
     rsync = safe_subprocess.find("rsync")
     if rsync is None:
         raise PlaceError("There is no rsync on this computer. Install it, or name the data there: --data-there PATH.")
     command = [rsync, "-a", "--partial", "--no-links", "--info=progress2", "--no-inc-recursive"]
-    if host.host:
+    if host.hostname:
         command += ["-e", shell.script_line(_ssh(host)[:-1])]
     process = safe_subprocess.start(
         [*command, *ends], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
@@ -302,7 +302,7 @@ def _rsync(host: RemotePlace, ends: list[str], progress: Callable[[float], None]
 
 
 def _run(
-    host: RemotePlace, command: list[str], *, stdin: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
+    host: RemoteHost, command: list[str], *, stdin: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
 ) -> bytes:
     try:
         answer = safe_subprocess.run(command_line(host, command), input=stdin, timeout=wait_s, most=_MOST_WORDS)
@@ -313,8 +313,8 @@ def _run(
     except subprocess.TimeoutExpired as error:
         raise OutOfReach(f"{host.name} does not answer within {wait_s:.0f} s.") from error
     except OSError as error:
-        raise PlaceError(f"{command[0] if not host.host else 'ssh'} cannot be started: {error}.") from error
-    if host.host and answer.returncode == _ENDED_BY_SSH:
+        raise PlaceError(f"{command[0] if not host.hostname else 'ssh'} cannot be started: {error}.") from error
+    if host.hostname and answer.returncode == _ENDED_BY_SSH:
         hint = _hint(answer.stderr, host)
         raise OutOfReach(f"{host.name} does not answer: {_short(answer.stderr)}.{hint}")
     if answer.returncode and not may_fail:
@@ -322,7 +322,7 @@ def _run(
     return answer.stdout
 
 
-def _hint(stderr: bytes, host: RemotePlace) -> str:
+def _hint(stderr: bytes, host: RemoteHost) -> str:
     if b"Host key verification failed" in stderr:
         return f" Connect once by hand, and compare its key: {shell.join(_ssh(host, batch=False))}"
     if b"Permission denied" in stderr:
@@ -330,12 +330,12 @@ def _hint(stderr: bytes, host: RemotePlace) -> str:
     return ""
 
 
-def command_line(host: RemotePlace, command: list[str]) -> list[str]:
+def command_line(host: RemoteHost, command: list[str]) -> list[str]:
     """Return the command here that runs `command` there, quoted for its shell."""
-    return [*_ssh(host), shell.script_line(command)] if host.host else command
+    return [*_ssh(host), shell.script_line(command)] if host.hostname else command
 
 
-def _ssh(host: RemotePlace, *, batch: bool = True) -> list[str]:
+def _ssh(host: RemoteHost, *, batch: bool = True) -> list[str]:
     program = safe_subprocess.find("ssh")
     if program is None:
         raise PlaceError("There is no ssh on this computer. Install OpenSSH.")
@@ -347,16 +347,16 @@ def _ssh(host: RemotePlace, *, batch: bool = True) -> list[str]:
     return [*command, _login(host)]
 
 
-def _login(host: RemotePlace) -> str:
-    return f"{host.user}@{host.host}" if host.user else host.host
+def _login(host: RemoteHost) -> str:
+    return f"{host.user}@{host.hostname}" if host.user else host.hostname
 
 
-def _rsync_login(host: RemotePlace) -> str:
-    return _login(host).replace(host.host, f"[{host.host}]") if ":" in host.host else _login(host)
+def _rsync_login(host: RemoteHost) -> str:
+    return _login(host).replace(host.hostname, f"[{host.hostname}]") if ":" in host.hostname else _login(host)
 
 
-def _remote(host: RemotePlace) -> str:
-    return f"{_rsync_login(host)}:" if host.host else ""
+def _remote(host: RemoteHost) -> str:
+    return f"{_rsync_login(host)}:" if host.hostname else ""
 
 
 def _own_session() -> dict[str, Any]:
@@ -378,7 +378,7 @@ def _different(versions: dict[str, str]) -> list[str]:
     return differences
 
 
-def _words(host: RemotePlace, facts: Facts) -> str:
+def _words(host: RemoteHost, facts: SshFacts) -> str:
     where = f"{host.address} is {facts.host}: Python {facts.python}, torch {facts.packages.get('torch', '?')}"
     return "; ".join((where, *facts.different))
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.store import cells
 
 _BLOCK: Final = 8 << 20

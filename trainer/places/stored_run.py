@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.errors import UserError
-from trainer.places.address import OutOfReach, PlaceError
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.places.shared_folder import REQUEST, STATE, SharedFolderSource, StatePublisher
 from trainer.places.source import (
     JOURNAL,
@@ -130,7 +130,7 @@ class StoredPublisher(StatePublisher):
             self._folders[name] = digests[name]
 
 
-class StoredSource(SharedFolderSource):
+class StoredRunSource(SharedFolderSource):
     """The run's folder in a store, as seen by the computer that started the run."""
 
     def __init__(self, storage: Storage) -> None:

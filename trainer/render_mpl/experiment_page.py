@@ -13,7 +13,7 @@ from trainer.charts import experiment_curves as curves
 from trainer.charts import experiment_verdict as chart
 from trainer.charts.marks import NumberTable, Panel, XYPlot
 from trainer.charts.spec import Request
-from trainer.experiments.definition import to_toml
+from trainer.experiments.experiment import to_toml
 from trainer.experiments.verdict import ExperimentVerdict
 from trainer.render_mpl import panel as figure
 from trainer.render_mpl.files import NumberRows, write_figure

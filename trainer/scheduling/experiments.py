@@ -10,7 +10,7 @@ from trainer.store import RunRow, StoreError, Workspace
 
 # The window imports this before its first paint: what computes comes when it is needed.
 if TYPE_CHECKING:
-    from trainer.experiments.definition import Arm, Experiment
+    from trainer.experiments.experiment import Arm, Experiment
     from trainer.experiments.verdict import ExperimentVerdict
     from trainer.store.experiments import ExperimentRow
 
@@ -22,7 +22,7 @@ def start(workspace: Workspace, name: str) -> list[int]:
         StoreError: There is no such experiment, or the workspace is not this user's own.
         ConfigError: Its definition cannot be read, its data do not exist, or no run would be measured on its outcome.
     """
-    from trainer.experiments.definition import check_data, check_measured, from_toml
+    from trainer.experiments.experiment import check_data, check_measured, from_toml
 
     row = workspace.experiments.get(name)
     experiment = from_toml(row.definition, source=row.name)
@@ -47,7 +47,7 @@ def begin(workspace: Workspace, experiment: Experiment) -> list[int]:
         StoreError: There is one of that name, or the workspace is not this user's own.
         ConfigError: Its data do not exist, or no run would be measured on its outcome; nothing is stored.
     """
-    from trainer.experiments.definition import check_data, check_measured, to_toml
+    from trainer.experiments.experiment import check_data, check_measured, to_toml
 
     check_measured(experiment)
     check_data(experiment)
@@ -72,7 +72,7 @@ def advance(workspace: Workspace) -> list[int]:
     going = workspace.experiments.going()
     if not going:
         return queued
-    from trainer.experiments.definition import from_toml
+    from trainer.experiments.experiment import from_toml
 
     for row in going:
         try:

@@ -21,7 +21,7 @@ from trainer.distribution.training_part import TrainingPartMissing
 from trainer.errors import UserError
 from trainer.scheduling import experiments, launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
-from trainer.store.process_lock import AliveLock, is_held
+from trainer.store.process_lock import ProcessLock, is_held
 from trainer.untrusted import safe_subprocess
 
 CPU: Final = "cpu"
@@ -39,7 +39,7 @@ class QueueError(UserError):
 
 
 @dataclass(frozen=True)
-class Slots:
+class QueueSlots:
     """How many runs train at once.
 
     Attributes:
@@ -72,7 +72,7 @@ class Expected:
 # -- what the person wants -------------------------------------------------------------------------------------
 
 
-def slots(workspace: Workspace) -> Slots:
+def slots(workspace: Workspace) -> QueueSlots:
     """Return how many runs this workspace trains at once: one per GPU and one on the CPU by default.
 
     What is set but makes no sense, no program of ours has written: it counts as not set, and the queue is held.
@@ -82,7 +82,7 @@ def slots(workspace: Workspace) -> Slots:
     chosen = settings.get("gpus")
     gpus = tuple(dict.fromkeys(n for n in chosen if n < gpu_count)) if chosen is not None else tuple(range(gpu_count))
     sharing = 2 if "cpu" not in settings and not gpu_count and launch.cores() > 1 else 1
-    return Slots(
+    return QueueSlots(
         gpus, settings.get("per_gpu", 1), settings.get("cpu", 1), settings.get("held", False) or not sound, sharing
     )
 
@@ -116,8 +116,8 @@ _SENSIBLE: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
-def choose_slots(workspace: Workspace, **values: Any) -> Slots:
-    """Change some of `Slots`; `gpus=None` means all.
+def choose_slots(workspace: Workspace, **values: Any) -> QueueSlots:
+    """Change some of `QueueSlots`; `gpus=None` means all.
 
     Raises:
         QueueError: A number makes no sense.
@@ -196,7 +196,7 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
 # -- deciding and starting -------------------------------------------------------------------------------------
 
 
-def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
+def due(runs: Sequence[RunRow], room: QueueSlots) -> list[tuple[int, str]]:
     """Return queued runs that may start now, each with its slot, in order."""
     if room.held:
         return []
@@ -216,13 +216,13 @@ def due(runs: Sequence[RunRow], room: Slots) -> list[tuple[int, str]]:
     return starting
 
 
-def _beside(runs: Sequence[RunRow], room: Slots) -> int:
+def _beside(runs: Sequence[RunRow], room: QueueSlots) -> int:
     """Return how many runs train on the processor at the same time, now or when those that wait have started."""
     active = [run for run in runs if run.active and _slot_of(run, room) == CPU]
     return min(_for_these(active, room).cpu, len(active))
 
 
-def _for_these(runs: Sequence[RunRow], room: Slots) -> Slots:
+def _for_these(runs: Sequence[RunRow], room: QueueSlots) -> QueueSlots:
     """Return the slots, with more on the processor if all of these runs that train there share it."""
     on_cpu = [run for run in runs if run.active and _slot_of(run, room) == CPU]
     shared = all(run.facts.get(_SHARES) is True for run in on_cpu)
@@ -307,7 +307,7 @@ def keep_going_detached(workspace: Workspace) -> int:
 # -- how long it takes -----------------------------------------------------------------------------------------
 
 
-def forecast(runs: Sequence[RunRow], room: Slots) -> dict[int, Expected]:
+def forecast(runs: Sequence[RunRow], room: QueueSlots) -> dict[int, Expected]:
     """Return when each queued run starts and ends if runs take as long as similar ones did."""
     free: dict[str, list[float]] = {}
     room = _for_these(runs, room)
@@ -372,7 +372,7 @@ def _typical(run: RunRow, runs: Sequence[RunRow]) -> float | None:
     return None
 
 
-def _wanted(run: RunRow, room: Slots) -> list[str]:
+def _wanted(run: RunRow, room: QueueSlots) -> list[str]:
     """Return the slots where the run may train, best first."""
     gpus = [f"gpu:{number}" for number in room.gpus]
     if run.device == "cuda":
@@ -383,7 +383,7 @@ def _wanted(run: RunRow, room: Slots) -> list[str]:
     return [CPU]
 
 
-def _slot_of(run: RunRow, room: Slots) -> str:
+def _slot_of(run: RunRow, room: QueueSlots) -> str:
     return run.slot or _wanted(run, room)[0]
 
 
@@ -391,7 +391,7 @@ def _slot_of(run: RunRow, room: Slots) -> str:
 def locked(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[bool]:
     """Yield whether this process holds the lock, until the block ends."""
     workspace.check_there()
-    lock = AliveLock.take(workspace.folder / name, wait_s=wait_s)
+    lock = ProcessLock.take(workspace.folder / name, wait_s=wait_s)
     try:
         yield lock is not None
     finally:
@@ -399,6 +399,6 @@ def locked(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[
             lock.release()
 
 
-def plain(room: Slots) -> dict[str, Any]:
+def plain(room: QueueSlots) -> dict[str, Any]:
     """Return the slots as JSON."""
     return asdict(room)

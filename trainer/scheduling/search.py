@@ -30,7 +30,7 @@ class SearchError(UserError):
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchTrial:
     """The state of a run of a search.
 
     Attributes:
@@ -50,7 +50,7 @@ class Trial:
         return next(reversed(self.course.values()), math.nan)
 
 
-def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
+def trials_of(workspace: Workspace, search: Search) -> list[SearchTrial]:
     """Return the runs of a search, oldest first; damaged ones, and deleted ones that never trained, are left out."""
     trials = []
     for row in workspace.runs.of_experiment(search.name):
@@ -68,11 +68,11 @@ def trials_of(workspace: Workspace, search: Search) -> list[Trial]:
             if step > 0 and math.isfinite(value)
         }
         if row.deleted_at is None or course:
-            trials.append(Trial(row, values, course, _state(row, course)))
+            trials.append(SearchTrial(row, values, course, _state(row, course)))
     return trials
 
 
-def best_of(trials: list[Trial], search: Search) -> Trial | None:
+def best_of(trials: list[SearchTrial], search: Search) -> SearchTrial | None:
     """Return the complete trial with the best value; None without one."""
     ended = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if search.direction == "up" else -1.0
@@ -85,7 +85,7 @@ def run_search(
     *,
     say: Callable[[str], None] = lambda words: None,
     wait: Callable[[], None] | None = None,
-) -> list[Trial]:
+) -> list[SearchTrial]:
     """Train until there are as many trials as the search says, and return them; earlier ones are counted.
 
     Args:
@@ -138,7 +138,7 @@ def _follow(
     search: Search,
     study: optuna.Study,
     trial: optuna.Trial,
-    followed: Trial,
+    followed: SearchTrial,
     reported: set[int],
     say: Callable[[str], None],
 ) -> None:
@@ -224,7 +224,7 @@ def _same(choice: str, value: Any) -> bool:
         return False
 
 
-def _fits(search: Search, trial: Trial) -> bool:
+def _fits(search: Search, trial: SearchTrial) -> bool:
     """Return whether a run's values lie in the ranges; a definition may have been changed since."""
     return all(
         trial.values[field] in field_range.choices
@@ -234,7 +234,7 @@ def _fits(search: Search, trial: Trial) -> bool:
     )
 
 
-def _add(study: optuna.Study, search: Search, trial: Trial) -> None:
+def _add(study: optuna.Study, search: Search, trial: SearchTrial) -> None:
     """Pass the study the result of a trial that has ended."""
     import optuna
 
@@ -256,7 +256,7 @@ def _add(study: optuna.Study, search: Search, trial: Trial) -> None:
     )
 
 
-def _asked_again(study: optuna.Study, search: Search, trial: Trial) -> optuna.Trial:
+def _asked_again(study: optuna.Study, search: Search, trial: SearchTrial) -> optuna.Trial:
     """Return a trial of the study with the values of a run that trains already."""
     study.enqueue_trial(trial.values)
     return study.ask(_distributions(search))

@@ -178,7 +178,7 @@ class RequestHandlers:
         return messages.CheckDataAnswer(findings=len(report.findings))
 
     def _replay_step(self, question: messages.ReplayStep, progress: Progress) -> messages.ReplayStepAnswer:
-        from trainer.store.replay_files import write_replay
+        from trainer.store.replay_records import write_replay
         from trainer.training.replay import record_of, replay
 
         self._workspace.check_mine()

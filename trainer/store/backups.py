@@ -18,7 +18,7 @@ from typing import Final
 
 from trainer.store.database_file import copy_verified, version_of
 from trainer.store.files import make_folder, sweep_drafts, sync_folder, write_atomically
-from trainer.store.process_lock import AliveLock
+from trainer.store.process_lock import ProcessLock
 from trainer.store.rows import StoreError
 from trainer.store.schema import SCHEMA_VERSION
 from trainer.untrusted import confined
@@ -70,7 +70,7 @@ def make_daily(database: Path, today: datetime.date) -> Path | None:
     if target.exists() or not database.exists():
         return None
     make_folder(folder)
-    lock = AliveLock.take(folder / _LOCK, wait_s=0.0)
+    lock = ProcessLock.take(folder / _LOCK, wait_s=0.0)
     if lock is None:
         return None  # another process makes it at this moment
     try:

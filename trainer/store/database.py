@@ -166,7 +166,7 @@ def _engine(uri: str, wait_ms: Callable[[], int]) -> Engine:
         connection.isolation_level = None
         guard.distrust(connection)
         connection.execute("PRAGMA foreign_keys=ON")
-        record.info["limit"] = guard.Limit(connection, guard.READ_S)
+        record.info["limit"] = guard.ReadGuard(connection, guard.READ_S)
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Connection) -> None:

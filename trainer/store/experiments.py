@@ -32,7 +32,7 @@ class ExperimentRow:
 
     Attributes:
         name: Unique; runs name it.
-        definition: TOML, as `trainer.experiments.definition` reads it.
+        definition: TOML, as `trainer.experiments.experiment` reads it.
         state: `new`: nothing has started; `going`: the queue adds runs; `stopped`: it does not; `ended`: decided, or at
             the end of its budget.
         created_at: Unix seconds.

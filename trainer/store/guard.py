@@ -33,7 +33,7 @@ def distrust(connection: sqlite3.Connection) -> None:
         connection.setconfig(constants.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False)
 
 
-class Limit:
+class ReadGuard:
     """Interrupts a read that uses too much CPU time; waiting does not count.
 
     Args:

@@ -28,7 +28,7 @@ class LayoutSource:
 
 
 @dataclass(frozen=True)
-class Orphans:
+class OrphanLayoutFiles:
     """Files that no run needs.
 
     Attributes:
@@ -66,7 +66,7 @@ def components_of_run(run_folder: Path) -> list[str]:
     return [components_name(folder) for folder in _folders(run_folder / "snapshots")]
 
 
-def orphans(workspace_folder: Path) -> Orphans:
+def orphans(workspace_folder: Path) -> OrphanLayoutFiles:
     """Return the files in `layouts` whose snapshots are gone, and those left by killed processes."""
     runs = _folders(workspace_folder / "runs")
     components = {name for run in runs for name in components_of_run(run)}
@@ -87,10 +87,10 @@ def orphans(workspace_folder: Path) -> Orphans:
             gone = name in layouts and name not in needed
         if gone:
             unneeded.append((name, state.st_size))
-    return Orphans(tuple(sorted(name for name, _ in unneeded)), sum(size for _, size in unneeded))
+    return OrphanLayoutFiles(tuple(sorted(name for name, _ in unneeded)), sum(size for _, size in unneeded))
 
 
-def remove_orphans(workspace_folder: Path) -> Orphans:
+def remove_orphans(workspace_folder: Path) -> OrphanLayoutFiles:
     """Remove what `orphans` returns; return it."""
     removed = orphans(workspace_folder)
     _remove(workspace_folder, removed.names)

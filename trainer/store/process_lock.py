@@ -61,14 +61,14 @@ class Identity:
         return not self.boot_id or (len(self.boot_id) < 20 and self.boot_id.isascii() and self.boot_id.isdigit())
 
 
-class AliveLock:
+class ProcessLock:
     """Holds `alive.lock` of a run folder from `take` until `release` or the end of the process."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     @classmethod
-    def take(cls, path: Path, *, wait_s: float = 1.0) -> AliveLock | None:
+    def take(cls, path: Path, *, wait_s: float = 1.0) -> ProcessLock | None:
         """Return the lock, or None if another process holds it.
 
         Waits a little, because `is_held` of a watching window holds the lock for an instant.

@@ -62,7 +62,7 @@ TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 
 @dataclass
-class RunFolderFacts:
+class RebuildFacts:
     """The trusted contents of a run folder.
 
     Attributes:
@@ -161,7 +161,7 @@ def import_run(database: Database, facts: ResultsTable, runs_folder: Path, sourc
     return number
 
 
-def read_run(folder: Path) -> RunFolderFacts | None:
+def read_run(folder: Path) -> RebuildFacts | None:
     """Return a folder's facts on its run; None if the configuration cannot be read."""
     document, remarks = _document(folder)
     text = document.get("config")
@@ -184,7 +184,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
     if not document:
         reason = "Rebuilt from its configuration and curves; the rest was lost."
         plain |= {"status": "interrupted", "reason": reason, "created_at": _made_at(folder)}
-        return RunFolderFacts(folder, folder_number(folder), plain, remarks=remarks)
+        return RebuildFacts(folder, folder_number(folder), plain, remarks=remarks)
     values = plain | values_of(document, plain, remarks)
     values["created_at"] = values.get("created_at", _made_at(folder))
     if values.get("status") in ACTIVE:
@@ -202,7 +202,7 @@ def read_run(folder: Path) -> RunFolderFacts | None:
         taken = {_key(row) for row in rows[table]}
         rows[table] += [row for row in unlisted_rows(folder, table, listed) if _key(row) not in taken]
     definition, seal = (document.get(name, "") for name in ("experiment_definition", EXPERIMENT_SEAL))
-    return RunFolderFacts(folder, number, values, rows, remarks, definition, seal)
+    return RebuildFacts(folder, number, values, rows, remarks, definition, seal)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -284,7 +284,7 @@ def rows_of(document: Mapping[str, Any], table: str, created_at: float, remarks:
 
 
 def _put_back(
-    database: Database, facts: ResultsTable, runs_folder: Path, folder_facts: RunFolderFacts, damaged: dict[int, object]
+    database: Database, facts: ResultsTable, runs_folder: Path, folder_facts: RebuildFacts, damaged: dict[int, object]
 ) -> None:
     """Insert the folder's row, replacing a damaged one."""
     _leave_experiment(folder_facts)
@@ -308,7 +308,7 @@ def _put_back(
     facts.add_entries(number, read_journal(folder_facts.folder / "metrics.jsonl"))
 
 
-def _leave_experiment(folder_facts: RunFolderFacts) -> None:
+def _leave_experiment(folder_facts: RebuildFacts) -> None:
     """Take a run out of the experiment that its folder names, unless this user's queue has made it for that one."""
     named, arm = (str(folder_facts.values.get(name, "")) for name in ("experiment", "arm"))
     if not named and not arm:
@@ -324,7 +324,7 @@ def _leave_experiment(folder_facts: RunFolderFacts) -> None:
     )
 
 
-def _insert(connection: Connection, runs_folder: Path, folder_facts: RunFolderFacts, number: int, folder: str) -> None:
+def _insert(connection: Connection, runs_folder: Path, folder_facts: RebuildFacts, number: int, folder: str) -> None:
     identity = {"id": number, "folder": folder, "label": read_back_label(connection, folder_facts.values, number)}
     connection.execute(insert(schema.run).values(folder_facts.values | identity))
     if folder_facts.values.get("experiment"):
@@ -355,7 +355,7 @@ def _run_folders(runs_folder: Path, say: Callable[[str], None]) -> list[Path]:
     return folders
 
 
-def _read_or_say(folder: Path, say: Callable[[str], None]) -> RunFolderFacts | None:
+def _read_or_say(folder: Path, say: Callable[[str], None]) -> RebuildFacts | None:
     try:
         read = read_run(folder)
     except Exception as error:  # whatever is wrong with one folder, the others come back
@@ -369,7 +369,7 @@ def _read_or_say(folder: Path, say: Callable[[str], None]) -> RunFolderFacts | N
     return read
 
 
-def _is_original(folder_facts: RunFolderFacts) -> bool:
+def _is_original(folder_facts: RebuildFacts) -> bool:
     return folder_facts.number is not None and folder_facts.number == folder_number(folder_facts.folder)
 
 

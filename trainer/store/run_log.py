@@ -15,7 +15,7 @@ from trainer.store import crash_points, owner_key, pending_rows, reserve
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
-from trainer.store.process_lock import AliveLock, identity
+from trainer.store.process_lock import ProcessLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
 from trainer.store.workspace import Workspace
@@ -53,7 +53,7 @@ class RunLog:
         beside: Gets step and numbers of every `scalars` once they are logged here; must neither wait nor raise.
     """
 
-    def __init__(self, workspace: Workspace, run: RunRow, lock: AliveLock) -> None:
+    def __init__(self, workspace: Workspace, run: RunRow, lock: ProcessLock) -> None:
         # One of its own that hardly waits: training does not slow down for a locked database.
         self._workspace = Workspace(workspace.folder, wait_ms=_STEP_WAIT_MS)
         self._place = run.folder.stat().st_ino
@@ -88,7 +88,7 @@ class RunLog:
         if row.deleted_at is not None:
             raise StoreError(f"The run {row.name!r} was deleted. Restore it first: trainer runs restore {row.id}.")
         _refuse_links(workspace, row)
-        lock = AliveLock.take(row.folder / "alive.lock")
+        lock = ProcessLock.take(row.folder / "alive.lock")
         if lock is None:
             raise StoreError(f"The run {row.name!r} is already being trained by another process (pid {row.pid}).")
         try:
@@ -104,7 +104,7 @@ class RunLog:
             raise
 
     @classmethod
-    def _claimed(cls, workspace: Workspace, row: RunRow, lock: AliveLock) -> RunLog:
+    def _claimed(cls, workspace: Workspace, row: RunRow, lock: ProcessLock) -> RunLog:
         me = identity()
         now = time.time()
         # What an earlier session left unsaid comes first: its alerts are not this one's.

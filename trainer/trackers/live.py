@@ -154,7 +154,7 @@ class _Numbers:
     values: Mapping[str, float]
 
 
-class Beside:
+class LiveTrackers:
     """Logs to trackers from a thread of its own; use it as a context manager.
 
     Attributes:
@@ -204,7 +204,7 @@ class Beside:
                 self._failed.put((name, f"it did not end within {PATIENCE_S:.0f} s"))
         self._report()
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> LiveTrackers:
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -27,7 +27,7 @@ from trainer.evaluation.neighbors import STORED
 from trainer.models import has_batch_norm
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
-from trainer.trackers.live import FOLDER, Beside, TrackedRun, wanted
+from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
@@ -138,7 +138,7 @@ def _fit(workspace: Workspace, run_id: int, shared: ranks.Ranks | None) -> None:
         workspace.back_up_daily()
 
 
-def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Beside:
+def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> LiveTrackers:
     """Log the run's numbers also to the trackers that the person named."""
 
     def tracked(first: int) -> TrackedRun:
@@ -149,7 +149,7 @@ def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Besi
         text_log.say(sentence)
         log.alert("tracker", sentence, int(log.said("step", log.run.step)))
 
-    beside = Beside(wanted(), tracked, warn)
+    beside = LiveTrackers(wanted(), tracked, warn)
     log.beside = beside.log
     return beside
 

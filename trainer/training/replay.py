@@ -31,7 +31,7 @@ from trainer.models import Architecture
 from trainer.pretrained import read_architecture
 from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
-from trainer.store.replay_files import ReplayRecord
+from trainer.store.replay_records import ReplayRecord
 from trainer.training.provenance import MOST_THREADS, sessions_of
 from trainer.training.session import TrainingSession, load_splits
 from trainer.untrusted import files as untrusted_files

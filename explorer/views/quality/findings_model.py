@@ -8,7 +8,7 @@ from typing import Any, Final
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from explorer.models.thumbnails import Thumbnails
-from trainer.store.quality_files import QualityFinding, QualityReport
+from trainer.store.quality_reports import QualityFinding, QualityReport
 
 Index = QModelIndex | QPersistentModelIndex
 FINDING_ROLE: Final = Qt.ItemDataRole.UserRole

@@ -9,7 +9,7 @@ from trainer.charts.retrained import retrained, retrained_lines
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace
-from trainer.store.quality_files import QualityReport, read_quality
+from trainer.store.quality_reports import QualityReport, read_quality
 from trainer.store.reviews import Review
 
 

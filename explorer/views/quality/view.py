@@ -33,7 +33,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
-from trainer.store.quality_files import QualityFinding
+from trainer.store.quality_reports import QualityFinding
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}

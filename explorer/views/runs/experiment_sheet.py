@@ -10,7 +10,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.errors import UserError
-from trainer.experiments.definition import Experiment, default_outcome, repeated, to_toml
+from trainer.experiments.experiment import Experiment, default_outcome, repeated, to_toml
 from trainer.store import RunRow
 
 

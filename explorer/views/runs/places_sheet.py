@@ -21,9 +21,9 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
 from trainer.errors import UserError
-from trainer.places import known
-from trainer.places.address import parse
+from trainer.places import bindings
 from trainer.places.doctor import findings
+from trainer.places.remote_host import parse
 
 _ABOUT = (
     "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys, "
@@ -91,7 +91,7 @@ class PlacesSheet(QDialog):
     def _show(self, chosen: str = "") -> None:
         self.list.clear()
         try:
-            listed = known.places()
+            listed = bindings.hosts()
         except UserError as problem:
             listed = []
             self.note.setText(str(problem))
@@ -115,7 +115,7 @@ class PlacesSheet(QDialog):
     def _add(self) -> None:
         try:
             host = parse(self.name.text().strip(), self.address.text().strip())
-            known.add(host)
+            bindings.add(host)
         except UserError as problem:
             self.note.setText(str(problem))
             return
@@ -128,7 +128,7 @@ class PlacesSheet(QDialog):
     def _remove(self) -> None:
         name = self._chosen()
         try:
-            known.remove(name)
+            bindings.remove(name)
         except UserError as problem:
             self.note.setText(str(problem))
             return

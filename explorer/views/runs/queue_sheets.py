@@ -27,12 +27,12 @@ from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.config import grid
 from trainer.errors import UserError
-from trainer.scheduling.queue import Slots
+from trainer.scheduling.queue import QueueSlots
 from trainer.store import RunRow
 from trainer.untrusted import shell
 
 if TYPE_CHECKING:
-    from trainer.experiments.definition import Experiment
+    from trainer.experiments.experiment import Experiment
 
 SHOWN: Final = 6
 """Names of the runs to come that are written out; the rest is a number."""
@@ -148,7 +148,7 @@ class Repeat(Sheet):
         """
         if typed(self.priority) or self.after.currentData() is not None:
             return None
-        from trainer.experiments.definition import of_grid
+        from trainer.experiments.experiment import of_grid
 
         return of_grid(self._run, self._grid(), parse_seeds(self.seeds.text()), self._taken)
 
@@ -279,7 +279,7 @@ class SlotsSheet(Sheet):
 
     chosen = Signal(object)
 
-    def __init__(self, slots: Slots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(self, slots: QueueSlots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__("Max parallel runs", "Apply", parent)
         self.setObjectName("slots-sheet")
         self.cpu = number_box("slots-cpu", "On the processor", slots.cpu, low=0, high=64)

@@ -56,7 +56,7 @@ class Sheets(QObject):
             )
 
     def _show_repeat(self, row: RunRow, answer: tuple[config.Run, list[ExperimentRow]]) -> None:
-        from trainer.experiments.definition import to_toml
+        from trainer.experiments.experiment import to_toml
 
         run, experiments = answer
         sheet = Repeat(row, run, self._jobs.runs, [experiment.name for experiment in experiments], self._view)

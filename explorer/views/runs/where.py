@@ -15,7 +15,7 @@ from trainer import config
 from trainer.errors import UserError
 
 if TYPE_CHECKING:
-    from trainer.places.known import Binding
+    from trainer.places.bindings import Binding
 
 _SENDABLE = (config.Folder, config.ClassFolder, config.Shards)
 
@@ -60,7 +60,7 @@ class WhereRow(QWidget):
         """Return where the run trains; None for this computer."""
         if not self.name:
             return None
-        from trainer.places.known import Binding
+        from trainer.places.bindings import Binding
 
         return Binding(self.name, upload=self._sends)
 
@@ -70,14 +70,14 @@ class WhereRow(QWidget):
 
     def read(self) -> None:
         """List the places again; the chosen one stays if it is still there."""
-        from trainer.places.known import places
+        from trainer.places.bindings import hosts
 
         chosen = self.name
         with QSignalBlocker(self.place):
             self.place.clear()
             self.place.addItem("This computer", "")
             try:
-                listed = places()
+                listed = hosts()
             except UserError:  # the dialog of places says what is wrong
                 listed = []
             for host in listed:

@@ -19,8 +19,8 @@ from trainer.charts.measures.curves import curves
 from trainer.charts.measures.groups import GroupSettings, group_table
 from trainer.metrics import metric
 from trainer.store import Question, RunLog, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.question import retrieval_question
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 
 pytestmark = pytest.mark.slow
 

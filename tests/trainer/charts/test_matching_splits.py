@@ -17,7 +17,7 @@ from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.data_efficiency import efficiency, measured_data
 from trainer.charts.measures.groups import group_table
 from trainer.store import Items, Question, Workspace, snapshot_name, write_snapshot
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from trainer.analysis.progress import silent
 from trainer.analysis.units import units_of_numbers
 from trainer.evaluation.mispair_judges import chosen_judges, judge
 from trainer.store import Workspace
-from trainer.store.quality_files import Judgment, Measured, QualityFinding, QualityReport, read_quality, write_quality
+from trainer.store.quality_reports import Judgment, Measured, QualityFinding, QualityReport, read_quality, write_quality
 from trainer.store.reviews import pair_keys
 
 

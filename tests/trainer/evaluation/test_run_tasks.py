@@ -22,7 +22,7 @@ from trainer.evaluation.task_data import load_task_data
 from trainer.inference.model_cache import ModelCache
 from trainer.messages import Evaluate
 from trainer.store import Workspace, read_snapshot
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_tasks, write_task
+from trainer.store.task_records import TaskRecord, evaluation_folder, read_tasks, write_task
 
 pytestmark = pytest.mark.slow
 

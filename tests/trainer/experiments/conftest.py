@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.experiments.definition import Experiment, Outcome, of_presets, to_toml
+from trainer.experiments.experiment import Experiment, Outcome, of_presets, to_toml
 from trainer.store import Question, Workspace
 
 OUTCOME = Outcome("image_to_text_R@1", "renderings")

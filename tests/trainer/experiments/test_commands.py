@@ -14,7 +14,7 @@ from tests.trainer.experiments.conftest import end_all
 from trainer.__main__ import main
 from trainer.charts import experiment_curves, experiment_verdict
 from trainer.charts.spec import Request
-from trainer.experiments.definition import from_toml
+from trainer.experiments.experiment import from_toml
 from trainer.scheduling import experiments
 from trainer.store import RunLog, Workspace
 

@@ -16,7 +16,7 @@ from trainer.__main__ import main
 from trainer.charts import experiment_verdict
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.config import ConfigError
-from trainer.experiments.definition import ablation, data_efficiency, from_toml, of_grid, read, to_toml
+from trainer.experiments.experiment import ablation, data_efficiency, from_toml, of_grid, read, to_toml
 from trainer.experiments.verdict import judge
 from trainer.scheduling import experiments
 
@@ -70,7 +70,7 @@ def test_the_figure_has_a_line_for_each_objective_over_its_training_pairs(worksp
 
 
 def test_arms_without_the_field_are_lines_across_and_no_line_is_made_of_other_differences(workspace):
-    from trainer.experiments.definition import Arm, default_outcome, differing, Experiment  # noqa: I001
+    from trainer.experiments.experiment import Arm, default_outcome, differing, Experiment  # noqa: I001
 
     cloob = catalog.preset("cloob-scenes")
     arms = [Arm("CLIP", catalog.preset("clip-scenes"))]

@@ -9,7 +9,7 @@ import pytest
 from tests.trainer.experiments.conftest import OUTCOME
 from trainer import catalog, config
 from trainer.config import ConfigError
-from trainer.experiments.definition import (
+from trainer.experiments.experiment import (
     ablation,
     check_measured,
     differing,

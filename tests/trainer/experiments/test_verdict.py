@@ -17,7 +17,7 @@ from trainer import config
 from trainer.analysis import anytime_valid
 from trainer.analysis.repeated_intervals import critical_t, p_value
 from trainer.charts import experiment_verdict
-from trainer.experiments.definition import from_toml, to_toml
+from trainer.experiments.experiment import from_toml, to_toml
 from trainer.experiments.verdict import judge
 from trainer.scheduling import experiments, queue
 from trainer.store import StoreError, Workspace
@@ -108,7 +108,7 @@ def test_what_is_not_counted_is_listed_with_its_reason(workspace, stored):
 
 def test_three_arms_share_alpha_and_p_is_adjusted(workspace, clip_cloob):
     from trainer import catalog
-    from trainer.experiments.definition import Arm
+    from trainer.experiments.experiment import Arm
 
     three = dataclasses.replace(
         clip_cloob, name="three", arms=(*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
@@ -265,7 +265,7 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
 
 def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_three_seeds(workspace, clip_cloob):
     from trainer import catalog
-    from trainer.experiments.definition import Arm
+    from trainer.experiments.experiment import Arm
 
     found = judged_values(workspace, clip_cloob, [(0.1, 0.9), (0.9, 0.1), (0.2, 0.95)])
     assert (found.primary[0].interval.low, found.primary[0].interval.high) == (-1.0, 1.0)

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.trainer.places.test_ssh import wait
-from trainer.places import known
-from trainer.places.address import PlaceError, parse
+from trainer.places import bindings
 from trainer.places.ray_jobs import RayJobs
+from trainer.places.remote_host import PlaceError, parse
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ def cluster(storage: str, cpus: Sequence[int]) -> Iterator[Path]:
     first = ["--head", f"--port={port}", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
     first += ["--disable-usage-stats", f"--temp-dir={folder}"]
     nodes = [_started(program, first, cpus[0])]
-    known.add(place)
+    bindings.add(place)
     try:
         wait(lambda: _answers(place), "the head did not come up")
         nodes += [_started(program, [f"--address=127.0.0.1:{port}"], count) for count in cpus[1:]]
@@ -55,7 +55,7 @@ def cluster(storage: str, cpus: Sequence[int]) -> Iterator[Path]:
                 os.killpg(node.pid, signal.SIGKILL)
                 node.wait()
         shutil.rmtree(folder, ignore_errors=True)
-        known.remove("lab")
+        bindings.remove("lab")
 
 
 def _started(program: str, words: list[str], cpus: int) -> subprocess.Popen[bytes]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from trainer.places.address import OutOfReach, PlaceError, parse
 from trainer.places.channel import Channel, packed, serve, unpacked
+from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.places.source import check_name
 from trainer.places.ssh import command_line
 from trainer.places.wheel import needed_packages, wheel

@@ -15,8 +15,8 @@ from sqlalchemy import select
 
 from tests.nightly import nightly_except
 from tests.trainer.places.conftest import DAY, There, WorkspaceSource
-from trainer.places.address import OutOfReach, PlaceError
 from trainer.places.mirror import Mirror
+from trainer.places.remote_host import OutOfReach, PlaceError
 from trainer.places.source import MOST_READ, Chunk
 from trainer.store import Workspace, read_snapshot, schema
 from trainer.store.mirrored import TAKEN_OVER

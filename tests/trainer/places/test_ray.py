@@ -24,9 +24,9 @@ from tests.trainer.places.ray_cluster import cluster
 from tests.trainer.places.test_mirror import rows_of
 from tests.trainer.places.test_ssh import pictures_in, wait, written
 from trainer.__main__ import main
-from trainer.places import known
-from trainer.places.address import OutOfReach, PlaceError, parse
+from trainer.places import bindings
 from trainer.places.ray_jobs import RayJobs
+from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.scheduling import launch
 from trainer.store import Workspace
 
@@ -118,10 +118,10 @@ def stand_in(tmp_path: Path) -> Iterator[StandIn]:
     (tmp_path / "shared").mkdir()
     server = StandIn(tmp_path / "ray")
     port = server.server_address[1]
-    known.add(parse("lab", f"ray://127.0.0.1:{port}{sys.executable}?storage={tmp_path}/shared&cpus=1"))
+    bindings.add(parse("lab", f"ray://127.0.0.1:{port}{sys.executable}?storage={tmp_path}/shared&cpus=1"))
     yield server
     server.end()
-    known.remove("lab")
+    bindings.remove("lab")
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_run_in_an_object_store_is_mirrored_and_continued_on_another_node(
     bucket: str, stand_in: StandIn, here: Workspace, tmp_path: Path
 ) -> None:
     """Its folder lies on the node that trains it, which is lost in the middle; bits are those of a run of one go."""
-    known.add(parse("lab", known.place_of("lab").address.replace(f"{tmp_path}/shared", bucket)))
+    bindings.add(parse("lab", bindings.host_of("lab").address.replace(f"{tmp_path}/shared", bucket)))
     file, folder = written(tmp_path, epochs=12), str(here.folder)
     assert main(["fit", "--config", str(file), "--on", "lab", "--detach", "--workspace", folder]) == 0
     wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
@@ -203,7 +203,7 @@ def losses_of(workspace: Workspace, run: int) -> list[tuple[int, float]]:
 
 
 def test_a_job_that_fails_before_its_run_says_why(stand_in: StandIn, here: Workspace, tmp_path: Path) -> None:
-    known.add(parse("lab", known.place_of("lab").address.replace(sys.executable, "/no/python")))
+    bindings.add(parse("lab", bindings.host_of("lab").address.replace(sys.executable, "/no/python")))
     file = written(tmp_path, epochs=1)
     assert main(["fit", "--config", str(file), "--on", "lab", "--workspace", str(here.folder)]) == 0
     row = here.runs.get(1)

@@ -17,8 +17,8 @@ from tests.trainer.places.test_ssh import wait, written
 from tests.trainer.ranks.test_ranks_of_a_run import PARTS, curves, finished, weights
 from trainer import config
 from trainer.__main__ import main
-from trainer.places import known
-from trainer.places.address import parse
+from trainer.places import bindings
+from trainer.places.remote_host import parse
 from trainer.store import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.nightly, pytest.mark.timeout(1_800)]
@@ -59,8 +59,8 @@ def test_a_rank_on_each_of_two_nodes_trains_the_run_of_one_process(store, here: 
     with cluster(str(shared), cpus=(1, 1)):
         stores = ["s3://bucket/runs", *["gs://bucket/runs"] * ("STORAGE_EMULATOR_HOST" in os.environ)]
         for run, storage in enumerate([str(shared), *stores], 2):
-            address = known.place_of("lab").address
-            known.add(parse("lab", address.replace(known.place_of("lab").options["storage"], storage)))
+            address = bindings.host_of("lab").address
+            bindings.add(parse("lab", address.replace(bindings.host_of("lab").options["storage"], storage)))
             words = ["fit", "--config", str(tmp_path / "two.toml"), "--on", "lab", "--workspace", str(here.folder)]
             assert main(words) == 0
             row = here.runs.get(run)

@@ -21,8 +21,8 @@ import pytest
 from tests.trainer.places.test_mirror import rows_of
 from tests.trainer.places.test_ssh import check_embedding, wait, written
 from trainer.__main__ import main
-from trainer.places import known
-from trainer.places.address import parse
+from trainer.places import bindings
+from trainer.places.remote_host import parse
 from trainer.scheduling import launch
 from trainer.store import Workspace
 
@@ -83,9 +83,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(home))
     options = f"workspace={tmp_path}/there&partition=gpu&gpus=1&time=8:00:00"
-    known.add(parse("cluster", f"slurm://{sys.executable}?{options}"))
+    bindings.add(parse("cluster", f"slurm://{sys.executable}?{options}"))
     yield jobs
-    known.remove("cluster")
+    bindings.remove("cluster")
     for file in jobs.glob("*.pid"):
         try:
             psutil.Process(int(file.read_text())).kill()
@@ -140,13 +140,13 @@ def test_a_run_that_waits_is_taken_out_of_the_queue(cluster: Path, here: Workspa
 @pytest.mark.skipif(shutil.which("sbatch") is not None, reason="SLURM is installed here; a stand-in runs all else")
 def test_without_slurm_a_sentence_says_so(here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    known.add(parse("cluster", f"slurm://{sys.executable}?workspace={tmp_path}/there"))
+    bindings.add(parse("cluster", f"slurm://{sys.executable}?workspace={tmp_path}/there"))
     file = written(tmp_path, epochs=1)
     words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
     assert main(words) == 0
     wait(lambda: here.runs.get(1).status == "failed", f"{here.runs.get(1)}")
     assert "There is no sbatch there" in here.runs.get(1).reason
-    known.remove("cluster")
+    bindings.remove("cluster")
 
 
 SLURM_CONF = """
@@ -266,4 +266,4 @@ def test_a_run_trains_in_a_real_cluster(
         there.close()
         check_embedding(here.folder, tmp_path, "cluster")
     finally:
-        known.remove("cluster")
+        bindings.remove("cluster")

@@ -24,10 +24,10 @@ from sqlalchemy import select
 from tests.trainer.places.test_mirror import rows_of
 from trainer import catalog, config
 from trainer.__main__ import main
-from trainer.places import known, ssh
-from trainer.places.address import OutOfReach, PlaceError, parse
+from trainer.places import bindings, ssh
 from trainer.places.embed_job import summary_of
-from trainer.places.follow import keep_following
+from trainer.places.follower import keep_following
+from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.scheduling import launch
 from trainer.store import Workspace, schema
 from trainer.store.elsewhere import elsewhere
@@ -100,11 +100,11 @@ def box(tmp_path: Path) -> Iterator[Box]:
     )
     found = Box(address, tmp_path, subprocess.Popen(command, stderr=subprocess.DEVNULL), command)
     wait(lambda: _listens(port), "sshd did not start")
-    known.add(parse("box", address))
+    bindings.add(parse("box", address))
     yield found
     found.cut()
     _end_trainers(found.workspace())
-    known.remove("box")
+    bindings.remove("box")
 
 
 def _listens(port: int) -> bool:
@@ -330,7 +330,7 @@ def test_data_are_sent_as_they_are_or_prepared_or_lie_there(
 
 
 def test_what_is_wrong_is_told_in_a_sentence(box: Box, here: Workspace) -> None:
-    place = known.place_of("box")
+    place = bindings.host_of("box")
     with pytest.raises(PlaceError, match=r"refused|No such file"):
         ssh.check(parse("box", box.address.replace(sys.executable, "/no/python")))
     box.cut()

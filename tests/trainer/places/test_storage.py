@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.places.address import OutOfReach, PlaceError, parse
+from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.places.storage import Storage
 
 pytestmark = pytest.mark.slow

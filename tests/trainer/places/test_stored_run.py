@@ -15,7 +15,7 @@ from tests.trainer.places.test_mirror import rows_of
 from trainer.places import stored_run
 from trainer.places.mirror import Mirror
 from trainer.places.storage import Storage
-from trainer.places.stored_run import StoredPublisher, StoredSource, bring_checkpoint, restore
+from trainer.places.stored_run import StoredPublisher, StoredRunSource, bring_checkpoint, restore
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 def test_a_run_is_mirrored_from_its_copy_asked_and_restored(
     there: There, here: Workspace, storage: Storage, tmp_path: Path
 ) -> None:
-    rng, source = np.random.default_rng(0), StoredSource(storage)
+    rng, source = np.random.default_rng(0), StoredRunSource(storage)
     assert not source.exists()
     there.begin()
     there.train(range(1, 6), rng)

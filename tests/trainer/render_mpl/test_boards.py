@@ -13,7 +13,7 @@ from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import Run, replace
 from trainer.config.ablation import FOUR
-from trainer.experiments.definition import ablation
+from trainer.experiments.experiment import ablation
 from trainer.store import read_snapshot
 
 pytestmark = pytest.mark.slow

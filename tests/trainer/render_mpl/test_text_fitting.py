@@ -36,9 +36,9 @@ from trainer.render_mpl import panel as panel_figure
 from trainer.render_mpl.style import heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened, wrapped
 from trainer.store import Question, Workspace
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, write_task
 from trainer.store.question import retrieval_question
 from trainer.store.snapshot_files import read_snapshot
+from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 
 pytestmark = pytest.mark.slow
 

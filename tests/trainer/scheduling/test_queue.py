@@ -18,9 +18,9 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.config import ConfigError, grid
 from trainer.scheduling import launch, queue, system_usage
-from trainer.scheduling.queue import Slots
+from trainer.scheduling.queue import QueueSlots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
-from trainer.store.process_lock import AliveLock, identity
+from trainer.store.process_lock import ProcessLock, identity
 from trainer.store.run_table import RunTable
 
 pytestmark = pytest.mark.slow
@@ -89,24 +89,26 @@ def row(number: int, status: str = "queued", **values: object) -> RunRow:
 def test_each_device_gets_its_share_and_a_cpu_run_does_not_wait_for_a_gpu():
     runs = [row(1, "running", device="auto", slot="gpu:0"), row(2, device="cuda"), row(3, device="auto")]
     runs += [row(4, device="cpu"), row(5, device="cpu")]
-    assert queue.due(runs, Slots(gpus=(0, 1))) == [(2, "gpu:1"), (4, "cpu")]
-    assert queue.due(runs, Slots(gpus=(0, 1), per_gpu=2, cpu=2)) == [
+    assert queue.due(runs, QueueSlots(gpus=(0, 1))) == [(2, "gpu:1"), (4, "cpu")]
+    assert queue.due(runs, QueueSlots(gpus=(0, 1), per_gpu=2, cpu=2)) == [
         (2, "gpu:0"),
         (3, "gpu:1"),
         (4, "cpu"),
         (5, "cpu"),
     ]
-    assert queue.due(runs, Slots(gpus=(0, 1), held=True)) == []
-    assert queue.due([row(1, "running", device="auto"), row(2)], Slots()) == [], "one at a time on the processor"
-    assert queue.due([row(1, "paused"), row(2)], Slots()) == [], "a paused run keeps its place: its model is in memory"
+    assert queue.due(runs, QueueSlots(gpus=(0, 1), held=True)) == []
+    assert queue.due([row(1, "running", device="auto"), row(2)], QueueSlots()) == [], "one at a time on the processor"
+    assert queue.due([row(1, "paused"), row(2)], QueueSlots()) == [], (
+        "a paused run keeps its place: its model is in memory"
+    )
 
 
 def test_a_run_waits_for_another_however_that_one_ends(workspace, queued):
     runs = [row(1, "running"), row(2, after=1), row(3)]
-    assert queue.due(runs, Slots(cpu=3)) == [(3, "cpu")]
+    assert queue.due(runs, QueueSlots(cpu=3)) == [(3, "cpu")]
     for status in ("finished", "failed", "stopped", "interrupted"):
-        assert queue.due([row(1, status), row(2, after=1)], Slots()) == [(2, "cpu")]
-    assert queue.due([row(2, after=99)], Slots()) == [(2, "cpu")], "what is deleted is not waited for"
+        assert queue.due([row(1, status), row(2, after=1)], QueueSlots()) == [(2, "cpu")]
+    assert queue.due([row(2, after=99)], QueueSlots()) == [(2, "cpu")], "what is deleted is not waited for"
     one, two, three = queued("one"), queued("two"), queued("three")
     queue.wait_for(workspace, two, one)
     queue.wait_for(workspace, three, two)
@@ -119,13 +121,13 @@ def test_a_run_waits_for_another_however_that_one_ends(workspace, queued):
 def test_the_forecast_adds_up_what_runs_like_these_took():
     done = [row(1, "finished", trained_s=100.0), row(2, "finished", trained_s=900.0, data="Other")]
     busy = row(3, "running", eta_s=40.0, slot="cpu")
-    found = queue.forecast([*done, busy, row(4), row(5, data="Other"), row(6)], Slots())
+    found = queue.forecast([*done, busy, row(4), row(5, data="Other"), row(6)], QueueSlots())
     assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(40, 140), (140, 1040), (1040, 1140)]
-    found = queue.forecast([*done, busy, row(4), row(5), row(6, after=5)], Slots(cpu=2))
+    found = queue.forecast([*done, busy, row(4), row(5), row(6, after=5)], QueueSlots(cpu=2))
     assert [(found[n].start_s, found[n].end_s) for n in (4, 5, 6)] == [(0, 100), (40, 140), (140, 240)]
-    found = queue.forecast([*done, row(4, after=6), row(5), row(6), row(7, after=7)], Slots())
+    found = queue.forecast([*done, row(4, after=6), row(5), row(6), row(7, after=7)], QueueSlots())
     assert [found[n].start_s for n in (5, 6, 4, 7)] == [0, 100, 200, 300], "what it waits for may stand behind it"
-    nothing_known = queue.forecast([row(1)], Slots())
+    nothing_known = queue.forecast([row(1)], QueueSlots())
     assert (nothing_known[1].start_s, nothing_known[1].end_s) == (0, None)
 
 
@@ -226,12 +228,12 @@ def test_settings_that_make_no_sense_hold_the_queue(workspace, queued, monkeypat
     for n in range(3):
         queued(f"run {n}")
     workspace.set_setting("queue", settings)
-    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=1, held=True)
+    assert queue.slots(workspace) == queue.QueueSlots(gpus=(0, 1), per_gpu=1, cpu=1, held=True)
     assert queue.start_due(workspace) == []
     queue.choose_slots(workspace, cpu=3)
     assert (queue.slots(workspace).cpu, queue.slots(workspace).held) == (3, True)
     queue.choose_slots(workspace, held=False)
-    assert queue.slots(workspace) == queue.Slots(gpus=(0, 1), per_gpu=1, cpu=3, held=False)
+    assert queue.slots(workspace) == queue.QueueSlots(gpus=(0, 1), per_gpu=1, cpu=3, held=False)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "NaN}"])
@@ -366,7 +368,7 @@ def test_what_holds_a_run_back_comes_with_it(call, workspace, queued, monkeypatc
 
     def looked_at(self, *arguments, **options):
         number = create(self, *arguments, **options)
-        startable.append([run for run, _ in queue.due(self.all(), Slots(cpu=9))])
+        startable.append([run for run, _ in queue.due(self.all(), QueueSlots(cpu=9))])
         return number
 
     monkeypatch.setattr(RunTable, "create", looked_at)
@@ -388,7 +390,7 @@ def test_a_run_that_is_queued_again_waits_for_nothing_of_the_time_before(call, w
     call("queue", "add", "--again", str(two), "--after", str(one))
     assert workspace.runs.get(two).after == one
     call("queue", "add", "--again", str(one))
-    assert queue.due(workspace.runs.all(), Slots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
+    assert queue.due(workspace.runs.all(), QueueSlots(cpu=2)) == [(one, "cpu")], "else each would wait for the other"
     status, _, complaint = call("queue", "set", str(one), "--after", str(two))
     assert (status, "waits for it" in complaint) == (2, True)
 
@@ -405,7 +407,7 @@ def test_the_runner_outlives_a_locked_database_and_who_looks_at_it(workspace, qu
         return [run]
 
     monkeypatch.setattr(queue, "start_due", start)
-    looks = AliveLock.take(workspace.folder / queue.RUNNER_LOCK)
+    looks = ProcessLock.take(workspace.folder / queue.RUNNER_LOCK)
     threading.Timer(0.3, looks.release).start()
     queue.keep_going(workspace, say=said.append)
     assert len(tried) == 2

@@ -13,14 +13,14 @@ import pytest
 from trainer.__main__ import main
 from trainer.store import Items, RunLog, Workspace, manifests, write_snapshot
 from trainer.store.journal import read_journal
-from trainer.store.process_lock import AliveLock, holder_of, identity
+from trainer.store.process_lock import ProcessLock, holder_of, identity
 from trainer.store.rows import DatabaseGone, StoreError
 
 pytestmark = pytest.mark.slow
 
 HOLD = (
-    "import signal, sys, time; from pathlib import Path; from trainer.store.process_lock import AliveLock;"
-    "lock = AliveLock.take(Path(sys.argv[1])); signal.signal(signal.SIGTERM, lambda *_: sys.exit(0));"
+    "import signal, sys, time; from pathlib import Path; from trainer.store.process_lock import ProcessLock;"
+    "lock = ProcessLock.take(Path(sys.argv[1])); signal.signal(signal.SIGTERM, lambda *_: sys.exit(0));"
     "print('held', flush=True); time.sleep(120)"
 )
 
@@ -121,7 +121,7 @@ def test_what_ended_without_its_database_is_rebuilt_as_it_ended(workspace: Works
 
 def test_a_lock_tells_its_process_and_forged_words_do_not(tmp_path: Path):
     path = tmp_path / "alive.lock"
-    lock = AliveLock.take(path)
+    lock = ProcessLock.take(path)
     assert lock is not None
     assert holder_of(path) == identity()
     for words in (b"", b"\n{}", b'\n{"pid": 1, "start_ticks": 0, "boot_id": ""}', b"\n[1]", b"x" * 2_000, b"\n\xff"):

@@ -33,7 +33,7 @@ def test_a_file_system_without_locks_is_told(number: int, tmp_path: Path, monkey
     with pytest.raises(StoreError, match=r"has no locks.*Put the workspace on another disk"):
         process_lock.is_held(tmp_path / "alive.lock")
     with pytest.raises(StoreError, match="has no locks"):
-        process_lock.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0)
+        process_lock.ProcessLock.take(tmp_path / "alive.lock", wait_s=0.0)
 
 
 def test_a_lock_of_another_is_held_and_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -41,7 +41,7 @@ def test_a_lock_of_another_is_held_and_no_trouble(tmp_path: Path, monkeypatch: p
     (tmp_path / "alive.lock").touch()
     monkeypatch.setattr(fcntl, "flock", _refused(errno.EWOULDBLOCK))
     assert process_lock.is_held(tmp_path / "alive.lock")
-    assert process_lock.AliveLock.take(tmp_path / "alive.lock", wait_s=0.0) is None
+    assert process_lock.ProcessLock.take(tmp_path / "alive.lock", wait_s=0.0) is None
 
 
 def test_a_number_that_is_gone_is_no_error_on_windows(monkeypatch: pytest.MonkeyPatch):

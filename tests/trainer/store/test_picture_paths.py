@@ -11,9 +11,9 @@ import pytest
 
 from trainer import config
 from trainer.store import Items, Workspace, owner_key, ownership, picture_paths, read_snapshot, write_snapshot
-from trainer.store.evaluation_files import TaskRecord, evaluation_folder, read_records, write_task
-from trainer.store.replay_files import ReplayRecord, read_replay, write_replay
+from trainer.store.replay_records import ReplayRecord, read_replay, write_replay
 from trainer.store.snapshot_files import StoreError
+from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
 
 pytestmark = pytest.mark.slow
 

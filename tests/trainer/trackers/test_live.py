@@ -16,7 +16,7 @@ from trainer.__main__ import main
 from trainer.store import Workspace
 from trainer.trackers import live
 from trainer.trackers.importing import import_curves
-from trainer.trackers.live import LOG, Beside, TrackedRun
+from trainer.trackers.live import LOG, LiveTrackers, TrackedRun
 from trainer.training.fit import fit
 
 RUN = TrackedRun("tiny", Path("unused"), {"seed": 0})
@@ -50,10 +50,10 @@ class _Fails(_Kept):
         raise SystemExit("no network.\nmore")
 
 
-def beside(monkeypatch: Any, **trackers: Any) -> tuple[Beside, list[str]]:
+def beside(monkeypatch: Any, **trackers: Any) -> tuple[LiveTrackers, list[str]]:
     monkeypatch.setattr(live, "TRACKERS", {name: lambda run, one=one: one for name, one in trackers.items()})
     told: list[str] = []
-    return Beside(list(trackers), lambda first: replace(RUN, first=first), told.append), told
+    return LiveTrackers(list(trackers), lambda first: replace(RUN, first=first), told.append), told
 
 
 def test_a_tracker_that_fails_is_told_once_and_the_others_go_on(monkeypatch):

@@ -18,7 +18,7 @@ from trainer.charts import ChartError, registry
 from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint
 from trainer.store import manifests
-from trainer.store.replay_files import read_replay, write_replay
+from trainer.store.replay_records import read_replay, write_replay
 from trainer.training.fit import fit
 from trainer.training.replay import ReplayError, record_of, replay
 from trainer.training.session import TrainingSession

@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Add the place; nothing is connected."""
-    from trainer.places import known
-    from trainer.places.address import parse
+    from trainer.places import bindings
+    from trainer.places.remote_host import parse
 
     host = parse(args.name, args.address)
-    known.add(host)
+    bindings.add(host)
     text = f"{host.name} is {host.address}. Try it: trainer places test {host.name}"
     say_json(json.dumps({"name": host.name, "address": host.address})) if args.json else say(text)
     return 0

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Bring the checkpoint."""
-    from trainer.places.follow import fetch_checkpoint
+    from trainer.places.follower import fetch_checkpoint
 
     row = args.workspace.runs.get(args.run)
     fetch_checkpoint(args.workspace, row.id, args.step, say=lambda text: say(text, error=True))

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the run."""
-    from trainer.places.follow import train_there
+    from trainer.places.follower import train_there
 
     args.workspace.check_there()
     row = args.workspace.runs.get(args.run)

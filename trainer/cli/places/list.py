@@ -16,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print name and address of each."""
-    from trainer.places.known import places
+    from trainer.places.bindings import hosts
 
-    listed = places()
+    listed = hosts()
     if args.json:
         say_json(json.dumps([{"name": host.name, "address": host.address} for host in listed], indent=1))
         return 0

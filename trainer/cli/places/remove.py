@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Remove the place."""
-    from trainer.places.known import remove
+    from trainer.places.bindings import remove
 
     remove(args.name)
     say_json(json.dumps({"removed": args.name})) if args.json else say(f"{args.name} is not a place any more.")

@@ -21,7 +21,7 @@ STEPS: Final = (HISTORY_STEP, "Step", "step", "trainer/global_step", "global_ste
 
 
 @dataclass
-class ChartColumns:
+class WandbChartColumns:
     """What the columns of a table hold.
 
     Attributes:
@@ -36,12 +36,12 @@ class ChartColumns:
     notes: list[str] = field(default_factory=list)
 
 
-def columns_of(header: Sequence[str]) -> ChartColumns | None:
+def columns_of(header: Sequence[str]) -> WandbChartColumns | None:
     """Return what the columns hold; None where no column has steps."""
     step = next((header.index(name) for name in STEPS if name in header), None)
     if step is None:
         return None
-    columns = ChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
+    columns = WandbChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
     names = set(header)
     names_at = {
         position: name

@@ -32,7 +32,7 @@ _KEY, _NESTED_KEY, _BOOLEAN, _INTEGER, _NUMBER, _JSON = 1, 2, 4, 5, 6, (8, 16)
 
 
 @dataclass
-class Reading:
+class WandbFileReading:
     """How much of a file was read.
 
     Attributes:
@@ -45,7 +45,7 @@ class Reading:
     damaged: int = 0
 
 
-def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]], Reading]:
+def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]], WandbFileReading]:
     """Return `id`, `name` and `settings` of the run, an iterator of what it logged, a record a step, and its state.
 
     What is damaged is left out up to the next block of 32 KiB, as Weights & Biases does.
@@ -53,7 +53,7 @@ def run_and_history(path: Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]
     Raises:
         Unreadable: It is no such file.
     """
-    reading = Reading()
+    reading = WandbFileReading()
     records = _records(path, reading)
     facts: dict[str, Any] = {"id": "", "name": "", "settings": {}}
     first: list[bytes] = []
@@ -178,7 +178,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     return 0, len(message)
 
 
-def _records(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
+def _records(path: Path, reading: WandbFileReading) -> Iterator[tuple[int, bytes]]:
     """Yield the number and content of the field of each record; a record that is too long is left out."""
     for parts in _parts(path, reading):
         if sum(map(len, parts)) > _MOST_RECORD:
@@ -189,7 +189,7 @@ def _records(path: Path, reading: Reading) -> Iterator[tuple[int, bytes]]:
         yield next((numbered for numbered in fields if numbered[0] in (_HISTORY, _CONFIG, _RUN)), (0, b""))
 
 
-def _parts(path: Path, reading: Reading) -> Iterator[list[bytes]]:
+def _parts(path: Path, reading: WandbFileReading) -> Iterator[list[bytes]]:
     """Yield the parts of each record.
 
     Raises:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from trainer.errors import UserError
-from trainer.places import known
-from trainer.places.address import OutOfReach, PlaceError, RemotePlace
-from trainer.places.known import Binding
+from trainer.places import bindings
+from trainer.places.bindings import Binding
 from trainer.places.links import Link, SshLink
 from trainer.places.mirror import Mirror
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
 from trainer.scheduling import launch
 from trainer.store import ENDED, DatabaseBusy, RunRow, StoreError, Workspace
 from trainer.store.elsewhere import elsewhere, may_train_elsewhere, out_of_reach, write_elsewhere
-from trainer.store.process_lock import AliveLock, is_held
+from trainer.store.process_lock import ProcessLock, is_held
 from trainer.store.repair import is_watched
 from trainer.untrusted import safe_subprocess
 
@@ -33,7 +33,7 @@ _FOLLOWERS_S: Final = 60.0
 Say = Callable[[str], None]
 
 
-def link_to(host: RemotePlace, workspace: Workspace) -> Link:
+def link_to(host: RemoteHost, workspace: Workspace) -> Link:
     """Return a connection to a place; nothing is asked yet."""
     if host.kind == "ray":
         from trainer.places.ray_jobs import RayLink
@@ -56,7 +56,7 @@ def train_there(workspace: Workspace, run: int, *, start: bool = True, say: Say 
     """
     workspace.check_mine()
     folder = workspace.runs.get(run).folder
-    lock = AliveLock.take(folder / "alive.lock")
+    lock = ProcessLock.take(folder / "alive.lock")
     if lock is None:
         raise launch.LaunchError(f"Run {run} is followed by another process already.")
     # What stops a trainer that has not begun must not end this process instead, which has the request to deliver.
@@ -80,11 +80,11 @@ class Follower:
     def __init__(self, workspace: Workspace, run: int, say: Say, *, every_s: float | None = None) -> None:
         self._workspace, self._run, self._say, self._every_s = workspace, run, say, every_s
         self._folder = workspace.runs.get(run).folder
-        binding = known.binding_of(self._folder)
+        binding = bindings.binding_of(self._folder)
         if binding is None:
             raise PlaceError(f"Run {run} trains on this computer.")
         self._binding: Binding = binding
-        self._place = known.place_of(binding.place)
+        self._place = bindings.host_of(binding.place)
         self._link: Link | None = None
         self._mirror: Mirror | None = None
         self._request: str | None = None
@@ -104,7 +104,7 @@ class Follower:
             link = self._linked()
             config = self._workspace.runs.config_of(self._run)
             self._binding = link.send(config, self._binding, elsewhere_now.token, self._phase)
-            known.bind(self._folder, self._binding)
+            bindings.bind(self._folder, self._binding)
         if start:
             # Before it may have begun: from here on nobody takes it for ended because nothing of it runs here.
             write_elsewhere(self._folder, replace(elsewhere_now, sent=True))
@@ -124,7 +124,7 @@ class Follower:
         except PlaceError as error:  # why it does not begin is in its row there, which is mirrored next
             self._say(str(error))
             return
-        known.bind(self._folder, self._binding)
+        bindings.bind(self._folder, self._binding)
 
     def _step(self) -> bool:
         if self._mirror is None:
@@ -230,10 +230,10 @@ def fetch_checkpoint(workspace: Workspace, run: int, step: int, say: Say = lambd
         PlaceError: The run trains here, the place does not answer, or has no such checkpoint.
     """
     workspace.check_mine()
-    binding = known.binding_of(workspace.runs.get(run).folder)
+    binding = bindings.binding_of(workspace.runs.get(run).folder)
     if binding is None or not binding.run:
         raise PlaceError(f"Run {run} was not sent to a place: its checkpoints are here.")
-    link = link_to(known.place_of(binding.place), workspace)
+    link = link_to(bindings.host_of(binding.place), workspace)
     try:
         Mirror(workspace, run, link.source(binding)).fetch_checkpoint(step, say)
     finally:
@@ -247,8 +247,8 @@ def send(workspace: Workspace, run: int, binding: Binding) -> None:
         PlaceError: There is no such place.
     """
     workspace.check_mine()
-    known.place_of(binding.place)
-    known.bind(workspace.runs.get(run).folder, binding)
+    bindings.host_of(binding.place)
+    bindings.bind(workspace.runs.get(run).folder, binding)
 
 
 def keep_following(workspace: Workspace, runs: Iterable[RunRow], tried: dict[int, float]) -> None:
@@ -272,6 +272,6 @@ def keep_following(workspace: Workspace, runs: Iterable[RunRow], tried: dict[int
             continue
         tried[row.id] = time.monotonic()
         with contextlib.suppress(UserError):
-            if known.binding_of(row.folder) is not None:
+            if bindings.binding_of(row.folder) is not None:
                 arguments = ("-m", "trainer", "places", "follow", str(row.id), "--workspace", str(workspace.folder))
                 launch.detach(safe_subprocess.python(*arguments), row.folder / "log.txt")

@@ -35,13 +35,13 @@ class OutOfReach(PlaceError):
 
 
 @dataclass(frozen=True)
-class RemotePlace:
+class RemoteHost:
     """A computer, or several, that trains runs.
 
     Attributes:
         name: As the user calls it.
         kind: One of `KINDS`.
-        host: Its name or number; empty for a SLURM of this computer.
+        hostname: Its name or number; empty for a SLURM of this computer.
         user: There; empty: as the ssh configuration says.
         port: None: the usual one.
         python: The interpreter there that has torch.
@@ -50,7 +50,7 @@ class RemotePlace:
 
     name: str
     kind: str
-    host: str
+    hostname: str
     user: str = ""
     port: int | None = None
     python: str = "python3"
@@ -60,14 +60,14 @@ class RemotePlace:
     def address(self) -> str:
         """The address, as `parse` reads it."""
         user = f"{self.user}@" if self.user else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = f"[{self.hostname}]" if ":" in self.hostname else self.hostname
         port = f":{self.port}" if self.port is not None else ""
         python = self.python if self.python.startswith("/") else ""
         more = "&".join(f"{name}={value}" for name, value in self.options.items())
         return f"{self.kind}://{user}{host}{port}{python}{'?' + more if more else ''}"
 
 
-def parse(name: str, address: str) -> RemotePlace:
+def parse(name: str, address: str) -> RemoteHost:
     """Return the place that an address names.
 
     Raises:
@@ -90,7 +90,7 @@ def parse(name: str, address: str) -> RemotePlace:
     if path not in ("", "/") and not _PATH.fullmatch(path):
         raise PlaceError(f"{path[:200]!r} is not a path of a Python interpreter. {_EXAMPLES}")
     python = path if path not in ("", "/") else "python3"
-    return RemotePlace(name, kind, host, user, port or _PORTS[kind], python, _options(kind, parts.query))
+    return RemoteHost(name, kind, host, user, port or _PORTS[kind], python, _options(kind, parts.query))
 
 
 def _options(kind: str, query: str) -> dict[str, str]:

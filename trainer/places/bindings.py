@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import catalog
-from trainer.places.address import PlaceError, RemotePlace, parse
+from trainer.places.remote_host import PlaceError, RemoteHost, parse
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
 from trainer.store.files import make_folders, write_text
 from trainer.untrusted import files as untrusted_files
@@ -49,7 +49,7 @@ class Binding:
     prepared: str = ""
 
 
-def places() -> list[RemotePlace]:
+def hosts() -> list[RemoteHost]:
     """Return the places of this user, by name; entries that cannot be read are left out."""
     hosts = []
     for name, address in _document()["places"].items():
@@ -60,13 +60,13 @@ def places() -> list[RemotePlace]:
     return sorted(hosts, key=lambda host: host.name)
 
 
-def place_of(name: str) -> RemotePlace:
+def host_of(name: str) -> RemoteHost:
     """Return the place of that name.
 
     Raises:
         PlaceError: There is none.
     """
-    listed = places()
+    listed = hosts()
     for host in listed:
         if host.name == name:
             return host
@@ -74,7 +74,7 @@ def place_of(name: str) -> RemotePlace:
     raise PlaceError(f"There is no place {name[:60]!r}. {names} Add one: trainer places add NAME ssh://user@host.")
 
 
-def add(host: RemotePlace) -> None:
+def add(host: RemoteHost) -> None:
     """Add a place, or replace the one of that name.
 
     Raises:
@@ -95,7 +95,7 @@ def remove(name: str) -> None:
     Raises:
         PlaceError: There is none of that name.
     """
-    place_of(name)
+    host_of(name)
     _change(lambda document: document["places"].pop(name))
 
 
