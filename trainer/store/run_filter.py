@@ -21,7 +21,6 @@ from trainer.store.rows import RunRow
 
 MOST_LETTERS: Final = 2_000
 MOST_TERMS: Final = 50
-OPERATORS: Final = ("<=", ">=", "!=", ":", "=", "<", ">")
 _TERM: Final = re.compile(r"(-?)([A-Za-z_][\w./@+-]*)(<=|>=|!=|:|=|<|>)(.*)", re.DOTALL)
 _SPLIT: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
