@@ -32,7 +32,7 @@ from trainer.untrusted.bounded.tracker_rows import (
     unread,
 )
 from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of, marked_encoding
-from trainer.untrusted.bounded.wandb_file import Reading, run_and_history
+from trainer.untrusted.bounded.wandb_file import WandbFileReading, run_and_history
 from trainer.untrusted.files import check_ordinary, parse_json
 
 _EVENTS_AT_ONCE: Final = 1_000
@@ -181,7 +181,7 @@ def _record(number: int, record: dict[str, Any]) -> Iterator[TrackerRow | None]:
     yield None
 
 
-def _logged(path: Path, records: Iterator[dict[str, Any]], reading: Reading) -> Iterator[TrackerRow | None]:
+def _logged(path: Path, records: Iterator[dict[str, Any]], reading: WandbFileReading) -> Iterator[TrackerRow | None]:
     for number, record in enumerate(records):
         yield from _record(number, record)
     if reading.damaged:
