@@ -91,7 +91,7 @@ def test_where_is_in_the_form_and_its_command(qtbot, background: Background, box
 def test_a_run_of_the_form_is_bound_in_the_users_settings(tmp_path: Path, box, monkeypatch) -> None:
     workspace = Workspace(tmp_path / "space")
     monkeypatch.setattr("trainer.scheduling.launch.start_detached", lambda workspace, run: 1)
-    run = actions.create_and_launch(workspace, config.Run(name="far"), "", None, Binding("box"))
+    run = actions.create_and_launch(workspace, config.Run(name="far"), binding=Binding("box"))
     folder = workspace.runs.get(run).folder
     assert binding_of(folder) == Binding("box")
     told = elsewhere(folder)
