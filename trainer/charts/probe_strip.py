@@ -69,7 +69,7 @@ class ProbeHits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame(SnapshotLabel):
+class StripFrame(SnapshotLabel):
     """All probes at one snapshot of one run; `place` is that of the run, 0 is A."""
 
     place: int
@@ -82,7 +82,7 @@ class Strip:
     """All frames, run by run and step by step."""
 
     probes: tuple[PinnedProbe, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[StripFrame, ...]
 
 
 def probes_of(workspace: Workspace, settings: StripSettings) -> tuple[PinnedProbe, ...]:
@@ -147,7 +147,7 @@ def compute(workspace: Workspace, request: Request, settings: StripSettings, pro
         progress(number / len(request.targets), "searching the snapshots")
         opened = open_target(workspace, target, request)
         hits = tuple(_hits(opened, request, target, probe, embedded, settings) for probe in probes)
-        frames.append(Frame(**opened.label, place=runs.index(target.run), items=opened.snapshot.items, hits=hits))
+        frames.append(StripFrame(**opened.label, place=runs.index(target.run), items=opened.snapshot.items, hits=hits))
     return Strip(probes, tuple(frames))
 
 
@@ -198,7 +198,7 @@ def _heading(number: int, probe: PinnedProbe, items: Items) -> ImageRow:
     return ImageRow(f"probe-{number}", caption or probe.words, "quiet", (RowImage(row, probe.value, caption, "probe"),))
 
 
-def _row(number: int, frame: Frame) -> ImageRow:
+def _row(number: int, frame: StripFrame) -> ImageRow:
     hits, items = frame.hits[number], frame.items
     cells = tuple(
         RowImage(row, items.path[row], items.caption[row] or items.label[row], f"{cosine:.3f}", strong=is_own)
