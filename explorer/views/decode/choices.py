@@ -12,7 +12,9 @@ from trainer.store.rows import ENDED
 
 _NOT_HERE: Final = config.ELSEWHERE["objective"]
 _NO_TEXTS: Final = frozenset(
-    one.kind for one in (*config.SECTIONS["objective"], *_NOT_HERE) if one in _NOT_HERE or not one.compares_pairs
+    objective.kind
+    for objective in (*config.SECTIONS["objective"], *_NOT_HERE)
+    if objective in _NOT_HERE or objective.towers != "both"
 )
 """Kinds of the objectives whose runs cannot be decoded: they have one tower, or it is not here."""
 
