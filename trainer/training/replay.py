@@ -196,7 +196,7 @@ def record_of(replayed: ReplayedStep) -> ReplayRecord:
 
 def _compared(kinds: Sequence[str]) -> list[Any]:
     every: Sequence[Any] = config.choices(config.Objective)
-    comparable = {objective.kind: objective for objective in every if objective.compares_pairs}
+    comparable = {objective.kind: objective for objective in every if objective.towers == "both"}
     for kind in kinds:
         if kind not in comparable:
             raise ReplayError(f"{kind!r} compares no images with texts. Choose among {', '.join(comparable)}.")
