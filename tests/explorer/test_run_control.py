@@ -280,9 +280,9 @@ def test_what_waits_when_a_window_opens_is_shown_before_it_starts(
         with qtbot.waitSignal(made.poll_timer.timeout, timeout=8_000):
             made.poll()
     assert started == []
-    made.choose_slots(held=True)
+    made.do(queue.choose_slots, held=True)
     qtbot.waitUntil(lambda: told[-1][0] == 0, timeout=8_000)
-    made.choose_slots(held=False)
+    made.do(queue.choose_slots, held=False)
     qtbot.waitUntil(lambda: told[-1][0] == 2, timeout=8_000)
     made._notice._until = time.monotonic()
     qtbot.waitUntil(lambda: bool(started), timeout=8_000)
