@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.model_client.client import ModelClient
+from explorer.run_control import actions
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
@@ -38,13 +39,13 @@ class FakeJobs(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self.runs = tuple(workspace.runs.all())
-        self.demos = 0
+        self.done: list[Callable[..., object]] = []
 
     def run(self, run: int) -> RunRow | None:
         return next((row for row in self.runs if row.id == run), None)
 
-    def start_demo(self) -> None:
-        self.demos += 1
+    def do(self, action: Callable[..., object]) -> None:
+        self.done.append(action)
 
 
 class FakeClient(QObject):
@@ -245,7 +246,7 @@ def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> Non
     view.show()
     assert view.is_empty
     qtbot.mouseClick(view.findChild(QObject, "stateButton"), Qt.MouseButton.LeftButton)
-    assert context.jobs.demos == 1
+    assert context.jobs.done == [actions.create_demo]
 
 
 def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
