@@ -322,13 +322,12 @@ def _words(args: Sequence[str]) -> list[str]:
 
 def _import_for(words: Sequence[str]) -> None:
     """Import what the command needs, once for all that follow; nothing that starts a thread."""
-    import alembic.command
     import psutil
 
     import trainer.cli
     import trainer.store
 
-    assert all((alembic.command, psutil, trainer.store))
+    assert all((psutil, trainer.store))
     for module in pkgutil.iter_modules(trainer.cli.__path__, "trainer.cli."):
         importlib.import_module(module.name)
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""

@@ -90,19 +90,19 @@ def _look(folder: Path, database: Path) -> State:
         return "other user"
     try:
         key = owner_key.existing_key()
-        known = _parsed(_document(folder))
+        maker = _parsed(_document(folder))
     except FileNotFoundError:
         return "unknown" if os.path.lexists(file) or _holds_runs(folder, database) else "new"
     except owner_key.NoKey:
         return "no key"
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return "unreadable"
-    if key is None or not _is_code(known.owner, key, "owner"):
+    if key is None or not _is_code(maker.owner, key, "owner"):
         return "other key"
-    here = _maker(folder, key)
-    if known.path == here.path:
+    current = _maker(folder, key)
+    if maker.path == current.path:
         return "mine"
-    return "moved" if known.folder == here.folder else "copy"
+    return "moved" if maker.folder == current.folder else "copy"
 
 
 def _is_of_another(path: Path) -> bool:
@@ -134,27 +134,27 @@ def sign(folder: Path) -> None:
         NoKey: This user's key cannot be kept or used.
     """
     maker = _maker(folder, owner_key.owner_key())
-    known = _own(folder)
-    if known is not None:
-        places = dict.fromkeys((*known.former, known.path))
-        maker = replace(maker, former=tuple(place for place in places if place != maker.path)[-_MOST_PLACES:])
+    earlier = _own(folder)
+    if earlier is not None:
+        paths = dict.fromkeys((*earlier.former, earlier.path))
+        maker = replace(maker, former=tuple(code for code in paths if code != maker.path)[-_MOST_PLACES:])
     document = {"format": _FORMAT, **asdict(maker)}
     write_text(folder / NAME, json.dumps(document, indent=1) + "\n")
 
 
-def was_at(folder: Path, place: Path) -> bool:
-    """Return whether the workspace, or the one that it is a copy of, lay at `place` when this user had signed it."""
-    known = _own(folder)
-    return known is not None and _code(owner_key.owner_key(), f"path {place}") in (*known.former, known.path)
+def was_at(folder: Path, path: Path) -> bool:
+    """Return whether the workspace, or the one that it is a copy of, lay at `path` when this user had signed it."""
+    maker = _own(folder)
+    return maker is not None and _code(owner_key.owner_key(), f"path {path}") in (*maker.former, maker.path)
 
 
 def _own(folder: Path) -> Maker | None:
     """Return what this user has recorded of the workspace; None if it is somebody else's."""
     try:
-        known, key = _parsed(_document(folder)), owner_key.existing_key()
+        maker, key = _parsed(_document(folder)), owner_key.existing_key()
     except (OSError, ValueError, TypeError, KeyError, RecursionError, owner_key.NoKey):
         return None
-    return known if key is not None and _is_code(known.owner, key, "owner") else None
+    return maker if key is not None and _is_code(maker.owner, key, "owner") else None
 
 
 def _document(folder: Path) -> dict[str, Any]:
@@ -171,40 +171,40 @@ def _parsed(document: dict[str, Any]) -> Maker:
 
 
 def _maker(folder: Path, key: bytes) -> Maker:
-    place = folder.resolve()
-    there = place.stat()
+    resolved = folder.resolve()
+    state = resolved.stat()
     return Maker(
         owner=_code(key, "owner"),
         made_at=time.time(),
-        path=_code(key, f"path {place}"),
-        folder=_code(key, f"folder {there.st_dev} {there.st_ino}"),
+        path=_code(key, f"path {resolved}"),
+        folder=_code(key, f"folder {state.st_dev} {state.st_ino}"),
     )
 
 
-def seal(words: str) -> str:
+def seal(text: str) -> str:
     """Return a code of the words that only this user can compute, to recognize own files.
 
     Raises:
         NoKey: This user's key cannot be kept or used.
     """
-    return _code(owner_key.owner_key(), f"seal {words}")
+    return _code(owner_key.owner_key(), f"seal {text}")
 
 
-def is_seal(code: object, words: str) -> bool:
+def is_seal(code: object, text: str) -> bool:
     """Return whether `seal` made this code of the words; anybody may have written it."""
     try:
         key = owner_key.existing_key()
     except owner_key.NoKey:
         return False
-    return key is not None and _is_code(code, key, f"seal {words}")
+    return key is not None and _is_code(code, key, f"seal {text}")
 
 
-def _is_code(code: object, key: bytes, words: str) -> bool:
-    return isinstance(code, str) and code.isascii() and hmac.compare_digest(code, _code(key, words))
+def _is_code(code: object, key: bytes, text: str) -> bool:
+    return isinstance(code, str) and code.isascii() and hmac.compare_digest(code, _code(key, text))
 
 
-def _code(key: bytes, words: str) -> str:
-    message = f"contrastive-explorer {words}".encode("utf-8", "surrogateescape")
+def _code(key: bytes, text: str) -> str:
+    message = f"contrastive-explorer {text}".encode("utf-8", "surrogateescape")
     return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 

@@ -136,10 +136,12 @@ class Workspace:
         if self.look_only and waiting:
             # Who makes it theirs wants to look at what waits before it trains.
             try:
-                kept = self.setting("queue", {})
+                settings = self.setting("queue", {})
             except ValueError:
-                kept = {}
-            self.runs.set_setting("queue", json.dumps({**(kept if isinstance(kept, dict) else {}), "held": True}))
+                settings = {}
+            self.runs.set_setting(
+                "queue", json.dumps({**(settings if isinstance(settings, dict) else {}), "held": True})
+            )
         ownership.sign(self.folder)
         if self._copy is not None:
             self.close()  # the next use opens the database itself
