@@ -123,6 +123,11 @@ enabled = True
 """Whether commands are forked now: false while a test needs true programs."""
 
 
+def close() -> None:
+    """End the server of this process."""
+    _server.close()
+
+
 @contextlib.contextmanager
 def forking() -> Iterator[None]:
     """Fork what `subprocess.Popen` would start, where that is possible."""
@@ -136,7 +141,6 @@ def forking() -> Iterator[None]:
         yield
     finally:
         setattr(subprocess.Popen, "_execute_child", _start_child)  # noqa: B010
-        _server.close()
 
 
 def _execute_child(

@@ -22,6 +22,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests import fork_server
+
 LIMIT_S: Final = 4.0
 DEAR: Final = Path(__file__).with_name("dear_tests.toml")
 ENFORCED: Final = False
@@ -61,6 +63,7 @@ class ProcessorTimes:
         self._config = config
         self._listed = listed()
         self._apart = self._began = 0.0
+        self._total = 0.0
         self._importing = 0
         self._times: dict[str, float] = {}
         self._fixtures: Counter[str] = Counter()
@@ -82,9 +85,19 @@ class ProcessorTimes:
 
         importlib.machinery.SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Restore imports."""
+        """Restore imports, and tell the first process what this one has used."""
         importlib.machinery.SourceFileLoader.exec_module = self._exec_module  # type: ignore[method-assign]
+        fork_server.close()
+        self._total += used()
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput["processor_s"] = self._total
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add what a process of xdist has used."""
+        self._total += getattr(node, "workeroutput", {}).get("processor_s", 0.0)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
@@ -151,14 +164,18 @@ class ProcessorTimes:
         if cache := getattr(self._config, "cache", None):
             known = cache.get(CACHED, {})
             cache.set(CACHED, known | {name: round(seconds, 2) for name, seconds in self._times.items()})
-        total = sum(self._times.values()) + sum(self._shared.values())
-        if not file and total < LONG_S:
+        if not file and self._total < LONG_S:
             return
         terminalreporter.section("processor time")
         dearest = sorted((self._times | dict(self._shared)).items(), key=lambda entry: -entry[1])[:DEAREST]
         for name, seconds in dearest:
             terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
-        terminalreporter.write_line(f"{total:6.0f} s in all, without imports")
+        tests, shared = sum(self._times.values()), sum(self._shared.values())
+        rest = self._total - tests - shared
+        terminalreporter.write_line(
+            f"{self._total:6.0f} s in all: {tests:.0f} in tests, {shared:.0f} in fixtures of several tests, "
+            f"{rest:.0f} in imports, collection and forked programs of windows"
+        )
 
 
 def seconds_by_file(config: pytest.Config) -> dict[str, float]:
