@@ -508,6 +508,32 @@ class MeasureRun(Request[RunCost]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankDifference:
+    """How far updates of several processes are from those of one.
+
+    Attributes:
+        equal: Whether they are the same to the bit.
+        text: The same in a sentence.
+    """
+
+    equal: bool
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRanks(Request[RankDifference]):
+    """Make 20 updates of a run that does not exist yet by several processes and by one, without saving anything.
+
+    `config` is the run as TOML; `ranks` are 2 or more.
+    """
+
+    ask: ClassVar[str] = "check_ranks"
+    long: ClassVar[bool] = True
+    config: str
+    ranks: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckDataAnswer:
     """How many findings the report has, which lies in the first run's folder by then."""
 

@@ -17,6 +17,7 @@ from PySide6.QtGui import QDesktopServices
 from explorer.widgets.progress_row import TimeLeft
 from trainer.messages import (
     CheckData,
+    CheckRanks,
     Classify,
     EmbedImages,
     EmbedIndependent,
@@ -247,6 +248,8 @@ class JobList(QObject):
                 return "Import", Path(path).name or "data", IMPORT
             case MeasureRun():
                 return "Measurement", "A new run", "runs"
+            case CheckRanks():
+                return "Same losses", f"A new run by {question.ranks} processes", "runs"
             case CheckData():
                 return "Data check", self._names(question.runs), "quality"
             case ReplayStep():

@@ -102,11 +102,11 @@ def _told(value: float) -> str:
 def _inside(only: list[str], double: bool) -> int:
     import torch
 
-    from tests.trainer.ranks.rank_check import check
     from trainer import ranks
     from trainer.data import Pairs
     from trainer.data.tokenizer import train_tokenizer
     from trainer.methods import Batch
+    from trainer.training.rank_check import check
     from trainer.training.session import TrainingSession
 
     class InDouble(TrainingSession):

@@ -471,6 +471,29 @@ def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, backgrou
     assert client.cancelled == [1, 2]
 
 
+def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, background: Background):
+    client = ClientDouble()
+    made = NewRun(PRESETS, background, client=client)
+    qtbot.addWidget(made)
+    made.show()
+    qtbot.waitUntil(made.foot.measure.isVisible)
+    assert not made.foot.check.isVisible(), "one process is like itself"
+    made.top.editor("ranks").set_value(2)
+    qtbot.waitUntil(made.foot.check.isVisible)
+    qtbot.mouseClick(made.foot.check, Qt.MouseButton.LeftButton)
+    assert client.asked[0].ranks == 2
+    assert config.from_toml(client.asked[0].config).ranks == 2
+    client.progress(0.0, "Making updates by 2 processes, then by one")
+    assert made.estimate.text() == "Making updates by 2 processes, then by one…"
+    words = "2 processes and one made 20 updates of the same batches: equal, no loss differs by one bit."
+    client.done({"words": words, "equal": True})
+    assert made.estimate.text() == words
+    assert not made.foot.check.isVisible()
+    made.top.editor("ranks").set_value(3)
+    qtbot.waitUntil(lambda: "ranks" in made.estimate.text() or "Processes" in made.estimate.text())
+    assert not made.start.isEnabled(), "three do not divide a batch of 128"
+
+
 def test_own_presets_are_saved_offered_and_removed(
     qtbot: QtBot, background: Background, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--measure", action="store_true", help="estimate the cost with three real steps; create no run")
     parser.add_argument("--ranks", type=int, metavar="N", help="N processes of this computer share every batch")
+    parser.add_argument(
+        "--check-ranks",
+        type=int,
+        metavar="N",
+        help="compare 20 updates of N processes with those of one; create no run",
+    )
     parser.add_argument("--on", metavar="PLACE", help="train at a place (trainer places), and mirror the run here")
     remote = parser.add_mutually_exclusive_group()
     remote.add_argument("--data-there", metavar="PATH", help="with --on: where the data lie there (default: as here)")
@@ -85,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("An existing run keeps its configuration; create a new one with --preset or --config.")
     if args.measure:
         return _measure(args)
+    if args.check_ranks is not None:
+        return _check_ranks(args)
     if args.on:
         from trainer.places.bindings import host_of
 
@@ -176,6 +184,14 @@ def _measure(args: argparse.Namespace) -> int:
     )
     say_json(json.dumps(dataclasses.asdict(cost))) if args.json else say(text)
     return 0
+
+
+def _check_ranks(args: argparse.Namespace) -> int:
+    from trainer.scheduling.ranks import check_equal
+
+    check = check_equal(args.workspace.folder, _wanted(args), args.check_ranks)
+    say_json(json.dumps(check)) if args.json else say(check["words"])
+    return 0 if check["equal"] else 1
 
 
 def _wanted(args: argparse.Namespace) -> config.Run:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Final
 
+from trainer import config
 from trainer.errors import UserError
 from trainer.scheduling import launch
 from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
 
 AGENT: Final = "trainer.training.agent"
+CHECK: Final = "trainer.training.rank_check"
 _POLL_S: Final = 0.2
 _GRACE_S: Final = 4.0
 """How long an agent that was told to end, before anything trains, may take."""
@@ -60,6 +65,52 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
         if requests.hard:
             raise KeyboardInterrupt
         raise RanksError(row.reason or f"The {ranks} processes of the run ended early; its log says why.")
+
+
+def check_equal(
+    workspace_folder: Path, run: config.Run, ranks: int, progress: Callable[[float, str], None] | None = None
+) -> dict[str, Any]:
+    """Make 20 updates of the run by that many processes and by one, without saving anything; return how they differ.
+
+    Args:
+        workspace_folder: Where pairs are prepared.
+        run: To check; what it says of ranks does not matter.
+        ranks: How many processes, 2 or more.
+        progress: Called while they work; may raise to cancel.
+
+    Returns:
+        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `arguments`.
+
+    Raises:
+        ConfigError: The batches cannot be shared by that many.
+        RanksError: They failed.
+    """
+    if ranks < 2:
+        raise config.ConfigError(f"ranks {ranks}: name 2 processes or more, which are compared with one.", better=2)
+    config.check(run)
+    config.check_ranks(run, ranks)
+    run_config = dataclasses.replace(run, data=config.absolute(run.data))
+    arguments = (str(ranks), "python", "-m", CHECK, str(workspace_folder.resolve()), config.to_toml(run_config))
+    agent = start_agent(ranks, *arguments, stdout=subprocess.PIPE)
+    try:
+        while True:
+            try:
+                output, _ = agent.communicate(timeout=_POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                if progress is not None:
+                    progress(0.0, f"Making updates by {ranks} processes, then by one")
+    except BaseException:
+        _end(agent, hard=True)
+        raise
+    last = output.decode("utf-8", "replace").strip().splitlines()[-1:]
+    try:
+        answer = json.loads(last[0]) if last else {}
+    except ValueError:
+        answer = {}
+    if "words" not in answer:
+        raise RanksError(answer.get("problem") or f"The {ranks} processes ended before they could be compared.")
+    return answer
 
 
 def start_agent(ranks: int, *arguments: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:

@@ -55,6 +55,7 @@ class RequestHandlers:
             messages.EmbedIndependent: self._embed_independent,
             messages.ReadData: self._read_data,
             messages.MeasureRun: self._measure_run,
+            messages.CheckRanks: self._check_ranks,
             messages.CheckData: self._check_data,
             messages.ReplayStep: self._replay_step,
             messages.WriteCleanedList: self._write_cleaned_list,
@@ -170,6 +171,15 @@ class RequestHandlers:
             raise AnswerError("bad_question", refusal)
         run = self._workspace.runs.bound(config.from_toml(question.config))
         return measure_cost(run, self._workspace.folder, progress, steps=question.steps)
+
+    def _check_ranks(self, question: messages.CheckRanks, progress: Progress) -> messages.RankDifference:
+        from trainer import config
+        from trainer.scheduling.ranks import check_equal
+
+        if refusal := self._workspace.refusal:
+            raise AnswerError("bad_question", refusal)
+        answer = check_equal(self._workspace.folder, config.from_toml(question.config), question.ranks, progress)
+        return messages.RankDifference(equal=bool(answer["equal"]), text=str(answer["words"]))
 
     def _check_data(self, question: messages.CheckData, progress: Progress) -> messages.CheckDataAnswer:
         from trainer.evaluation.data_quality import check_data

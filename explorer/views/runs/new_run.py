@@ -37,7 +37,7 @@ from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.config.objective_help import help_of
 from trainer.format_detection import form_of
-from trainer.messages import Failure, MeasureRun, RunCost
+from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.scheduling import system_usage
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
@@ -126,6 +126,7 @@ class NewRun(QDialog):
         self._presets, self._background, self._client = dict(presets), background, client
         self._measuring: int | None = None
         self._measured: tuple[config.Run, RunCost] | None = None
+        self._compared: tuple[config.Run, str] | None = None
         self._fault = ("", None)
         self._data, self._image_size, self._captions_repeat = data, image_size, captions_repeat
         self._copied = {} if start_from is None else {preset: start_from}
@@ -261,7 +262,10 @@ class NewRun(QDialog):
         nameless = dataclasses.replace(run, name="")
         cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
         text = cost_words(cost) if cost else estimate_words(run, self._pairs)
-        self.foot.show_estimate(text, can_measure=self._client is not None and not cost)
+        compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
+        asks = self._client is not None
+        can_check = asks and run.ranks > 1 and not compared
+        self.foot.show_estimate(compared or text, can_measure=asks and not cost, can_check=can_check)
 
     def _mend(self) -> None:
         key, better = self._fault
@@ -287,6 +291,28 @@ class NewRun(QDialog):
 
     def _take_cost(self, run: config.Run, cost: RunCost) -> None:
         self._measuring, self._measured = None, (dataclasses.replace(run, name=""), cost)
+        self.foot.end_measuring()
+        self._check()
+
+    def _compare(self) -> None:
+        """Make updates by as many processes as the form says and by one, in a separate process, and compare them."""
+        self._check()
+        if self._client is None or not self.foot.start.isEnabled():
+            return
+        run = self.run()
+        self.foot.show_measuring("Starting the processes that are compared…")
+        self._measuring = self._client.ask(
+            CheckRanks(
+                config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data))), ranks=run.ranks
+            ),
+            done=partial(self._take_comparison, run),
+            failed=self._not_measured,
+            progress=lambda share, note: self.foot.show_measuring(f"{note or 'Comparing'}…"),
+            owner=self,
+        )
+
+    def _take_comparison(self, run: config.Run, difference: RankDifference) -> None:
+        self._measuring, self._compared = None, (dataclasses.replace(run, name=""), difference.text)
         self.foot.end_measuring()
         self._check()
 
@@ -395,6 +421,7 @@ class NewRun(QDialog):
         foot.cancelled.connect(self.reject)
         foot.repair_asked.connect(self._mend)
         foot.measure_asked.connect(self._measure)
+        foot.check_asked.connect(self._compare)
         foot.stop_asked.connect(self._stop_measuring)
         foot.queue_asked.connect(lambda: self._finish(self.queued))
         foot.start_asked.connect(self.accept)

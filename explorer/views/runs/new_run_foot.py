@@ -20,6 +20,7 @@ class NewRunFoot(QFrame):
         copy_asked, cancelled, queue_asked, start_asked: A button was pressed.
         repair_asked: The first fault is to be mended.
         measure_asked: The person wants to know what the run takes.
+        check_asked: The person wants to know whether several processes make the same updates as one.
         stop_asked: What is being measured is to end.
     """
 
@@ -29,6 +30,7 @@ class NewRunFoot(QFrame):
     start_asked = Signal()
     repair_asked = Signal()
     measure_asked = Signal()
+    check_asked = Signal()
     stop_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -38,6 +40,8 @@ class NewRunFoot(QFrame):
         self.repair = self._button("", "new-run-repair", self.repair_asked)
         self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
         self.measure.setToolTip("Runs three real steps and reports time, memory and disk; nothing is saved")
+        self.check = self._button("Same losses?", "new-run-check", self.check_asked)
+        self.check.setToolTip("Makes 20 updates with these processes and with one, and compares them; nothing is saved")
         self.stop = self._button("Cancel measuring", "new-run-stop", self.stop_asked)
         self.start = self._button("Start now", "new-run-start", self.start_asked)
         theme.set_role(self.start, "primary")
@@ -46,7 +50,7 @@ class NewRunFoot(QFrame):
         copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
         cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
         self.start.setDefault(True)
-        above = layouts.row((self.summary, 1), self.repair, self.measure, self.stop)
+        above = layouts.row((self.summary, 1), self.repair, self.check, self.measure, self.stop)
         below = layouts.row(copy, (layouts.STRETCH, 1), cancel, self.queue, self.start)
         layouts.column(above, below, margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN), of=self)
         # As high with a button as without: the buttons below must not move.
@@ -64,10 +68,12 @@ class NewRunFoot(QFrame):
         self.repair.setText(repair)
         self.repair.setVisible(bool(repair))
         self.measure.hide()
+        self.check.hide()
 
-    def show_estimate(self, text: str, *, can_measure: bool) -> None:
-        """Show what the run will take."""
+    def show_estimate(self, text: str, *, can_measure: bool, can_check: bool = False) -> None:
+        """Show what the run will take, or what is known of its processes."""
         self.repair.hide()
+        self.check.setVisible(can_check and not self._measures)
         self.measure.setVisible(can_measure and not self._measures)
         if not self._measures:
             self._show_message(text, "secondary")
@@ -78,6 +84,7 @@ class NewRunFoot(QFrame):
         self._measures = True
         self._show_message(text, "secondary")
         self.measure.hide()
+        self.check.hide()
         self.stop.show()
 
     def end_measuring(self) -> None:

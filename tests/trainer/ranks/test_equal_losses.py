@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.trainer.ranks.rank_check import check
 from trainer import config
 from trainer.ranks import RankError
+from trainer.training.rank_check import check
 from trainer.training.session import FitError
 
 VIT = config.TinyTowers(

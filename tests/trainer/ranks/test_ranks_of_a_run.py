@@ -125,6 +125,29 @@ def test_a_run_of_two_processes_pauses_saves_and_is_replayed(workspace, parts):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
+def test_twenty_updates_of_two_processes_and_of_one_are_compared(workspace, parts):
+    source = workspace.runs.get(parts).folder / "config.toml"
+    code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "2", "--json")
+    assert code == 0, output
+    found = json.loads(output.splitlines()[-1])
+    assert found["equal"]
+    assert (found["ranks"], found["updates"], found["parts"]["loss"], found["parts"]["weights"]) == (2, 8, 0, 0)
+    assert found["whole"]["loss"] <= 1e-6
+    assert "equal" in found["words"]
+
+
+@pytest.mark.slow
+def test_a_check_of_ranks_that_do_not_divide_the_batch_is_refused(workspace, parts):
+    source = workspace.runs.get(parts).folder / "config.toml"
+    before = len(workspace.runs.all())
+    code, output = finished(workspace, "fit", "--config", str(source), "--check-ranks", "5")
+    assert code == 2
+    assert "ranks 5 do not divide" in output
+    assert len(workspace.runs.all()) == before, "a check makes no run"
+
+
+@pytest.mark.slow
 def test_batches_that_cannot_be_shared_are_refused(workspace, parts):
     with pytest.raises(ConfigError, match=r"ranks 3 do not divide .*batch_size 16.*choose 2"):
         workspace.runs.set_ranks(parts, 3)

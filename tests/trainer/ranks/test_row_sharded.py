@@ -90,7 +90,7 @@ def test_large_batches_of_three_objectives_are_sharded():
 
 @pytest.mark.slow
 def test_a_session_takes_the_rows_where_the_batch_is_large(by_threads, maker, monkeypatch):
-    from tests.trainer.ranks.rank_check import check
+    from trainer.training.rank_check import check
 
     monkeypatch.setattr(module, "FROM_PAIRS", 16)
     for objective in (config.Clip(mask_duplicates=True), config.Cloob()):
