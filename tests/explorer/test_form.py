@@ -21,7 +21,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from trainer import catalog, config
-from trainer.messages import Failure, MeasureRun, RunCost
+from trainer.messages import Failure, MeasureRun, RankDifference, RunCost
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
 PRESETS = {
@@ -485,9 +485,9 @@ def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, backgr
     assert config.from_toml(client.asked[0].config).ranks == 2
     client.progress(0.0, "Making updates by 2 processes, then by one")
     assert made.estimate.text() == "Making updates by 2 processes, then by one…"
-    words = "2 processes and one made 20 updates of the same batches: equal, no loss differs by one bit."
-    client.done({"words": words, "equal": True})
-    assert made.estimate.text() == words
+    text = "2 processes and one made 20 updates of the same batches: equal, no loss differs by one bit."
+    client.done(RankDifference(equal=True, text=text))
+    assert made.estimate.text() == text
     assert not made.foot.check.isVisible()
     made.top.editor("ranks").set_value(3)
     qtbot.waitUntil(lambda: "ranks" in made.estimate.text() or "Processes" in made.estimate.text())

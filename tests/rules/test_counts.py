@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 def test_packages_have_few_modules_outside_rooms() -> None:
     assert len(counts.loose_files("trainer")) <= 8
-    assert len(counts.loose_files("explorer")) <= 4
+    assert len(counts.loose_files("explorer")) <= 5
 
 
 def test_public_classes_share_a_name_only_as_configuration_and_method() -> None:
@@ -70,7 +70,7 @@ def test_tests_use_ever_fewer_private_names() -> None:
     assert counts.private_names_in_tests() <= MOST_PRIVATE, "give the class a public hook instead"
 
 
-MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 141_300, 85_300, 79_700
+MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 141_000, 84_900, 79_700
 """Lines of explorer and trainer, of these code (no documentation, imports, blank lines), and of tests.
 
 They only fall, but for a new capability by what it needs; its commit says so.
