@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.model_client.client import ModelClient
 from explorer.run_control import actions
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
@@ -465,59 +462,6 @@ def test_every_control_has_a_name_for_screen_readers_and_tests(view: ClassifyVie
         assert widget.objectName()
         assert widget.accessibleName()
     assert view.questions.suites.itemData(0) == OF_THE_RUN
-
-
-@pytest.mark.slow
-@pytest.mark.nightly  # test_walk_views.py compares it with the command
-def test_the_whole_way_with_real_models(
-    qtbot: QtBot, qapp: QObject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from trainer.__main__ import main
-    from trainer.training.fit import fit
-
-    workspace = Workspace(tmp_path / "real")
-    for name, objective in (("clip", config.Clip()), ("cloob", config.Cloob())):
-        fit(workspace, workspace.runs.create(_short(name, objective)))
-    background, client = Background(), ModelClient(workspace)
-    selection = Selection()
-    selection.propose(run_a=1, run_b=2)
-    context = Context(workspace, selection, background, FakeJobs(workspace), client, Settings(workspace.folder))
-    view = ClassifyView(context)
-    qtbot.addWidget(view)
-    qtbot.addWidget(view.questions)
-    try:
-        view.show()
-        picture = sorted((workspace.folder / "data").glob("scenes-*/renderings/*.jpg"))[0]
-        view.take([picture])
-        assert "Loading" in label(view, "classifyVerdict")
-        qtbot.waitUntil(lambda: len(words_under(view, picture)) == 2, timeout=120_000)
-        command = view.command()
-        assert command is not None
-        out = tmp_path / "shown.csv"
-        assert main([*shlex.split(shlex.join(command)), "--workspace", str(workspace.folder), "--out", str(out)]) == 0
-        assert out.is_file()
-        capsys.readouterr()
-        assert main([*command, "--json", "--workspace", str(workspace.folder)]) == 0
-        printed = json.loads(capsys.readouterr().out)
-        for run in printed["runs"]:
-            shown = view.asking.prediction(str(picture), run["run"])
-            assert shown is not None
-            assert np.allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
-    finally:
-        client.close()
-        background.close()
-
-
-def _short(name: str, objective: config.Objective) -> config.Run:
-    return config.Run(
-        name=name,
-        data=config.Scenes(train_pairs=64, heldout_pairs=16),
-        objective=objective,
-        model=config.TinyTowers(image_size=32, image_width=8, text_width=32, text_heads=2, text_layers=1, embed_dim=16),
-        optimizer=config.Optimizer(batch_size=32, epochs=1, warmup_steps=1),
-        watching=config.Watching(evaluate_every=8, snapshots=2, checkpoint_every=8),
-        device="cpu",
-    )
 
 
 def test_labels_are_hidden_while_there_is_no_run(make_context, qtbot: QtBot) -> None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
-import tomllib
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication
@@ -36,7 +30,6 @@ from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.views.view import View
 from explorer.window import Window
-from tests.journeys.conftest import opened_window
 from trainer.__main__ import main
 
 LEFT_ALONE = {
@@ -87,14 +80,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def window(request: pytest.FixtureRequest, qapp: QApplication, trained: Path) -> Iterator[Window]:
-    """Return the real window with both runs selected, shared by all tests, each of which opens its view."""
-    with opened_window(request, qapp, trained) as window:
-        window.selection.select_runs(1, 2)
-        yield window
-
-
 class Journeys:
     """The longest computation on the GUI thread in each user action.
 
@@ -138,111 +123,6 @@ def at_work(window: Window) -> bool:
         button.text() == "Cancel" and button.isVisible() and button.window() is window
         for button in window.findChildren(QPushButton)
     )
-
-
-@pytest.mark.nightly  # test_bundle.py of the explorer has the click, that of render_mpl what is packed
-def test_one_click_packs_the_evidence_of_every_open_figure(qtbot, window: Window, tmp_path: Path) -> None:
-    shown = {}
-    # A map takes a projection in the bundle's own process; what it exports, the walk of commands compares.
-    for name in ("similarity", "gap"):
-        window.navigation.go_to(name)
-        qtbot.wait(300)
-        qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
-        shown[name] = window.pages.open_view.command()
-    window.findChild(QAction, "exportBundle").trigger()
-    dialog = window.findChild(QFileDialog, "bundleDialog")
-    file = tmp_path / "evidence.zip"
-    dialog.fileSelected.emit(str(file))
-    dialog.close()
-    qtbot.waitUntil(lambda: "Saved evidence.zip" in window.banner.message.text(), timeout=400_000)
-    with zipfile.ZipFile(file) as archive:
-        archive.extractall(tmp_path / "evidence")
-    folder = tmp_path / "evidence"
-    about = json.loads((folder / "bundle.json").read_text())
-    assert about["not_drawn"] == []
-    named = {figure["name"].partition("-")[2] for figure in about["figures"]}
-    assert set(shown) <= named
-    assert [run["seed"] for run in about["runs"]] == [0, 0]
-    for figure in about["figures"]:
-        kinds = {Path(name).suffix: folder / name for name in figure["files"]}
-        assert set(kinds) == {".svg", ".pdf", ".png", ".csv", ".parquet"}
-        lines = list(csv.reader(kinds[".csv"].open(encoding="utf-8")))
-        table = pq.read_table(kinds[".parquet"])
-        assert table.num_rows == len(lines) - 1 > 0
-        texts_beside_numbers = {f"{name}_text" for name in lines[0]}
-        assert [name for name in table.column_names if name not in texts_beside_numbers] == lines[0]
-        assert table.schema.metadata[b"command"]
-    for name, known in about["sha256"].items():
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == known
-    configs = [tomllib.loads(one.read_text()) for one in sorted(folder.glob("runs/*/config.toml"))]
-    assert [one["objective"]["kind"] for one in configs] == ["clip", "cloob"]
-    environment = json.loads((folder / "environment.json").read_text())
-    assert {"torch", "numpy"} <= environment["packages"].keys()
-    assert environment["git"]["commit"]
-    assert (folder / "report.html").stat().st_size > 10_000
-    # A command of the bundle draws the same numbers again.
-    line = next(figure["command"] for figure in about["figures"] if " gap " in figure["command"]).split(" ")
-    words = [*line[1 : line.index("--out")], "--workspace", str(window.folder), "--out", str(tmp_path / "again.csv")]
-    assert main(words) == 0
-    (before,) = folder.glob("figures/*gap*.csv")
-    assert same_numbers(tmp_path / "again.csv", before)
-
-
-def same_numbers(one: Path, other: Path) -> bool:
-    """Return whether two tables are equal apart from the last digits, which depend on the number of threads."""
-    left, right = (list(csv.reader(file.open(encoding="utf-8"))) for file in (one, other))
-    return left[0] == right[0] and all(
-        a == b or float(a) == pytest.approx(float(b), rel=1e-4, abs=1e-6)
-        for row, again in zip(left, right, strict=True)
-        for a, b in zip(row, again, strict=True)
-    )
-
-
-@pytest.mark.nightly  # draws 3,328 Scenes; test_explaining.py has the button, test_independent.py the handler
-def test_independent_scenes_are_embedded_by_a_process_from_the_button(qtbot, window: Window) -> None:
-    window.navigation.go_to("explaining")
-    view = window.pages.open_view
-    view.open_chart("attribute-probes")
-    qtbot.waitUntil(lambda: not at_work(window) and view.embed.isEnabled(), timeout=120_000)
-    qtbot.mouseClick(view.embed, Qt.MouseButton.LeftButton)
-    workspace = window.services.context.workspace
-
-    def made(run: int) -> list[int]:
-        return [row.n for row in workspace.results.snapshots(run) if row.split == "independent"]
-
-    qtbot.waitUntil(lambda: made(1) == made(2) == [1024], timeout=300_000)
-    # The board is filled in turns of the event loop, after its answer came.
-    qtbot.waitUntil(
-        lambda: view.pane.panel.panel is not None and "scenes independent" in view.pane.panel.panel.head[0],
-        timeout=120_000,
-    )
-    qtbot.waitUntil(lambda: not at_work(window) and not view.embed.isEnabled(), timeout=120_000)
-    assert "--independent" in view.command(), "what was embedded is what is probed"
-    assert not window.banner.isVisible()
-
-
-@pytest.mark.nightly  # test_walk_views.py opens and exports every view with runs at two steps, on other data
-def test_every_view_opens_shows_its_answer_and_exports_it(qtbot, window: Window, trained: Path, tmp_path: Path) -> None:
-    pictures = sorted(trained.glob("data/scenes-*/renderings/*.jpg"))[:3]
-    window.router.send(ClassifyPictures(tuple(pictures)))
-    window.watchdog.forget()
-    for place in VIEWS:
-        window.navigation.go_to(place.name)
-        view = window.pages.open_view
-        assert view is not None, place.name
-        qtbot.wait(300)
-        qtbot.waitUntil(lambda: not at_work(window), timeout=120_000)
-        if place.name in ("experiments", "quality", "decode"):
-            assert view.is_empty, "no experiment, check of the data or decoder: their own tests make them"
-            continue
-        assert not view.is_empty, f"{place.name} is empty"
-        assert not window.banner.isVisible(), f"{place.name}: {window.banner.message.text()}"
-        assert window.hooks.caught_count == 0, f"{place.name}: {window.hooks.log_file.read_text()}"
-        command = view.command()
-        if command is not None:
-            file = tmp_path / f"{place.name}.csv"
-            assert main([*command, "--out", str(file), "--workspace", str(trained)]) == 0, f"{place.name}: {command}"
-            assert len(file.read_text(encoding="utf-8").splitlines()) > 1, place.name
 
 
 def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
