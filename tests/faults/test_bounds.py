@@ -88,8 +88,8 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 def big_page(file: Path) -> Path:
-    """Return 480 MB of captions in pages of a few kB, which the metadata does not mention."""
-    long = pa.array([f"{number}" + "y" * 60_000_000 for number in range(N)])
+    """Return 160 MB of captions in pages of a few kB, which the metadata does not mention."""
+    long = pa.array([f"{number}" + "y" * 20_000_000 for number in range(N)])
     plain = pq.read_table(file)
     pq.write_table(plain.set_column(2, "caption", long), file, compression="zstd", use_dictionary=False)
     lying(file)

@@ -7,6 +7,8 @@ from subprocess import run
 
 import pytest
 
+from tests.nightly import nightly_except
+
 pytestmark = pytest.mark.faults
 
 FAILING = """
@@ -21,7 +23,9 @@ def test_a_fault(faults):
 """
 
 
-@pytest.mark.parametrize(("choice", "tried", "workers"), [("tenth", 3, 1), ("full", 30, 0)])
+@pytest.mark.parametrize(
+    ("choice", "tried", "workers"), nightly_except([["tenth", 3, 1], ["full", 30, 0]], ["tenth", 3, 1])
+)
 def test_the_table_names_what_was_tried_and_what_was_good(
     tmp_path: Path, choice: str, tried: int, workers: int
 ) -> None:
