@@ -343,9 +343,9 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return two processes more than there are cores: slow tests often wait for windows and child processes."""
+    """Return one process more than there are cores: tests wait for windows and children, and each imports for 30 s."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (0 if _quick_alone(config) else 2) + (cores or 1)
+    return (not _quick_alone(config)) + (cores or 1)
 
 
 def _quick_alone(config: pytest.Config) -> bool:
