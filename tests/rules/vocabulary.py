@@ -84,6 +84,8 @@ def is_named_after_its_file(classes: list[str], file: Path) -> bool:
     """Return whether one of the classes has the words of the file, or only such words; its folder's count as well."""
     stem = file.parent.name if file.stem == "__init__" else file.stem
     words, room = _singular_words(stem), _singular_words(file.parent.name)
+    if any(name.casefold() == stem.replace("_", "").casefold() for name in classes):
+        return True
     every = [_singular_words(name) for name in classes]
     return any((words <= own | room and words & own) or (own <= words | room and own & words) for own in every)
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.tiles import exact, row_blocks
-from trainer.analysis.unmatched import Hardest, cosine_blocks
+from trainer.analysis.unmatched import HardestUnmatched, cosine_blocks
 
 FINE: Final = 4000
 """Bins between the smallest and the largest cosine: a narrow cone of embeddings has as many as a wide one."""
@@ -100,7 +100,7 @@ def all_unmatched(
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> tuple[Int[np.ndarray, "g bins"], Bins, Hardest]:
+) -> tuple[Int[np.ndarray, "g bins"], Bins, HardestUnmatched]:
     """Return counts of each image's cosines with all distinct other texts, and the `k` hardest of each.
 
     Two passes, block by block, the first for the smallest and the largest: 100,000 x 100,000 cosines take the time of
@@ -122,7 +122,7 @@ def all_unmatched(
     rows = np.arange(len(image)) if rows is None else rows
     answers = one_to_one(len(text)) if answers is None else answers
     counts = np.zeros((int(group_of.max(initial=-1)) + 1, FINE), np.int64)
-    hardest = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
+    hardest = HardestUnmatched(len(rows), k, exact(text[:0]).dtype, answers)
     ends = [
         np.array([np.nanmin(block.cosines), np.nanmax(block.cosines)])
         for block in cosine_blocks(

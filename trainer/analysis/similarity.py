@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
-from trainer.analysis.unmatched import Hardest, cosine_blocks
+from trainer.analysis.unmatched import HardestUnmatched, cosine_blocks
 
 
 def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
@@ -44,7 +44,7 @@ def hardest_texts(
     *,
     rows: Int[np.ndarray, " m"] | None = None,
     progress: Progress | None = None,
-) -> Hardest:
+) -> HardestUnmatched:
     """Return the `k` distinct other texts most similar to each image, largest cosine first.
 
     A caption that many pairs share is one text. Block by block: the n x n matrix never exists. Rows with fewer than
@@ -60,7 +60,7 @@ def hardest_texts(
     """
     rows = np.arange(len(image)) if rows is None else rows
     answers = one_to_one(len(text)) if answers is None else answers
-    hardest = Hardest(len(rows), k, exact(text[:0]).dtype, answers)
+    hardest = HardestUnmatched(len(rows), k, exact(text[:0]).dtype, answers)
     for block in cosine_blocks(image, text, answers, rows, note="comparing pairs", progress=progress):
         hardest.take(block)
     return hardest

@@ -20,7 +20,7 @@ FEW: Final = 2_048
 
 
 @dataclass(frozen=True)
-class Block:
+class UnmatchedBlock:
     """Cosines of some images with all distinct texts.
 
     Attributes:
@@ -44,14 +44,14 @@ def cosine_blocks(
     *,
     note: str,
     progress: Progress | None = None,
-) -> Iterator[Block]:
+) -> Iterator[UnmatchedBlock]:
     """Yield the cosines of the images `rows` with all distinct texts, which `answers` defines with the correct ones."""
     text = exact(answers.gallery(text))
     for block in row_blocks(len(rows), len(text), cells=CELLS):
         if progress:
             progress(block.start / max(len(rows), 1), note)
         line, cell, first = answers.cells(answers.question[rows[block]])
-        yield Block(block, exact(image[rows[block]]) @ text.T, (line, cell), first)
+        yield UnmatchedBlock(block, exact(image[rows[block]]) @ text.T, (line, cell), first)
 
 
 def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
@@ -76,7 +76,7 @@ def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]
     return np.take_along_axis(candidates, top, axis=1)
 
 
-class Hardest:
+class HardestUnmatched:
     """The largest unmatched cosines of each image, and their texts; filled block by block.
 
     Attributes:
@@ -91,7 +91,7 @@ class Hardest:
         self.cosines: Float[np.ndarray, "m k"] = np.full((rows, k), np.nan, dtype)
         self.places: Int[np.ndarray, "m k"] = np.full((rows, k), -1, np.int64)
 
-    def take(self, block: Block) -> None:
+    def take(self, block: UnmatchedBlock) -> None:
         """Add a block; the cells of own texts become minus infinity."""
         self.right[block.rows] = np.maximum.reduceat(block.cosines[block.own], block.first)
         block.cosines[block.own] = -np.inf

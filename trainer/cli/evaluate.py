@@ -210,7 +210,7 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
     """
     from trainer import config
     from trainer.catalog import ZERO_SHOT, suite_of_facts
-    from trainer.evaluation import HeldOut, ReferencePairs, measure
+    from trainer.evaluation import HeldOut, NeighborReference, measure
     from trainer.evaluation.task_data import names_data_of
 
     run = workspace.runs.config_of(row.id)
@@ -223,7 +223,7 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
     splits = _loaded(workspace, choice, opened)
     # Neighbors are sought among what the run was trained on.
     run_splits = splits if choice is run.data else _loaded(workspace, run.data, opened)
-    reference = ReferencePairs(run_splits.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
+    reference = NeighborReference(run_splits.train, tokenizer=opened.tokenizer, context_length=opened.context_length)
     stored = reference.embed(opened.model, opened.device)
     stored_suite = suite_of_facts(row.facts.get(ZERO_SHOT)) if choice is run.data else None
     task = "image-text retrieval" if run.objective.compares_pairs else "nearest neighbors"

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.data.pairs import DataError
 from trainer.format_detection.tables import flat
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded.json_stream import Element, elements
+from trainer.untrusted.bounded.json_stream import JsonElement, elements
 
 Row = tuple[str, dict[str, Any] | str]
 
@@ -59,7 +59,7 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
 _NEXT_STEP = "Write it again as a list of objects, or as JSONL, an object a line."
 
 
-def _elements(path: Path, encoding: str) -> Iterator[Element]:
+def _elements(path: Path, encoding: str) -> Iterator[JsonElement]:
     try:
         with untrusted_files.open_ordinary(path) as file:
             yield from elements(file, encoding)
@@ -69,11 +69,11 @@ def _elements(path: Path, encoding: str) -> Iterator[Element]:
         raise DataError(f"{path.name} cannot be read as JSON: {error}. {_NEXT_STEP}") from error
 
 
-def _of(elements: Iterator[Element], key: str) -> Iterator[Any]:
+def _of(elements: Iterator[JsonElement], key: str) -> Iterator[Any]:
     return (element.value for element in elements if element.key == key and element.kind == "element")
 
 
-def _records(elements: Iterator[Element], key: str) -> Iterator[Row]:
+def _records(elements: Iterator[JsonElement], key: str) -> Iterator[Row]:
     for number, record in enumerate(_of(elements, key), 1):
         yield f"record {number}", flat(record) if isinstance(record, dict) else "It is not a JSON object."
 

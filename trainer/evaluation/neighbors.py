@@ -27,7 +27,7 @@ _MOST_VALUES: Final = 64
 """Columns with more values than this are no attributes but names."""
 
 
-class ReferencePairs:
+class NeighborReference:
     """Training pairs to compare held-out ones with, the same for every run on the same data.
 
     Each distinct picture is stored once (each caption for a model of texts alone): a copy is no second neighbor.

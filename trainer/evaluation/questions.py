@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from trainer.analysis.neighbors import NEIGHBORS
 from trainer.catalog import PromptSuite
 from trainer.evaluation.heldout import HeldOut
-from trainer.evaluation.neighbors import ReferencePairs, asking_rows
+from trainer.evaluation.neighbors import NeighborReference, asking_rows
 from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
 from trainer.store.question import Question, hash_of, retrieval_question
 
@@ -109,7 +109,7 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, b
     return questions
 
 
-def of_reference(reference: ReferencePairs, heldout: HeldOut, *, images: bool) -> Question:
+def of_reference(reference: NeighborReference, heldout: HeldOut, *, images: bool) -> Question:
     """Return the question about neighbors among the reference pairs, by class, attributes or words."""
     asking = asking_rows(heldout, images=images)
     drawn = "" if reference.drawn == reference.whole else f" of {reference.whole:,}, drawn"

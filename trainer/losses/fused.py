@@ -29,7 +29,7 @@ _chosen: ContextVar[bool] = ContextVar("fused", default=False)
 
 
 @dataclass(frozen=True)
-class Blocks:
+class FusedBlocks:
     """The size of the blocks in a kernel; powers of 2, at least 16, as the matrix units want.
 
     Attributes:
@@ -45,7 +45,7 @@ class Blocks:
     width: int = 256
 
 
-BLOCKS: Final = Blocks()
+BLOCKS: Final = FusedBlocks()
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def row_logsumexp(
     scale: Float[Tensor, ""],
     leave_out: bool,
     answers: Answers,
-    blocks: Blocks = BLOCKS,
+    blocks: FusedBlocks = BLOCKS,
 ) -> Float[Tensor, " n"]:
     """Return what `tiles.row_logsumexp` does."""
     return _LogSumExp.apply(rows, columns, scale, leave_out, answers, blocks)
@@ -97,14 +97,14 @@ def both_logsumexps(
     factors: tuple[float, float],
     leave_out: bool,
     answers: Answers,
-    blocks: Blocks = BLOCKS,
+    blocks: FusedBlocks = BLOCKS,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
     """Return what `tiles.both_logsumexps` does; both sums share one backward pass over the table."""
     return _BothLogSumExps.apply(rows, columns, scale, factors, leave_out, answers, blocks)
 
 
 def weighted_patterns(
-    state: Float[Tensor, "n d"], stored: Float[Tensor, "m d"], beta: Float[Tensor, ""], blocks: Blocks = BLOCKS
+    state: Float[Tensor, "n d"], stored: Float[Tensor, "m d"], beta: Float[Tensor, ""], blocks: FusedBlocks = BLOCKS
 ) -> Float[Tensor, "n d"]:
     """Return what `tiles.weighted_patterns` does."""
     return _Retrieval.apply(state, stored, beta, blocks)
@@ -119,7 +119,7 @@ class _Table:
     scale: Tensor
     leave_out: bool
     answers: Answers
-    blocks: Blocks
+    blocks: FusedBlocks
 
     @property
     def transposed(self) -> _Table:
@@ -209,7 +209,7 @@ class _Softmax:
 class _LogSumExp(Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: Blocks
+        ctx: Any, rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: FusedBlocks
     ) -> Float[Tensor, " n"]:
         rounded = rounds_operands()
         table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
@@ -240,7 +240,7 @@ class _BothLogSumExps(Function):
         factors: tuple[float, float],
         leave_out: bool,
         answers: Answers,
-        blocks: Blocks,
+        blocks: FusedBlocks,
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
         rounded = rounds_operands()
         table = _table(rows, columns, scale, leave_out, answers, blocks, rounded)
@@ -264,7 +264,7 @@ class _BothLogSumExps(Function):
 
 class _Retrieval(Function):
     @staticmethod
-    def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, blocks: Blocks) -> Float[Tensor, "n d"]:
+    def forward(ctx: Any, state: Tensor, stored: Tensor, beta: Tensor, blocks: FusedBlocks) -> Float[Tensor, "n d"]:
         rounded = rounds_operands()
         table = _table(state, stored, beta, False, None, blocks, rounded)
         sums = table.logsumexp()
@@ -291,7 +291,7 @@ class _Retrieval(Function):
 
 
 def _table(
-    rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: Blocks, rounded: bool
+    rows: Tensor, columns: Tensor, scale: Tensor, leave_out: bool, answers: Answers, blocks: FusedBlocks, rounded: bool
 ) -> _Table:
     left, right = (operand(matrix, rounded).contiguous() for matrix in (rows, columns))
     return _Table(left, right, scale.float(), leave_out, answers, blocks)

@@ -19,7 +19,7 @@ from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.evaluation import Embedded, HeldOut, ReferencePairs
+from trainer.evaluation import Embedded, HeldOut, NeighborReference
 from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
 from trainer.metrics import headline
@@ -126,7 +126,7 @@ class Recorder:
         self._checkpoints: Path = log.folder / "checkpoints"
         self._heldout: list[HeldOut] = []
         self._batch: HeldOut | None = None
-        self._reference: ReferencePairs | None = None
+        self._reference: NeighborReference | None = None
         self._headline = headline(run)
         self._tokenizer = ""
         self._best: float | None = None
@@ -161,7 +161,7 @@ class Recorder:
         length = training.architecture.context_length
         self._reference = None
         if self._measurement.makes_embeddings:
-            self._reference = ReferencePairs(
+            self._reference = NeighborReference(
                 splits.train, tokenizer=tokenizer, context_length=length, total=splits.training_pairs
             )
         for split, pairs in splits.heldout.items():

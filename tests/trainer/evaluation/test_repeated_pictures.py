@@ -16,7 +16,7 @@ from trainer.data.content import distinct_pictures
 from trainer.data.pairs import Source
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
-from trainer.evaluation import Embedded, HeldOut, ReferencePairs, measure, questions
+from trainer.evaluation import Embedded, HeldOut, NeighborReference, measure, questions
 from trainer.evaluation.benchmark import Evaluation, Stored, Subject
 from trainer.evaluation.generative import GenerativeRequest, _labeled
 from trainer.evaluation.task_data import OTHERS, TaskBatch, TaskData, sampled, snapshot_data
@@ -125,7 +125,7 @@ def test_curves_count_a_picture_once(subject):
         assert isinstance(embedded, Embedded)
         train = batch(range(100, 136), times)
         pairs = Pairs("toy", "train", train.images, train.captions, train.labels, train.paths, {}, "f")
-        reference = ReferencePairs(pairs, tokenizer=subject.tokenizer, context_length=SIZES.context_length)
+        reference = NeighborReference(pairs, tokenizer=subject.tokenizer, context_length=SIZES.context_length)
         stored = reference.embed(subject.towers, subject.device)
         assert len(stored) == reference.stored == 36
         near = reference.numbers(held, embedded, stored)

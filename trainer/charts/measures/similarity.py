@@ -16,7 +16,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.units import Units
-from trainer.analysis.unmatched import Hardest
+from trainer.analysis.unmatched import HardestUnmatched
 from trainer.charts import ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
@@ -220,7 +220,7 @@ class _Cosines:
 
     asked: _Asked
     matched: np.ndarray
-    hardest: Hardest
+    hardest: HardestUnmatched
     unmatched: np.ndarray
     weights: np.ndarray | None
     counts: tuple[np.ndarray, np.ndarray]
@@ -331,7 +331,7 @@ def _separation(cosines: _Cosines) -> dict[str, Any]:
     return {name: measure(cosines.matched, cosines.unmatched) for name, measure in measures.items()}
 
 
-def _facets(values: np.ndarray, matched: np.ndarray, hardest: Hardest, every: _Asked) -> list[Facet]:
+def _facets(values: np.ndarray, matched: np.ndarray, hardest: HardestUnmatched, every: _Asked) -> list[Facet]:
     names, counts = np.unique(values, return_counts=True)
     made = []
     for name in names[np.argsort(-counts, kind="stable")]:
@@ -356,7 +356,7 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
 
-def _recall1(hardest: Hardest, asking: np.ndarray) -> float:
+def _recall1(hardest: HardestUnmatched, asking: np.ndarray) -> float:
     """Return the share of these pictures, places of `strongest`, whose own text comes first."""
     right, strongest = hardest.right[asking], hardest.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.

@@ -22,7 +22,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class JsonElement:
     """Part of a document.
 
     Attributes:
@@ -36,7 +36,7 @@ class Element:
     value: Any = None
 
 
-def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_ELEMENT) -> Iterator[Element]:
+def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_ELEMENT) -> Iterator[JsonElement]:
     """Yield the parts of a document, in order.
 
     Args:
@@ -56,26 +56,26 @@ def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_EL
         elif first == "{":
             yield from _object(text)
         else:
-            yield Element("", "value", text.value())
+            yield JsonElement("", "value", text.value())
     except RecursionError as error:
         raise ValueError(f"it is too deep at character {text.place:,}") from error
     if text.peek():
         raise ValueError(f"something follows the document at character {text.place:,}")
 
 
-def _list(text: _Text, key: str) -> Iterator[Element]:
+def _list(text: _Text, key: str) -> Iterator[JsonElement]:
     text.take("[")
-    yield Element(key, "list")
+    yield JsonElement(key, "list")
     if text.peek() == "]":
         text.take("]")
         return
     while True:
-        yield Element(key, "element", text.value())
+        yield JsonElement(key, "element", text.value())
         if text.take(",]") == "]":
             return
 
 
-def _object(text: _Text) -> Iterator[Element]:
+def _object(text: _Text) -> Iterator[JsonElement]:
     text.take("{")
     if text.peek() == "}":
         text.take("}")
@@ -88,7 +88,7 @@ def _object(text: _Text) -> Iterator[Element]:
         if text.peek() == "[":
             yield from _list(text, key)
         else:
-            yield Element(key, "value", text.value())
+            yield JsonElement(key, "value", text.value())
         if text.take(",}") == "}":
             return
 
