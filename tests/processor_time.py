@@ -192,3 +192,15 @@ def seconds_by_file(config: pytest.Config) -> dict[str, float]:
 def estimate(file: Path) -> float:
     """Return the seconds of a file that no run has told of, by its length."""
     return file.stat().st_size / _BYTES_A_SECOND
+
+
+def main() -> None:
+    """Print the tests of the last run that used too much, as entries of the list of dear tests."""
+    cached = Path(__file__).parents[1] / ".pytest_cache" / "v" / CACHED
+    for name, seconds in sorted(json.loads(cached.read_text()).items(), key=lambda entry: -entry[1]):
+        if seconds > LIMIT_S and name not in listed():
+            print(f'[{json.dumps(name)}]\nseconds = {1.5 * seconds:.0f}\nwhy = ""\n')
+
+
+if __name__ == "__main__":
+    main()
