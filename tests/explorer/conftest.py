@@ -16,6 +16,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
+from tests.two_runs import write_two_runs
 
 _TESTS = itertools.count()
 
@@ -128,39 +129,8 @@ def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tu
 @pytest.fixture(scope="session")
 def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, int]]:
     """Create the runs once and copy them, because syncing every run to disk takes a second."""
-    import numpy as np
-    from PIL import Image
-
     from trainer import config
-    from trainer.store import Items, RunLog, Workspace, snapshot_name, write_snapshot
 
-    tmp_path, n = tmp_path_factory.mktemp("two-runs"), 48
-    workspace = Workspace(tmp_path / "workspace")
-    colors, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
-    files = [tmp_path / f"{i}.png" for i in range(n)]
-    for i, file in enumerate(files):
-        Image.new("RGB", (40, 20), colors[i % 3]).save(file)
-    items = Items(
-        np.array([f"pair {i}" for i in range(n)]),
-        [str(file) for file in files],
-        [f"a {colors[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
-        [shapes[i % 4] for i in range(n)],
-        ["renderings"] * n,
-        {"color": [colors[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
-    )
-    made = []
-    for name, noise in (("good", 0.4), ("bad", 1.6)):
-        made.append(workspace.runs.create(config.Run(name=name)))
-        with RunLog.claim(workspace, made[-1]) as log:
-            for step in (10, 20):
-                rng = np.random.default_rng(step)
-                image = rng.normal(size=(n, 8)).astype(np.float32)
-                text = image + noise * rng.normal(size=(n, 8)).astype(np.float32)
-                image, text = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (image, text))
-                folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=step)
-                about = {"step": step, "dataset": "scenes", "split": "renderings"}
-                write_snapshot(folder, image=image, text=text, items=items, model=name, **about)
-                log.snapshot(step, "scenes", "renderings", folder, n, 8)
-            log.status("finished")
-    workspace.close()
-    return workspace.folder, (made[0], made[1])
+    folder = tmp_path_factory.mktemp("two-runs")
+    good, bad = write_two_runs(folder, [(config.Run(name="good"), 0.4), (config.Run(name="bad"), 1.6)])
+    return folder / "workspace", (good, bad)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.two_runs import write_two_runs
 from trainer import config
 from trainer.store import Workspace
 from trainer.store.journal import read_journal
@@ -196,38 +197,7 @@ def log_of(workspace: Workspace, run: int) -> str:
 @pytest.fixture
 def two_small_runs(tmp_path: Path) -> Path:
     """Return the folder of a workspace with two ended runs: curves, and snapshots of the same 48 pairs."""
-    import numpy as np
-    from PIL import Image
-
-    from trainer.store import Items, RunLog, snapshot_name, write_snapshot
-
-    n, workspace = 48, Workspace(tmp_path / "workspace")
-    colors, shapes = ("red", "green", "blue"), ("ring", "star", "heart", "cross")
-    files = [tmp_path / f"{i}.png" for i in range(n)]
-    for i, file in enumerate(files):
-        Image.new("RGB", (40, 20), colors[i % 3]).save(file)
-    items = Items(
-        np.array([f"pair {i}" for i in range(n)]),
-        [str(file) for file in files],
-        [f"a {colors[i % 3]} {shapes[i % 4]}, {i}" for i in range(n)],
-        [shapes[i % 4] for i in range(n)],
-        ["renderings"] * n,
-        {"color": [colors[i % 3] for i in range(n)], "brightness": [i / n for i in range(n)]},
-    )
-    for name, objective, noise in (("good", config.Clip(), 0.4), ("bad", config.Cloob(), 1.6)):
-        run = workspace.runs.create(replace(SMALL, name=name, objective=objective))
-        with RunLog.claim(workspace, run) as log:
-            for step in range(1, 21):
-                log.scalars(step, {"train/loss": 5 / step, "val/image_to_text_R@1": step / 20})
-            for step in (10, 20):
-                rng = np.random.default_rng(step)
-                image = rng.normal(size=(n, 8)).astype(np.float32)
-                text = image + noise * rng.normal(size=(n, 8)).astype(np.float32)
-                image, text = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (image, text))
-                folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=step)
-                about = {"step": step, "dataset": "scenes", "split": "renderings"}
-                write_snapshot(folder, image=image, text=text, items=items, model=name, **about)
-                log.snapshot(step, "scenes", "renderings", folder, n, 8)
-            log.status("finished")
-    workspace.close()
-    return workspace.folder
+    runs = (("good", config.Clip(), 0.4), ("bad", config.Cloob(), 1.6))
+    made = [(replace(SMALL, name=name, objective=objective), noise) for name, objective, noise in runs]
+    write_two_runs(tmp_path, made, curves=True)
+    return tmp_path / "workspace"
