@@ -12,7 +12,7 @@ from tests.tolerances import rounding
 from tests.trainer.losses.all_pairs import LOSSES, value_and_gradients
 from tests.trainer.losses.repeated_pairs import answers_of_batch
 from trainer.losses import fused, info_nce
-from trainer.losses.fused import Blocks, fused_losses
+from trainer.losses.fused import FusedBlocks, fused_losses
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.right_answers import RightAnswers
 
@@ -80,7 +80,9 @@ def test_rounded_operands_stay_near_float64(unit_rows, name):
         assert_close(value_and_gradients(loss, rounded, scalars, options, torch.float32), expected, 2e-2)
 
 
-@pytest.mark.parametrize("blocks", [Blocks(16, 16, 16, 16), Blocks(16, 32, 16, 64), Blocks(64, 16, 64, 32)])
+@pytest.mark.parametrize(
+    "blocks", [FusedBlocks(16, 16, 16, 16), FusedBlocks(16, 32, 16, 64), FusedBlocks(64, 16, 64, 32)]
+)
 def test_any_blocks_give_the_same(unit_rows, blocks):
     rows, columns = unit_rows(37, 40, 0).float(), unit_rows(53, 40, 1).float()
     table = 8 * rows.double() @ columns.double().T
@@ -94,7 +96,9 @@ def test_any_blocks_give_the_same(unit_rows, blocks):
 def test_rows_without_any_negative_are_minus_infinity(unit_rows):
     """Right answers fill more than the first block: nothing of a row is kept there."""
     rows, keys = unit_rows(40, 6, 0).float(), torch.tensor([0] * 39 + [1])[:, None]
-    found = fused.row_logsumexp(rows, rows, torch.tensor(8.0), True, RightAnswers(keys, keys), Blocks(16, 16, 16, 16))
+    found = fused.row_logsumexp(
+        rows, rows, torch.tensor(8.0), True, RightAnswers(keys, keys), FusedBlocks(16, 16, 16, 16)
+    )
     assert torch.allclose(found[:39], 8 * rows[:39] @ rows[39], atol=1e-5)
 
 
