@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class ChooseSlots:
+    """Ask how many runs train at once."""
+
+
+@dataclass(frozen=True)
+class OpenNewRun:
+    """Ask for the configuration of a run that starts then."""
+
+
+@dataclass(frozen=True)
 class TrainCopy:
     """Open the New run form for a copy of a run that trains on other data."""
 
@@ -143,7 +153,18 @@ class ShowMethod:
     """Show formula, paper and caveats of the open view."""
 
 
-ViewIntent = TrainCopy | EditAndRestart | TrainDecoder | TrainOnImport | ShowRun | Replay | MoveAlong | ClassifyPictures
+ViewIntent = (
+    OpenNewRun
+    | ChooseSlots
+    | TrainCopy
+    | EditAndRestart
+    | TrainDecoder
+    | TrainOnImport
+    | ShowRun
+    | Replay
+    | MoveAlong
+    | ClassifyPictures
+)
 """What a view takes."""
 WindowIntent = OpenImport | OpenModel | OpenVectors | ImportCurves | OpenLink | ExportFigure | CopyCommand | ShowMethod
 """What the window takes."""

@@ -99,6 +99,20 @@ QToolButton:checked { background: $selection; color: $selection_text; }
 QToolButton:focus { border: 1px solid $focus; }
 QToolButton:disabled { color: $disabled; }
 QToolButton::menu-indicator { image: none; width: 0; }
+QToolButton[role="picker"] { text-align: left; background: $surface; border-color: $line; padding: 0 26px 0 8px;
+    font-weight: 500; }
+QToolButton[role="picker"]:hover { border-color: $outline; }
+QToolButton[role="picker"]:focus { border-color: $focus; }
+QToolButton[role="picker"]::menu-indicator, QToolButton[role="view-menu"]::menu-indicator {
+    image: url(theme:down-$theme.svg); width: 14px; height: 14px; subcontrol-origin: padding;
+    subcontrol-position: right center; right: 6px; }
+QToolButton[role="view"], QToolButton[role="view-menu"] { font-size: 14px; font-weight: 600; padding: 0 8px; }
+QToolButton[role="view"]:hover { background: transparent; }
+QToolButton[role="view-menu"] { padding-right: 26px; }
+QPushButton[role="entry"] { text-align: left; padding: 0 8px; background: transparent; border-color: transparent;
+    font-weight: 400; }
+QPushButton[role="entry"]:hover { background: $hover; }
+QPushButton[role="entry"]:focus { border: 1px solid $focus; padding: 0 8px; min-height: ${control}px; }
 
 QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     background: $surface; color: $text; border: 1px solid $outline; border-radius: ${radius}px;
@@ -233,26 +247,31 @@ QStatusBar { background: $background; border-top: 1px solid $line; color: $secon
 QStatusBar::item { border: none; }
 QStatusBar QLabel, QStatusBar QToolButton { color: $secondary; font-size: ${small_px}px; }
 QStatusBar QToolButton { min-height: 20px; padding: 0 4px; }
+QStatusBar QPushButton { min-height: 18px; padding: 0 8px; font-size: ${small_px}px; }
+QStatusBar QPushButton:focus { min-height: 16px; }
 QStatusBar QToolButton:hover { color: $text; }
 QStatusBar QProgressBar::chunk { background: $secondary; }
 
 #rail { background: $background; border-right: 1px solid $line; }
 #rail QScrollArea, #rail-views { background: transparent; }
-#rail QToolButton { text-align: left; padding: 0 8px; min-height: 30px; color: $secondary; font-weight: 500; }
+#rail QToolButton { text-align: left; padding: 0 6px; min-height: 30px; color: $secondary; font-weight: 500; }
 #rail QToolButton:hover { color: $text; background: $hover; }
 #rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
-#place-tabs::tab { color: $secondary; background: transparent; border: none; border-radius: ${radius}px;
-    padding: 0 10px; margin-right: 4px; min-height: 26px; font-weight: 500; }
-#place-tabs::tab:hover { color: $text; background: $hover; }
-#place-tabs::tab:selected { color: $selection_text; background: $selection; font-weight: 600; }
-#place-tabs::tab:focus { color: $selection_text; border: 2px solid $focus; }
-#placeTabs { background: $surface; }
-#bar { background: $background; border-bottom: 1px solid $line; }
+#bar { background: $surface; border-bottom: 1px solid $line; }
+#bar QToolButton, #bar QPushButton, #bar QComboBox { min-height: 26px; }
+#bar QComboBox { border-color: $line; }
+#bar QComboBox:hover { border-color: $outline; }
+#bar QComboBox:focus { min-height: 24px; border-color: $focus; }
+#bar QPushButton:focus { min-height: 24px; }
+#morePanel { background: $raised; border: 1px solid $outline; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }
-#palette, #cheatSheet, #methodPanel, #keySheet { background: $raised; border: 1px solid $outline; border-radius: 10px; }
+#methodPanel QTextBrowser { border: none; background: transparent; padding: 0; }
+#methodPanel QTextBrowser:focus { border: none; padding: 0; }
+#palette, #cheatSheet, #methodPanel, #keySheet, #settingsSheet {
+    background: $raised; border: 1px solid $outline; border-radius: 10px; }
 #palette QLineEdit { border: none; background: transparent; font-size: 15px; min-height: 40px; padding: 0 8px; }
 #palette QListView { background: transparent; }
 #palette QListView::item { min-height: 32px; border-radius: ${radius}px; }

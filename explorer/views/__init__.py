@@ -25,6 +25,7 @@ class ViewEntry:
         place: Name of the place whose tab it is; empty for a place of its own.
         tab: Text of its tab; empty for the title.
         synonyms: Other names that the command palette finds it by, such as earlier ones.
+        picks_runs: Whether it shows what A and B are, so that they are chosen above it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ViewEntry:
     view: str
     group: str = ""
     place: str = field(default="", kw_only=True)
+    picks_runs: bool = field(default=True, kw_only=True)
     tab: str = field(default="", kw_only=True)
     synonyms: tuple[str, ...] = field(default=(), kw_only=True)
 
@@ -81,7 +83,15 @@ PLACES: Final[tuple[Place, ...]] = (
 """The rail; a place without a view is left out of it."""
 
 VIEWS: Final[tuple[ViewEntry, ...]] = (
-    ViewEntry("runs", "Runs", "activity", "RunsView", place="runs", synonyms=("Training curves", "Loss curves")),
+    ViewEntry(
+        "runs",
+        "Runs",
+        "activity",
+        "RunsView",
+        place="runs",
+        synonyms=("Training curves", "Loss curves"),
+        picks_runs=False,
+    ),
     ViewEntry(
         "experiments",
         "Experiments",
@@ -89,6 +99,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         "ExperimentsView",
         place="runs",
         synonyms=("Seeds", "Arms", "Verdict", "Ablation"),
+        picks_runs=False,
     ),
     ViewEntry("map", "Map", "chart-scatter", "MapView", place="map", synonyms=("UMAP", "PCA", "t-SNE", "Embeddings")),
     ViewEntry("timeline", "Timeline", "film", "TimelineView", place="map", synonyms=("Film", "Training animation")),
@@ -195,7 +206,15 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         place="evaluate",
         synonyms=("Benchmark", "Significance", "Linear probe", "Confusion matrix"),
     ),
-    ViewEntry("losslab", "Loss lab", "flask-conical", "LosslabView", place="losslab", synonyms=("InfoNCE", "InfoLOOB")),
+    ViewEntry(
+        "losslab",
+        "Loss lab",
+        "flask-conical",
+        "LosslabView",
+        place="losslab",
+        synonyms=("InfoNCE", "InfoLOOB"),
+        picks_runs=False,
+    ),
 )
 
 

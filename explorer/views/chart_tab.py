@@ -8,7 +8,6 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.controls import Controls
 from explorer.views.chart_pane import ChartPane, request_of
@@ -22,6 +21,9 @@ from trainer.charts.spec import Chart, Request
 
 class ChartTab(QWidget):
     """A chart of the selected snapshots; its settings are saved.
+
+    Attributes:
+        tools: Column of its controls; a view may put `tools_panel` among its others.
 
     Signals:
         answered: Another panel is shown.
@@ -37,7 +39,9 @@ class ChartTab(QWidget):
         self.pane = ChartPane(context, name, pictures)
         self.controls = Controls(self.chart.settings, name)
         self.controls.show_settings(remembered(context, self.chart))
-        self.column = layouts.column(self.controls, (self.pane, 1), margins=(0, theme.INSIDE, 0, 0), of=self)
+        self.tools = layouts.column(self.controls)
+        self.tools_panel = layouts.panel(self.tools)
+        self.column = layouts.column(self.tools_panel, (self.pane, 1), of=self)
         self.controls.changed.connect(self._on_settings)
         self.pane.answered.connect(self.answered)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -31,7 +31,7 @@ class ChartView(View):
     Attributes:
         name: Of the view: its charts are those of the registry for it, and its widgets and settings are named so.
         shared: Settings that have one value in all charts of the view which have them.
-        controls_left: The controls stand one under the other at the left instead of above the chart.
+        controls_left: The controls stand at the left of the chart instead of behind the `...` of the bar.
         above, beside: Where a view puts controls of its own: over those of the settings, and to their left.
     """
 
@@ -44,12 +44,8 @@ class ChartView(View):
         self.pictures = Thumbnails(self.context.background, self, edge=128)
         tabs = ((chart.label, chart.question) for chart in self.charts.values())
         self.tabs = layouts.tab_bar(f"{self.name}-tabs", f"Charts of {self.title}", tabs)
-        self.tab_question = layouts.elided(role="secondary")
         self.status = layouts.text(role="small", name=f"{self.name}-status")
-        if len(self.charts) <= 1:
-            # Shown before it has a parent, a widget is a window of its own for a moment.
-            self.tabs.hide()
-            self.tab_question.hide()
+        self.stand_for(self.tabs)
         yield
         self.pane = ChartPane(self.context, self.name, self.pictures)
         self.above, self.tools = layouts.column(), layouts.column()
@@ -58,6 +54,7 @@ class ChartView(View):
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
         self._lay_out()
+        self._make_actions()
         self.show_message("")
         yield
         remembered = self.context.settings.value(f"{self.name}/chart", "")
@@ -94,14 +91,17 @@ class ChartView(View):
         return None if self.is_empty else self.pane.command()
 
     def actions_for_palette(self) -> list[QAction]:
-        actions = []
+        return [*self._chart_actions, self._reset]
+
+    def _make_actions(self) -> None:
+        self._chart_actions = []
         for name, chart in self.charts.items():
             action = QAction(f"{self.title}: {chart.label}", self, objectName=f"{self.name}-action-{name}")
+            action.setToolTip(chart.question)
             action.triggered.connect(lambda _=False, n=name: self.open_chart(n))
-            actions.append(action)
-        reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset")
-        reset.triggered.connect(self.reset)
-        return [*actions, reset]
+            self._chart_actions.append(action)
+        self._reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset")
+        self._reset.triggered.connect(self.reset)
 
     def refresh(self) -> None:
         self._show_controls()
@@ -111,9 +111,7 @@ class ChartView(View):
             self.show_no_run("Choose a run in the bar above; a second one is shown next to it.")
             return
         self.show_content()
-        # The heading of the view says its own question already.
-        self.tab_question.setText(self.chart.question if self.chart.question != self.question else "")
-        self.method = self.chart.method or type(self).method
+        self.method = self.chart.method
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def ask_again(self) -> None:
@@ -146,7 +144,7 @@ class ChartView(View):
     def controls_of(self, chart: Chart[Any, Any]) -> Controls:
         """Return the controls of a chart, created on first use with the saved settings."""
         if chart.name not in self.controls:
-            made = Controls(chart.settings, chart.name, below=self.controls_left)
+            made = Controls(chart.settings, chart.name, below=True)
             shared = {name: value for each in self.controls.values() for name, value in self._shared(each).items()}
             made.show_settings(_with(remembered(self.context, chart), shared))
             made.changed.connect(lambda: self._on_settings(made))
@@ -198,15 +196,15 @@ class ChartView(View):
         self.pane.answered.connect(lambda: self.show_message(""))
 
     def _lay_out(self) -> None:
-        self.bar = layouts.row(self.tabs, (self.tab_question, 1), self.status, gap=theme.BETWEEN)
-        tools = layouts.row(self.beside, (self.tools, 1), gap=theme.AROUND)
-        layouts.add(self.body, self.bar, self.above)
+        tools = layouts.column(self.beside, self.tools, gap=theme.BETWEEN)
+        layouts.add(self.body, self.status, self.above)
         if not self.controls_left:
-            layouts.add(self.body, tools, (self.pane, 1))
+            self.more.addLayout(tools)
+            self.body.addWidget(self.pane, 1)
             return
         self.body.addLayout(layouts.row(self._side(tools), (self.pane, 1), gap=theme.BETWEEN), 1)
 
-    def _side(self, tools: QHBoxLayout) -> QScrollArea:
+    def _side(self, tools: QVBoxLayout) -> QScrollArea:
         side = layouts.panel(layouts.column(tools, layouts.STRETCH, gap=None, margins=(0, 0, theme.BETWEEN, 0)))
         scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, objectName=f"{self.name}-side")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

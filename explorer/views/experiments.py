@@ -26,11 +26,6 @@ from trainer.store import RunRow, Workspace
 if TYPE_CHECKING:
     from trainer.store.experiments import ExperimentRow
 
-METHOD = """\
-An experiment compares arms that differ only in declared fields, over the same seeds. The primary outcome is fixed \
-before the first run. Seeds are added until the arms differ, are equal within a margin, or the budget is used up; the \
-verdict lists every run."""
-
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 
 
@@ -104,9 +99,7 @@ class ExperimentsView(ChartView):
     title = "Experiments"
     question = "Which arm is better, by how much, and is it decided?"
     icon = "scale"
-    shows_pairs = False
     name = "experiments"
-    method = METHOD
     exports = (
         ("html", "Verdict as one page (HTML)"),
         ("md", "Verdict as Markdown"),

@@ -31,14 +31,15 @@ class GapView(ChartView):
         self.whole.hide()
         self.beside.addWidget(self.whole)
         self.whole.clicked.connect(self._measure_all)
+        self._steps = [
+            QAction(label, self, triggered=lambda _=False, value=share: self.change(share=value))
+            for label, share in (("Close the gap", 100), ("Reset the gap", 0))
+        ]
         self.pane.answered.connect(self._on_answer)
         self.pane.panel.pair_chosen.connect(lambda pair: setattr(self.context.selection, "pairs", (pair,)))
 
     def actions_for_palette(self) -> list[QAction]:
-        actions = []
-        for label, share in (("Close the gap", 100), ("Reset the gap", 0)):
-            actions.append(QAction(label, self, triggered=lambda _=False, value=share: self.change(share=value)))
-        return [*actions, *super().actions_for_palette()]
+        return [*self._steps, *super().actions_for_palette()]
 
     def settings_now(self) -> Any:
         # All pairs of these snapshots only: those of the next may take hours.

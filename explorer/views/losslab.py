@@ -37,7 +37,6 @@ class LosslabView(ChartView):
     title = "Loss lab"
     question = "What do the objectives pull together and push apart, and how hard?"
     icon = "flask-conical"
-    shows_pairs = False
     name = "losslab"
     controls_left = True
 
@@ -46,7 +45,7 @@ class LosslabView(ChartView):
         self.reset_button = QPushButton("Reset", objectName="losslab-reset", accessibleName="Reset this chart")
         self.reset_button.setToolTip("Restore the default settings of this chart")
         theme.keep_icon(self.reset_button, "rotate-ccw", 16, "secondary")
-        self.bar.addWidget(self.reset_button)
+        self.main.addWidget(self.reset_button)
         self.reset_button.clicked.connect(self.reset)
         self.pane.panel.plot_dragged.connect(self.drag)
         self.pane.answered.connect(self._show_what_can_be_dragged)

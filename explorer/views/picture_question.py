@@ -40,6 +40,7 @@ class PictureQuestionView(View):
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.asking = asking
         self._failed: object = None
+        self._ask_action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show", triggered=self.ask)
         self.strip = ImageStrip(self.pictures.get, lines=1)
         self.strip.setObjectName(f"{self.prefix}-images")
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
@@ -95,8 +96,7 @@ class PictureQuestionView(View):
         self.show_now()
 
     def actions_for_palette(self) -> list[QAction]:
-        action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show", triggered=self.ask)
-        return [action]
+        return [self._ask_action]
 
     def show_progress(self) -> None:
         """Let button, progress and the area of the answer tell how far the request is."""

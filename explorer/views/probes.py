@@ -32,7 +32,6 @@ class ProbesView(ChartView):
     question = "What do pinned pictures and sentences find in each run, from the first snapshot to the last?"
     icon = "film"
     name = "probes"
-    shows_pairs = True
 
     def build(self) -> Iterator[None]:
         self.probes: tuple[PinnedProbe, ...] = ()

@@ -21,9 +21,6 @@ from trainer.store import SplitKey, Workspace, of_split
 if TYPE_CHECKING:
     from explorer.state.view_link import ViewLink
 
-METHOD = """\
-Every run that fits the filter is shown, run A and run B first. A filter is words and terms between blanks: \
-objective:cloob beta>8 tag:paper -is:failed. Charts of embeddings take runs that have a snapshot."""
 REST_MS = 300
 MOST: dict[str, int] = {"map-of-models": 20, "small-multiples": 12, "config-difference": 24}
 """Runs that a chart takes at most; of more the newest are shown."""
@@ -95,7 +92,6 @@ class RunComparisonView(ChartView):
     question = "What do all of these runs have in common, and which one is different?"
     icon = "grid-2x2"
     name = "run_comparison"
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         yield from super().build()
@@ -176,8 +172,7 @@ class RunComparisonView(ChartView):
                 self.show_no_run(text)
             return
         self.show_content()
-        self.tab_question.setText(self.chart.question)
-        self.method = self.chart.method or METHOD
+        self.method = self.chart.method
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def _refuse(self, problem: Exception) -> None:

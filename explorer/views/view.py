@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,20 +10,18 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
-    QMenu,
-    QSizePolicy,
-    QToolButton,
+    QTabBar,
     QWidget,
 )
 
 from explorer import theme
-from explorer.intents import CopyCommand, ExportFigure, Intent, ShowMethod, ViewIntent
+from explorer.intents import ViewIntent
 from explorer.run_control import actions
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
+from explorer.widgets.tab_menu import TabMenu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +42,7 @@ EXPORTS: tuple[tuple[str, str], ...] = (
     ("csv", "Data as CSV"),
     ("parquet", "Data as Parquet"),
 )
-"""Suffix and words of each export that the header's menu offers."""
+"""Suffix and words of each export that the bar's menu offers."""
 
 
 CHOOSE_RUNS = "Choose run A in the bar above, and run B to compare."
@@ -67,17 +65,18 @@ class View(QWidget):
 
     Attributes:
         title: Its name, two words at most.
-        question: One sentence under the title: what it answers.
+        question: One sentence, with which its page of help begins: what it answers.
         icon: Name of a Lucide icon in `assets/icons`.
         when_chosen: What is then to be done or seen, after the advice to choose runs.
-        method: What the `?` tells: formula, paper, caveats; plain text.
-        exports: Suffix and words of each export that the header's menu offers.
-        details_title: Name of the tab of `details()` in the right panel.
-        shows_pairs: Whether it shows pairs, so that the inspector is there also before one is selected.
-        body: Layout to fill, under the header.
+        method: What the help tells of the open chart, after the page of the view: formula, paper, caveats; plain text.
+        exports: Suffix and words of each export that the bar's menu offers.
+        margins: Pixels around the body: left, top, right and bottom.
+        main: Row of its one or two main controls, which the window puts into its bar.
+        more: Column of its other controls, which the window puts behind the bar's `...`.
+        body: Layout to fill.
         area: Shows the body, or why there is none.
         answers: Sentences at the lower edge that no message of the window covers.
-        job_slot: Where what the view computes says how far it is, in the header.
+        job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
@@ -92,8 +91,7 @@ class View(QWidget):
     when_chosen: ClassVar[str] = ""
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
-    details_title: ClassVar[str] = "Options"
-    shows_pairs: ClassVar[bool] = True
+    margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE)
 
     failed = Signal(str, str)
     requested = Signal(object)
@@ -106,19 +104,23 @@ class View(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setProperty("role", "view")
         self._content = QWidget()
-        self.body = layouts.column(gap=theme.BETWEEN, of=self._content)
+        self.body = layouts.column(of=self._content)
         self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
         self._waits_for_runs = False
         self._demo.triggered.connect(lambda: self.context.jobs.do(actions.create_demo))
         self.area = StateArea(MinSizeScroll(self._content))
         self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()
-        self.header = layouts.row(gap=theme.SPACE)
+        self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
+        self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
+        # A view without a window has its controls above it.
         layouts.column(
-            self._lay_out_header(),
+            self.main_panel,
+            self.more_panel,
             (self.area, 1),
-            gap=theme.BETWEEN,
-            margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND),
+            self.job_slot,
+            gap=0,
+            margins=self.margins,
             of=self,
         )
         self.building = self.build()
@@ -206,6 +208,12 @@ class View(QWidget):
             hint = "The demo trains CLIP, CLOOB and two objectives between them; what they learn then appears here."
             self.show_empty(self.icon, "No run yet", hint, self._demo)
 
+    def stand_for(self, tabs: QTabBar) -> TabMenu:
+        """Put a menu in place of a row of tabs: it is the first of the main controls."""
+        menu = TabMenu(tabs)
+        self.main.insertWidget(0, menu)
+        return menu
+
     def show_content(self) -> None:
         """Show the content."""
         self.area.ready()
@@ -219,48 +227,6 @@ class View(QWidget):
         super().showEvent(event)
         if not event.spontaneous():
             self.refresh()
-
-    def _lay_out_header(self) -> QHBoxLayout:
-        title = layouts.text(self.title, "title", name=f"{self.objectName()}-title")
-        question = layouts.elided(self.question, "secondary")
-        # What it does not need is left to the words on progress.
-        question.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        layouts.add(
-            self.header,
-            layouts.column(title, question, gap=2),
-            (self.job_slot, 1),
-            self._tool("copy", "terminal", "Copy as command", self._emitter(CopyCommand())),
-            self._export_button(),
-            self._tool("method", "circle-help", "Method", self._emitter(ShowMethod())),
-        )
-        return self.header
-
-    def _emitter(self, intent: Intent) -> Callable[[], None]:
-        return lambda: self.requested.emit(intent)
-
-    def _tool(self, name: str, icon: str, label: str, clicked: Callable[[], object]) -> QToolButton:
-        button = QToolButton(objectName=f"{self.objectName()}-{name}", toolTip=label, accessibleName=label)
-        theme.keep_icon(button, icon, 16, "secondary")
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        button.clicked.connect(clicked)
-        return button
-
-    def _export_button(self) -> QToolButton:
-        button = self._tool("export", "download", "Export figure or data", lambda: None)
-        menu = QMenu(button)
-        for suffix, label in self.exports:
-            action = menu.addAction(label)
-            action.setObjectName(f"{self.objectName()}-export-{suffix}")
-            action.triggered.connect(self._emitter(ExportFigure(suffix)))
-        menu.aboutToShow.connect(lambda: self._allow_export(menu))
-        button.setMenu(menu)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        return button
-
-    def _allow_export(self, menu: QMenu) -> None:
-        possible = self.command() is not None
-        for action in menu.actions():
-            action.setEnabled(possible)
 
 
 def reason_of(failure: Failure) -> Exception | str:

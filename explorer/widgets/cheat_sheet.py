@@ -1,4 +1,4 @@
-"""A cheat sheet of all shortcuts, and the panel that explains a method."""
+"""A cheat sheet of all shortcuts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.accessible import present
@@ -49,45 +49,6 @@ class CheatSheet(Overlay):
             row.addLayout(column, 1)
         self.body.addWidget(self._columns)
         self.open()
-
-
-class MethodPanel(Overlay):
-    """What a view computes: formula, paper, caveats; as selectable plain text."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, name="methodPanel", width=640)
-        present(self, "Dialog", "Method")
-        self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        self._title = QLabel()
-        theme.set_role(self._title, "title")
-        self._question = QLabel(wordWrap=True)
-        theme.set_role(self._question, "secondary")
-        self._text = QLabel(wordWrap=True, objectName="methodText")
-        self._text.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        for label in (self._title, self._question, self._text):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-        scroll = QScrollArea(widgetResizable=True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(self._text)
-        # The text has the focus, and scrolls.
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._scroll = scroll
-        self.body.addWidget(self._title)
-        self.body.addWidget(self._question)
-        self.body.addSpacing(theme.INSIDE)
-        self.body.addWidget(scroll, 1)
-
-    def show_message(self, title: str, question: str, method: str) -> None:
-        """Open with this explanation."""
-        self._title.setText(title)
-        self._question.setText(question)
-        self._text.setText(method or "Nothing is computed here.")
-        self._text.setAlignment(Qt.AlignmentFlag.AlignTop)
-        wide = 640 - 2 * theme.AROUND - theme.BETWEEN
-        self._scroll.setMinimumHeight(min(480, self._text.heightForWidth(wide) + theme.INSIDE))
-        self.open(self._text)
 
 
 def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QAction, QKeyEvent, QPainter
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.widgets.accessible import present
-from explorer.widgets.fuzzy import score
+from explorer.widgets.fuzzy import good_score
 from explorer.widgets.overlay import Overlay
 
 Index = QModelIndex | QPersistentModelIndex
@@ -31,6 +42,7 @@ class PaletteEntry:
         synonyms: Other names that find it.
         name: Shown instead of the action's text.
         keys: Shown instead of the action's own.
+        go_first: Opens the view that the action acts on; None where it acts on what is open.
     """
 
     group: str
@@ -38,6 +50,12 @@ class PaletteEntry:
     synonyms: tuple[str, ...] = ()
     name: str = ""
     keys: str = ""
+    go_first: Callable[[], object] | None = None
+
+    @property
+    def key(self) -> str:
+        """What it is counted by when it is used."""
+        return f"{self.group}/{self.action.objectName() or self.words}"
 
     @property
     def words(self) -> str:
@@ -46,7 +64,13 @@ class PaletteEntry:
 
 
 class CommandPalette(Overlay):
-    """A search field above the matching commands; arrows move, Enter runs, Esc closes."""
+    """A search field above the matching commands; arrows move, Enter runs, Esc closes.
+
+    Signals:
+        used: `PaletteEntry.key` of the command that was run.
+    """
+
+    used = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="palette", width=600, top=True)
@@ -68,13 +92,15 @@ class CommandPalette(Overlay):
         for widget in (self.line, self.list, self._none):
             self.body.addWidget(widget)
         self._entries: list[PaletteEntry] = []
+        self._uses: Mapping[str, int] = {}
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
         self.list.clicked.connect(lambda _index: self._do())
 
-    def ask(self, entries: Sequence[PaletteEntry]) -> None:
-        """Open with these commands, without disabled ones."""
-        self._entries = [entry for entry in entries if entry.action.isEnabled()]
+    def ask(self, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> None:
+        """Open with these commands, without disabled ones of the open view; those used most often come first."""
+        self._entries = [entry for entry in entries if entry.action.isEnabled() or entry.go_first is not None]
+        self._uses = uses or {}
         self.line.clear()
         self._filter("")
         self.open(self.line)
@@ -97,7 +123,7 @@ class CommandPalette(Overlay):
         return True
 
     def _filter(self, typed: str) -> None:
-        self._model.show(matching(typed, self._entries))
+        self._model.show(matching(typed, self._entries, self._uses))
         count = self._model.rowCount()
         self.list.setVisible(count > 0)
         self._none.setVisible(count == 0)
@@ -115,21 +141,36 @@ class CommandPalette(Overlay):
         entry = self.list.currentIndex().data(ENTRY_ROLE)
         self.close_panel()
         if entry is not None:
+            self.used.emit(entry.key)
+            if entry.go_first is not None:
+                entry.go_first()
             entry.action.trigger()
 
 
-def matching(typed: str, entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
-    """Return the entries that match the typed letters, best first; all of them if nothing is typed."""
-    scored = [(_score(typed, entry), index, entry) for index, entry in enumerate(entries)]
+def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> list[PaletteEntry]:
+    """Return the entries that match the typed letters, best first; all of them if nothing is typed.
+
+    Among commands that match about equally well, the one of the open view and the one used more often come first.
+    """
+    counts = uses or {}
+    scored = [
+        (None if (fit := _score(typed, entry)) is None else fit + _habit(counts.get(entry.key, 0), entry), index, entry)
+        for index, entry in enumerate(entries)
+    ]
     ranked = sorted(((-s, index, entry) for s, index, entry in scored if s is not None), key=lambda t: t[:2])
     return [entry for _, _, entry in ranked]
 
 
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
-    name_score = score(typed, f"{entry.words} {entry.group}")
-    others = [synonym_score - 1 for name in entry.synonyms if (synonym_score := score(typed, name)) is not None]
+    name_score = good_score(typed, f"{entry.words} {entry.group}")
+    others = [synonym_score - 1 for name in entry.synonyms if (synonym_score := good_score(typed, name)) is not None]
     return max([*([] if name_score is None else [name_score]), *others], default=None)
+
+
+def _habit(used: int, entry: PaletteEntry) -> float:
+    """Return what a command gains by its uses, at most as much as one letter, and by acting on what is open."""
+    return min(2.5, 0.75 * math.log2(1 + used)) - (0.25 if entry.go_first is not None else 0.0)
 
 
 class _Entries(QAbstractListModel):

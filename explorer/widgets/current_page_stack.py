@@ -13,6 +13,10 @@ class CurrentPageStack(QStackedWidget):
         super().__init__(parent)
         self.currentChanged.connect(lambda _place: self.updateGeometry())
 
+    def sizeHint(self) -> QSize:
+        page = self.currentWidget()
+        return QSize() if page is None else page.sizeHint()
+
     def minimumSizeHint(self) -> QSize:
         page = self.currentWidget()
         return QSize() if page is None else page.minimumSizeHint().expandedTo(page.minimumSize())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LEAST_PER_LETTER = 2.0
+"""Letters that begin words or follow each other score 2.5 and 3, others 0.5."""
+
 
 def score(typed: str, text: str) -> float | None:
     """Return how well `typed` matches `text`, higher is better; None if its letters do not occur in order.
@@ -18,6 +21,13 @@ def score(typed: str, text: str) -> float | None:
         if total is not None and (best is None or total > best):
             best = total
     return None if best is None else best - len(text) / 1000
+
+
+def good_score(typed: str, text: str) -> float | None:
+    """Return `score`, or None where the letters are scattered over words that they do not begin."""
+    value = score(typed, text)
+    letters = sum(not letter.isspace() for letter in typed)
+    return None if value is None or value < LEAST_PER_LETTER * letters else value
 
 
 def _from(start: int, letters: list[str], inside: str) -> float | None:

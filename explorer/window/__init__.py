@@ -20,6 +20,7 @@ from explorer.window.appearance import MOTION_KEY, THEME_KEY, Appearance
 from explorer.window.dialogs import Dialogs
 from explorer.window.drop_handler import DropHandler
 from explorer.window.error_dialog import ErrorDialog
+from explorer.window.focus_keeper import FocusKeeper
 from explorer.window.frame import Frame
 from explorer.window.intent_router import IntentRouter
 from explorer.window.menus import Menus
@@ -27,6 +28,7 @@ from explorer.window.navigation import INSTALL_PAGE, Navigation
 from explorer.window.notifications import Notifications
 from explorer.window.saved_views import SavedViews
 from explorer.window.services import Services, build, load_readers
+from explorer.window.settings_sheet import SettingsDialogs
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.undo import Undo
 from explorer.window.view_builder import ViewBuilder
@@ -76,34 +78,38 @@ class Window(Frame):
         self._restore()
         self._connect()
         self._failure = ErrorDialog(hooks, self)
+        self._focus_keeper = FocusKeeper(self)
         self.watchdog = StallDetector(self)
 
     # -- building ----------------------------------------------------------------------------------------------
 
     def _build_parts(self) -> None:
-        self.navigation = Navigation(self._entries, self.selection, self.rail, self.tabs, self.pages, self)
+        self.navigation = Navigation(self._entries, self.selection, self.rail, self.view_menu, self.pages, self)
         self.router = IntentRouter(self.navigation, self)
         self.dialogs = Dialogs(self, self.folder, self.background, self.navigation, self.router.send)
         self.drop_handler = DropHandler(self, self.folder, self.background)
         self.saved_views = SavedViews(self, self.selection, self.banner, lambda: self.pages.views)
-        self.view_commands = ViewCommands(self.pages, self.method_panel, self.selection, self.router.send)
+        self.view_commands = ViewCommands(self.pages, self.help_panel, self.selection, self.router.send)
         self.undo = Undo(self.selection.undo, self.banner)
         self.appearance = Appearance(self.settings, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
-        theme_button = self.rail.add_at_foot("themeMenu", "sun-moon", "Theme")
-        keys_button = self.rail.add_at_foot("showKeys", "keyboard", "Keys")
+        settings_button = self.rail.add_at_foot("showSettings", "sliders-horizontal", "Settings")
         self.menus = Menus(self, remember=not self._safe)
-        self.rail.show_menu(theme_button, self.appearance.menu(self.menus.actions, theme_button))
-        keys_button.clicked.connect(self.menus.show_keys)
+        settings_button.clicked.connect(self.show_settings)
         self.view_builder = ViewBuilder(self._entries, self.pages, self.background, self.hooks, self.navigation, self)
 
     def _connect(self) -> None:
         self.rail.opened.connect(self.navigation.go_to_place)
-        self.tabs.opened.connect(self.navigation.go_to)
+        self.view_menu.opened.connect(self.navigation.go_to)
         self.selection.view_changed.connect(self.navigation.show_view)
+        self.navigation.marked.connect(lambda: self.bar.show_pickers(self.navigation.picks_runs))
+        self.navigation.mark()
         self.bar.palette_asked.connect(self.menus.show_palette)
-        self.bar.inspector_asked.connect(self.toggle_inspector)
-        self.bar.inspector.setChecked(self.pages.shows_inspector)
+        self.bar.more_asked.connect(self.show_more)
+        self.bar.command_asked.connect(lambda: self.router.send(intents.CopyCommand()))
+        self.bar.requested.connect(self.router.send)
+        for signal in (self.bar.narrowed, self.pages.stack.currentChanged):
+            signal.connect(lambda *_: self.show_controls())
         self.status.jobs_clicked.connect(self.job_panel.toggle)
         self.drop_handler.pictures_arrived.connect(self.view_commands.take_pictures)
         self.drop_handler.requested.connect(self.router.send)
@@ -247,6 +253,18 @@ class Window(Frame):
         if self.banner.isVisible():
             self.banner.hide()
         self.selection.clear()
+
+    def show_settings(self) -> None:
+        """Open the page of settings."""
+        self.settings_sheet.ask(
+            self.appearance,
+            SettingsDialogs(
+                parallel_runs=lambda: self.router.send(intents.ChooseSlots()),
+                notices=lambda: self.job_center and self.job_center.choose_notices(),
+                keys=self.menus.change_keys,
+                shortcuts=self.menus.show_keys,
+            ),
+        )
 
     def start_demo(self) -> None:
         """Queue the demo runs and show them."""

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from PySide6.QtWidgets import QMenu, QWidget
-
 from explorer import theme
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
@@ -16,7 +14,7 @@ from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
 
 THEME_KEY: Final = "window/theme"
 MOTION_KEY: Final = "window/reducedMotion"
-_MODES: Final[dict[theme.Mode, str]] = {"system": "System", "light": "Light", "dark": "Dark"}
+MODES: Final[dict[theme.Mode, str]] = {"system": "System", "light": "Light", "dark": "Dark"}
 _ZOOMS: Final = (
     ("Zoom in", "Ctrl++", 1, "zoomIn", "Ctrl+="),
     ("Zoom out", "Ctrl+-", -1, "zoomOut", ""),
@@ -47,9 +45,14 @@ class Appearance:
         theme.theme().reduced_motion = not theme.theme().reduced_motion
         self._settings.set(MOTION_KEY, theme.theme().reduced_motion)
 
+    @property
+    def zoom_percent(self) -> int:
+        """The zoom that the person has chosen."""
+        return zoom_of(self._settings.value(ZOOM_KEY))
+
     def zoom(self, direction: int) -> None:
         """Remember the next (1) or previous (-1) zoom, or 100 % (0), and offer the restart that shows it."""
-        zoom = next_zoom(zoom_of(self._settings.value(ZOOM_KEY)), direction) if direction else 100
+        zoom = next_zoom(self.zoom_percent, direction) if direction else 100
         self._settings.set(ZOOM_KEY, zoom)
         if zoom == self._zoom_at_start:
             self._banner.show_message(f"The zoom stays {zoom} %.", tone="good")
@@ -64,31 +67,7 @@ class Appearance:
         """Add the commands of the appearance."""
         for text, keys, direction, name, second_keys in _ZOOMS:
             actions.add(Command("Window", text, keys, partial(self.zoom, direction), name, second_keys))
-        for mode, text in _MODES.items():
+        for mode, text in MODES.items():
             choose = partial(self.choose_theme, mode)
             actions.add(Command("Window", f"Theme: {text.lower()}", "", choose, f"theme-{mode}"))
         actions.add(Command("Window", "Reduced motion", "", self.switch_motion, "reducedMotion"))
-
-    def menu(self, actions: Actions, parent: QWidget) -> QMenu:
-        """Return a menu of these commands, in which the chosen ones are checked."""
-        menu, by_name = QMenu(parent), actions.by_name()
-        for mode, text in _MODES.items():
-            _add_checkable(menu, text, by_name[f"theme-{mode}"].trigger, partial(_is_mode, mode))
-        menu.addSeparator()
-        motion = by_name["reducedMotion"]
-        _add_checkable(menu, motion.text(), motion.trigger, lambda: theme.theme().reduced_motion)
-        menu.addSeparator()
-        for _text, _keys, _direction, name, _second_keys in _ZOOMS:
-            menu.addAction(by_name[name])
-        return menu
-
-
-def _is_mode(mode: theme.Mode) -> bool:
-    return theme.theme().mode == mode
-
-
-def _add_checkable(menu: QMenu, text: str, trigger: Callable[[], object], is_checked: Callable[[], bool]) -> None:
-    entry = menu.addAction(text)
-    entry.setCheckable(True)
-    entry.triggered.connect(trigger)
-    menu.aboutToShow.connect(lambda: entry.setChecked(is_checked()))

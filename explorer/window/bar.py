@@ -1,4 +1,4 @@
-"""The bar at the top: run A, run B, step, data."""
+"""The one bar above a view: its name, run A, run B, data, step, its main controls, and what it can do."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
+from explorer.intents import ExportFigure
 from explorer.state.selection import Selection
+from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices
+from explorer.window.view_menu import ViewMenu
 from trainer.config.split_key import SplitKey
 
 if TYPE_CHECKING:
+    from explorer.views.view import View
     from trainer.store import RunRow
 
-HEIGHT = 48
-_WITH_WORDS_PX = 920
-"""In a bar that is narrower than this, the search button has a sign only: the pickers need the room."""
+HEIGHT = 40
+WITH_CONTROLS_PX = 960
+"""In a bar that is narrower than this, the main controls of a view are among its others, behind `...`."""
 READING = "Reading…"
 """Until the store was read: that nothing is known is not that there is nothing."""
 OWN_STEPS = "own steps"
@@ -37,39 +41,49 @@ _SPLITS = {
 
 
 class Bar(QWidget):
-    """Combo boxes that show and change the selection.
+    """The view's name, what it shows, its main controls and its actions, in one row.
 
     Signals:
         palette_asked: The search button was clicked.
-        inspector_asked: The inspector is to be shown or hidden.
+        more_asked: The other controls of the view are wanted.
+        command_asked: The command that does the same is to be copied.
+        requested: What the export menu asks for, an `Intent`.
+        narrowed: There is room for the view's main controls now, or there is none any more.
     """
 
     palette_asked = Signal()
-    inspector_asked = Signal()
+    more_asked = Signal()
+    command_asked = Signal()
+    requested = Signal(object)
+    narrowed = Signal()
 
-    def __init__(self, selection: Selection, parent: QWidget | None = None) -> None:
+    def __init__(self, selection: Selection, view_menu: ViewMenu, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(HEIGHT)
-        self._selection = selection
+        self._selection, self.view_menu = selection, view_menu
         self._runs: tuple[Choice, ...] = ()
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
+        self._view: View | None = None
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=80)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=80)
-        self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=92)
+        self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
         self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=88)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
-        self.search = QPushButton(" Commands", objectName="openPalette", accessibleName="Open the command palette")
-        self.search.setToolTip("Search all commands (Ctrl+Shift+P)")
-        theme.set_role(self.search, "quiet")
-        theme.keep_icon(self.search, "search", 16, "secondary")
-        self.inspector = QToolButton(objectName="toggleInspector", accessibleName="Inspector", checkable=True)
-        self.inspector.setToolTip("Show or hide the inspector of the selected pair (Ctrl+Shift+I)")
-        theme.keep_icon(self.inspector, "panel-right", 16, "secondary")
+        self.more = _sign("viewMore", "ellipsis", "Further controls of this view")
+        self.copy = _sign("viewCommand", "terminal", "Copy as command", "Ctrl+Shift+C")
+        self.export = _sign("viewExport", "download", "Export figure or data", "Ctrl+E")
+        self.search = _sign("openPalette", "search", "Search all commands", "Ctrl+K")
+        self._exports = QMenu(self.export)
+        self.export.setMenu(self._exports)
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.controls = CurrentPageStack()
+        self.controls.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._lines = (_line(), _line(), _line())
         self._lay_out()
         self._connect(selection)
         self._show()
@@ -88,9 +102,46 @@ class Bar(QWidget):
         self._facts, self._knows_facts = facts, True
         self._show()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the main controls of a view fit."""
+        return self.width() >= WITH_CONTROLS_PX
+
+    def show_pickers(self, on: bool) -> None:
+        """Show what A and B are, or leave it out where a view does not depend on them."""
+        for part in (*self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step, self._lines[1]):
+            part.setVisible(on)
+
+    def show_view(self, view: View | None) -> None:
+        """Offer the main controls and the exports of a view; None: a page that is no view."""
+        controls = view.main_panel if view is not None and self.has_room else None
+        if controls is not None:
+            if self.controls.indexOf(controls) < 0:
+                self.controls.addWidget(controls)
+            self.controls.setCurrentWidget(controls)
+        self.controls.setVisible(controls is not None)
+        self._lines[1].setVisible(controls is not None and view is not None and view.main.count() > 0)
+        for button in (self.more, self.copy, self.export):
+            button.setEnabled(view is not None)
+        self._fill_exports(view)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.search.setText(" Commands" if event.size().width() >= _WITH_WORDS_PX else "")
+        if (event.oldSize().width() >= WITH_CONTROLS_PX) != self.has_room:
+            self.narrowed.emit()
+
+    def _fill_exports(self, view: View | None) -> None:
+        self._exports.clear()
+        for suffix, label in view.exports if view is not None else ():
+            action = self._exports.addAction(label)
+            action.setObjectName(f"{view.objectName()}-export-{suffix}")  # type: ignore[union-attr]
+            action.triggered.connect(lambda _=False, suffix=suffix: self.requested.emit(ExportFigure(suffix)))
+        self._view = view
+
+    def _allow_exports(self) -> None:
+        possible = self._view is not None and self._view.command() is not None
+        for action in self._exports.actions():
+            action.setEnabled(possible)
 
     def _connect(self, selection: Selection) -> None:
         self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
@@ -99,7 +150,9 @@ class Bar(QWidget):
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)
         self.search.clicked.connect(self.palette_asked)
-        self.inspector.clicked.connect(lambda: self.inspector_asked.emit())
+        self.more.clicked.connect(self.more_asked)
+        self.copy.clicked.connect(self.command_asked)
+        self._exports.aboutToShow.connect(self._allow_exports)
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._show)
 
@@ -131,27 +184,43 @@ class Bar(QWidget):
             picker.setPlaceholderText(placeholder)
 
     def _lay_out(self) -> None:
+        self._badges = (RunBadge("A", 0), RunBadge("B", 1))
         row = QHBoxLayout(self)
-        row.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, 0)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(RunBadge("A", 0))
-        row.addWidget(self.run_a, 3)
-        row.addWidget(self.swap)
-        row.addWidget(RunBadge("B", 1))
-        row.addWidget(self.run_b, 3)
-        row.addSpacing(theme.BETWEEN)
-        for text, picker, stretch in (("Step", self.step, 3), ("Data", self.dataset, 4)):
-            label = QLabel(text)
-            theme.set_role(label, "secondary")
-            label.setBuddy(picker)
-            row.addWidget(label)
-            row.addWidget(picker, stretch)
-            row.addSpacing(theme.SPACE)
-        row.addStretch(0)
-        row.addWidget(self.search)
-        row.addWidget(self.inspector)
-        for picker, widest in ((self.run_a, 280), (self.run_b, 280), (self.step, 190), (self.dataset, 280)):
+        row.setContentsMargins(theme.SPACE, 0, theme.INSIDE, 0)
+        row.setSpacing(theme.SPACE)
+        for widget, stretch in (
+            (self.view_menu, 0),
+            (self._lines[0], 0),
+            (self._badges[0], 0),
+            (self.run_a, 3),
+            (self.swap, 0),
+            (self._badges[1], 0),
+            (self.run_b, 3),
+            (self.dataset, 4),
+            (self.step, 0),
+            (self._lines[1], 0),
+            (self.controls, 0),
+        ):
+            row.addWidget(widget, stretch)
+        row.addStretch(1)
+        for button in (self.more, self.copy, self.export, self._lines[2], self.search):
+            row.addWidget(button)
+        for picker, widest in ((self.run_a, 200), (self.run_b, 200), (self.dataset, 220), (self.step, 130)):
             picker.setMaximumWidth(widest)
+
+
+def _sign(name: str, icon: str, label: str, keys: str = "") -> QToolButton:
+    button = QToolButton(objectName=name, accessibleName=label, toolTip=f"{label} ({keys})" if keys else label)
+    theme.keep_icon(button, icon, 16, "secondary")
+    return button
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    theme.set_role(line, "line-vertical")
+    line.setFixedHeight(20)
+    line.setContentsMargins(theme.SPACE, 0, theme.SPACE, 0)
+    return line
 
 
 def dataset_words(key: SplitKey) -> str:

@@ -1,4 +1,4 @@
-"""What of the window is painted first: rail, bar, tabs, pages, status, and the panels over them."""
+"""What of the window is painted first: rail, bar, pages, status, and the panels over them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views import Place
 from explorer.widgets.banner import Banner
-from explorer.widgets.cheat_sheet import CheatSheet, MethodPanel
+from explorer.widgets.cheat_sheet import CheatSheet
 from explorer.widgets.command_palette import CommandPalette
 from explorer.widgets.deferred_paint import ExposeFilter, frame
+from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.overlay import Shade
 from explorer.window.bar import Bar
 from explorer.window.job_panel import JobPanel
 from explorer.window.key_sheet import KeySheet
+from explorer.window.more_panel import MorePanel
 from explorer.window.pages import Pages
-from explorer.window.place_tabs import PlaceTabs
 from explorer.window.rail import Rail
+from explorer.window.settings_sheet import SettingsSheet
 from explorer.window.status import Status
+from explorer.window.view_menu import ViewMenu
 
 SMALLEST: Final = (880, 560)
 
@@ -32,7 +35,7 @@ class Frame(QMainWindow):
     """A window without views.
 
     Attributes:
-        places: What the rail offers: each holds one view or several as tabs.
+        places: What the rail offers: each holds one view or several.
     """
 
     def __init__(self, folder: Path, rail_places: tuple[Place, ...], *, remember: bool) -> None:
@@ -49,8 +52,8 @@ class Frame(QMainWindow):
         self.setMinimumSize(*SMALLEST)
         self._exposures, self._shade = ExposeFilter(self), Shade(self, "shade")
         self.rail = Rail(self.places)
-        self.bar = Bar(self.selection)
-        self.tabs = PlaceTabs(self.places, self.settings)
+        self.view_menu = ViewMenu(self.places, self.settings)
+        self.bar = Bar(self.selection, self.view_menu)
         self.pages = Pages(self.settings, self.selection)
         self.status = Status(self.folder)
         self.setStatusBar(self.status)
@@ -58,7 +61,6 @@ class Frame(QMainWindow):
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
         right.addWidget(self.bar)
-        right.addWidget(self.tabs)
         right.addWidget(self.pages, 1)
         middle = self._middle = QWidget()
         row = QHBoxLayout(middle)
@@ -75,8 +77,10 @@ class Frame(QMainWindow):
         self.banner.stand_above(self.job_panel)
         self.palette_panel = CommandPalette(self)
         self.cheat_sheet = CheatSheet(self)
-        self.method_panel = MethodPanel(self)
+        self.help_panel = HelpPanel(self)
         self.key_sheet = KeySheet(self)
+        self.settings_sheet = SettingsSheet(self)
+        self.more_panel = MorePanel(self)
 
     def come_forward(self) -> None:
         """Raise the window above the others."""
@@ -84,10 +88,22 @@ class Frame(QMainWindow):
         self.raise_()
         self.activateWindow()
 
-    def toggle_inspector(self) -> None:
-        """Show the inspector of the selected pair, or hide it."""
-        self.pages.toggle_inspector()
-        self.bar.inspector.setChecked(self.pages.shows_inspector)
+    def show_controls(self) -> None:
+        """Put the controls of the open view into the bar, behind `...`, and into the status bar."""
+        view = self.pages.open_view
+        self.bar.show_view(view)
+        if view is None:
+            self.more_panel.take(())
+            return
+        self.more_panel.take((view.more_panel,) if self.bar.has_room else (view.main_panel, view.more_panel))
+        self.status.show_progress_of(view.job_slot)
+
+    def show_more(self) -> None:
+        """Open what is behind `...`."""
+        if (view := self.pages.open_view) is not None:
+            shown_elsewhere = f"{view.title}: "  # charts, which a menu of the bar opens
+            actions = [each for each in view.actions_for_palette() if not each.text().startswith(shown_elsewhere)]
+            self.more_panel.open_under(self.bar.more, actions)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.UpdateRequest:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from explorer.window.navigation import Navigation
 
 VIEW_OF: Final[Mapping[type, str]] = {
+    intents.OpenNewRun: "runs",
+    intents.ChooseSlots: "runs",
     intents.TrainCopy: "runs",
     intents.EditAndRestart: "runs",
     intents.TrainDecoder: "runs",

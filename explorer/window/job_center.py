@@ -46,7 +46,7 @@ class JobCenter(QObject):
         self.runner = job_hooks.JobHookRunner(DesktopNotifications(window), folder, mine, self, runs=hooks)
         panel.show_jobs(self.jobs)
         panel.show_asked.connect(self._show)
-        panel.hooks_asked.connect(self._ask_hooks)
+        panel.hooks_asked.connect(self.choose_notices)
         self.jobs.changed.connect(self._count)
         self.jobs.ended.connect(self._notify)
         self.runner.failed.connect(lambda reason: banner.show_message(reason, tone="warn"))
@@ -74,7 +74,8 @@ class JobCenter(QObject):
         show = ("Show", lambda: self._show(job))
         self._banner.show_message(title, text, tone="bad" if job.state == "failed" else "good", action=show)
 
-    def _ask_hooks(self) -> None:
+    def choose_notices(self) -> None:
+        """Ask what happens when a job ends."""
         sheet = job_hooks.JobHooksSheet(self.runner.hooks, self._window)
         sheet.chosen.connect(self.runner.choose)
         sheet.open()

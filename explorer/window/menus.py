@@ -13,12 +13,14 @@ from explorer.widgets import banner
 from explorer.widgets.command_palette import PaletteEntry
 from explorer.window.actions import Actions, Command
 from explorer.window.key_bindings import KeyBindings
+from explorer.window.synonyms import synonyms_of
 from trainer import catalog
 
 if TYPE_CHECKING:
     from explorer.views.view import View
     from explorer.window import Window
 
+USES_KEY: Final = "window/palette_uses"
 _EXPORTS: Final = {
     "svg": "figure as SVG",
     "pdf": "figure as PDF",
@@ -50,6 +52,7 @@ class Menus:
         self.bindings = KeyBindings(every, catalog.user_folder(), window, remember=remember)
         self.bindings.changed.connect(self.name_keys)
         self.name_keys()
+        window.palette_panel.used.connect(self._count_use)
 
     def name_keys(self) -> None:
         """Name the keys of each place in the rail."""
@@ -57,8 +60,15 @@ class Menus:
         self._window.rail.show_keys({name: self.bindings.keys_of(f"goToPlace-{name}") for name in names})
 
     def show_palette(self) -> None:
-        """Open the command palette."""
-        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()])
+        """Open the command palette, in which the commands of every view are."""
+        uses = self._window.settings.value(USES_KEY, {})
+        counts = {key: used for key, used in uses.items() if isinstance(used, int)} if isinstance(uses, dict) else {}
+        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()], counts)
+
+    def _count_use(self, key: str) -> None:
+        uses = self._window.settings.value(USES_KEY, {})
+        counts = uses if isinstance(uses, dict) else {}
+        self._window.settings.set(USES_KEY, {**counts, key: 1 + int(counts.get(key, 0))})
 
     def show_keys(self) -> None:
         """Open the cheat sheet."""
@@ -78,9 +88,14 @@ class Menus:
         return [action for view in views for action in (*view.actions_for_palette(), *view.actions())]
 
     def _entries_of_views(self) -> Iterator[PaletteEntry]:
-        view, inspector = self._window.pages.open_view, self._window.inspector
-        if view is not None:
-            yield from (PaletteEntry(view.title, action) for action in view.actions_for_palette())
+        open_view, inspector = self._window.pages.open_view, self._window.inspector
+        others = [(name, view) for name, view in self._window.pages.views.items() if view is not open_view]
+        for action in open_view.actions_for_palette() if open_view is not None else ():
+            yield PaletteEntry(open_view.title, action, synonyms_of(action))  # type: ignore[union-attr]
+        for name, view in others:
+            go = partial(self._window.navigation.go_to, name)
+            for action in view.actions_for_palette():
+                yield PaletteEntry(view.title, action, synonyms_of(action), go_first=go)
         if inspector is not None and inspector.isVisible():
             yield from (PaletteEntry("Inspector", action) for action in inspector.actions_for_palette())
         yield from (PaletteEntry("Views", action) for action in self._window.saved_views.actions)
@@ -94,7 +109,8 @@ class Menus:
                 if name not in hidden:
                     twin = twins.get(name)
                     both = ("", "") if twin is None else (twin.text(), twin.shortcut().toString())
-                    yield PaletteEntry(group, action, self._synonyms.get(name, ()), *both)
+                    others = (*self._synonyms.get(name, ()), *synonyms_of(action))
+                    yield PaletteEntry(group, action, others, *both)
 
     def _twins(self) -> dict[str, QAction]:
         """Return the action of a tab -> that of a place with the same title: the palette shows both as one entry."""
@@ -109,7 +125,7 @@ class Menus:
     # -- the commands by heading ---------------------------------------------------------------------------------
 
     def _go_to(self) -> Iterator[Command]:
-        navigation, history, tabs = self._window.navigation, self._window.history, self._window.tabs
+        navigation, history, view_menu = self._window.navigation, self._window.history, self._window.view_menu
         for rail_place in self._window.places:
             name = f"goToPlace-{rail_place.name}"
             self._synonyms[name] = rail_place.synonyms
@@ -124,8 +140,12 @@ class Menus:
                 )
         yield Command("Go to", "Back to the previous view", "Alt+Left", history.back, "goBack")
         yield Command("Go to", "Forward to the next view", "Alt+Right", history.forth, "goForth")
-        yield Command("Go to", "Next tab", "Ctrl+Tab", partial(tabs.walk, 1), "nextTab", "Ctrl+PgDown")
-        yield Command("Go to", "Previous tab", "Ctrl+Shift+Tab", partial(tabs.walk, -1), "previousTab", "Ctrl+PgUp")
+        yield Command("Go to", "Views of this place", "Ctrl+M", view_menu.show_choices, "showViews")
+        walk = view_menu.walk
+        yield Command("Go to", "Next view of this place", "Ctrl+Tab", partial(walk, 1), "nextTab", "Ctrl+PgDown")
+        yield Command(
+            "Go to", "Previous view of this place", "Ctrl+Shift+Tab", partial(walk, -1), "previousTab", "Ctrl+PgUp"
+        )
 
     def _selection(self) -> Iterator[Command]:
         window = self._window
@@ -137,7 +157,7 @@ class Menus:
 
     def _this_view(self) -> Iterator[Command]:
         send = self._window.router.send
-        yield Command("This view", "Method", "F1", partial(send, intents.ShowMethod()), "showMethod")
+        yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod", "?")
         copy = partial(send, intents.CopyCommand())
         yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
         for suffix, text in _EXPORTS.items():
@@ -146,9 +166,10 @@ class Menus:
 
     def _dialogs(self) -> Iterator[Command]:
         window, send, dialogs = self._window, self._window.router.send, self._window.dialogs
+        yield Command("Window", "New run…", "Ctrl+N", partial(send, intents.OpenNewRun()), "newRun")
         open_model, open_vectors = partial(send, intents.OpenModel()), partial(send, intents.OpenVectors())
         import_curves, import_data = partial(send, intents.ImportCurves()), partial(send, intents.OpenImport())
-        inspector = window.toggle_inspector
+        inspector = window.pages.toggle_inspector
         yield Command("Window", "Open a pretrained model…", "Ctrl+O", open_model, "openModel")
         yield Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", inspector, "toggleInspector")
         yield Command("Window", "Open vectors…", "", open_vectors, "openVectors")
@@ -167,8 +188,9 @@ class Menus:
 
     def _window_commands(self) -> Iterator[Command]:
         window = self._window
-        yield Command("Window", "Command palette", "Ctrl+Shift+P", self.show_palette, "showPalette")
-        yield Command("Window", "Keys", "?", self.show_keys, "showKeysAction")
+        yield Command("Window", "Command palette", "Ctrl+K", self.show_palette, "showPalette", "Ctrl+Shift+P")
+        yield Command("Window", "Keys", "Ctrl+/", self.show_keys, "showKeysAction")
+        yield Command("Window", "Settings…", "Ctrl+,", window.show_settings, "showSettingsAction")
         yield Command("Window", "Change keys…", "", self.change_keys, "changeKeys")
         yield Command("Window", "Start the demo runs", "", window.start_demo, "startDemo")
         yield Command("Window", "Close the window", "Ctrl+Q", window.leave, "closeWindow")

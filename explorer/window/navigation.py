@@ -1,17 +1,17 @@
-"""Which view is open: the selection says it; rail, tabs and pages show it."""
+"""Which view is open: the selection says it; rail, bar and pages show it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Selection
 from explorer.views import ViewEntry
 from explorer.window.pages import Pages
-from explorer.window.place_tabs import PlaceTabs
 from explorer.window.rail import Rail
+from explorer.window.view_menu import ViewMenu
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -26,20 +26,26 @@ class Navigation(QObject):
 
     Attributes:
         offer: The page that installs torch, which may be in front of the open view; None where torch is installed.
+
+    Signals:
+        marked: Rail and bar show which view is open.
     """
+
+    marked = Signal()
 
     def __init__(
         self,
         entries: Sequence[ViewEntry],
         selection: Selection,
         rail: Rail,
-        tabs: PlaceTabs,
+        view_menu: ViewMenu,
         pages: Pages,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
-        self._names = [entry.name for entry in entries]
-        self._selection, self._rail, self._tabs, self._pages = selection, rail, tabs, pages
+        self._entries = {entry.name: entry for entry in entries}
+        self._names = [*self._entries]
+        self._selection, self._rail, self._view_menu, self._pages = selection, rail, view_menu, pages
         self.offer: TrainingOffer | None = None
 
     @property
@@ -61,18 +67,24 @@ class Navigation(QObject):
 
     def go_to_place(self, name: str) -> None:
         """Open the view of this place that was open last."""
-        self.go_to(self._tabs.last_view(name))
+        self.go_to(self._view_menu.last_view(name))
 
     def open_view(self, name: str) -> View | None:
         """Open a view and return it; None where it could not be built."""
         self.go_to(name)
         return self._pages.views.get(name)
 
+    @property
+    def picks_runs(self) -> bool:
+        """Whether the open view shows what A and B are."""
+        return self._entries[self.view_name].picks_runs
+
     def mark(self) -> None:
-        """Mark the open view in the rail and the tabs."""
+        """Mark the open view in the rail and the bar."""
         view = self.view_name
-        self._tabs.show_view(view)
-        self._rail.mark(self._tabs.place_of(view).name)
+        self._view_menu.show_view(view)
+        self._rail.mark(self._view_menu.place_of(view).name)
+        self.marked.emit()
 
     def show_view(self) -> None:
         """Show the open view, or what is in front of it."""

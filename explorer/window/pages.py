@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
 
@@ -24,6 +24,7 @@ DETAILS_KEY: Final = "window/details_width"
 INSPECTOR_KEY: Final = "window/inspector"
 DETAILS_WIDTH: Final = 300
 LEAST_DETAILS: Final = 264
+SLIDE_MS: Final = 160
 NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
 
@@ -68,7 +69,11 @@ class Pages(HairlineSplitter):
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
         self.splitterMoved.connect(self._remember)
-        selection.pairs_changed.connect(self._on_pairs)
+        self._slide = QVariantAnimation(self, startValue=0.0, endValue=1.0, duration=SLIDE_MS)
+        self._slide.setEasingCurve(QEasingCurve.Type.OutCubic)
+        self._slide.valueChanged.connect(self._widen)
+        self._slide.finished.connect(self._end_slide)
+        selection.pairs_changed.connect(lambda: self._show_details(self.open_view))
         selection.runs_changed.connect(lambda: self._show_details(self.open_view))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -131,37 +136,54 @@ class Pages(HairlineSplitter):
         """Show the inspector, or hide it; remembered."""
         self._settings.set(INSPECTOR_KEY, not self.shows_inspector)
         self._show_details(self.open_view)
-        if self.shows_inspector:
-            self._details.raise_pair()
 
     def _show_details(self, view: View | None) -> None:
         details = view.details() if view is not None else None
-        title = view.details_title if view is not None else ""
-        if self._details.show_parts(details, title, pair=view is not None and self._wants_pair(view)):
-            if self._details.isHidden():
-                self._details.show()
-                self._share()
-        else:
+        if not self._details.show_parts(details, pair=view is not None and self._has_pair):
+            self._slide.stop()
             self._details.hide()
+        elif self._details.isHidden():
+            self._details.show()
+            self._slide_in()
 
-    def _wants_pair(self, view: View) -> bool:
-        """Return whether the inspector is to be seen: where there are no pairs, only while one is selected."""
-        selection = self._selection
-        return self.shows_inspector and bool(selection.runs) and (view.shows_pairs or selection.pair_count > 0)
+    @property
+    def _has_pair(self) -> bool:
+        """Whether the inspector is to be seen: it comes with a selection and leaves with it."""
+        return self.shows_inspector and bool(self._selection.runs) and self._selection.pair_count > 0
 
-    def _on_pairs(self) -> None:
-        self._show_details(self.open_view)
-        if self._selection.pair_count == 1:
-            self._details.raise_pair()
+    def _slide_in(self) -> None:
+        """Give the panel its width, in a few steps where things may move."""
+        if not (self.isVisible() and theme.theme().moves):
+            self._share()
+            return
+        self._slide.stop()
+        self._details.setMinimumWidth(0)
+        self._slide.start()
+
+    def _widen(self, share: float) -> None:
+        width = round(share * self._panel_width)
+        self.setSizes([self.width() - width, width])
+
+    def _end_slide(self) -> None:
+        self._details.setMinimumWidth(LEAST_DETAILS)
+        self._share()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         was = event.oldSize().width()
-        if self._details.isVisible() and (was < NARROW_PX) != (self.width() < NARROW_PX):
+        if (
+            self._details.isVisible()
+            and self._slide.state() != self._slide.State.Running
+            and (was < NARROW_PX) != (self.width() < NARROW_PX)
+        ):
             self._share()
 
+    @property
+    def _panel_width(self) -> int:
+        return int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH)) if self.width() >= NARROW_PX else LEAST_DETAILS
+
     def _share(self) -> None:
-        width = int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH)) if self.width() >= NARROW_PX else LEAST_DETAILS
+        width = self._panel_width
         self.setSizes([max(400, self.width() - width), width])
 
     def _remember(self) -> None:

@@ -1,16 +1,13 @@
-"""The navigation rail on the left: one button per place, grouped by purpose, and settings at the bottom."""
+"""The navigation rail on the left: one button per place, grouped by purpose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFrame,
-    QLabel,
-    QMenu,
     QScrollArea,
     QSizePolicy,
     QToolButton,
@@ -21,7 +18,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.views import Place
 
-WIDTH = 176
+WIDTH = 144
 
 
 class Rail(QWidget):
@@ -66,17 +63,10 @@ class Rail(QWidget):
             button.setToolTip(f"{title} ({keys[name]})" if keys.get(name) else title)
 
     def add_at_foot(self, name: str, icon: str, label: str) -> QToolButton:
-        """Add a button below the views, such as for the theme."""
+        """Add a button below the views, such as for the settings."""
         button = _button(name, icon, label)
         self._column.addWidget(button)
         return button
-
-    def show_menu(self, button: QToolButton, menu: QMenu) -> None:
-        """Give a button at the foot a menu; once it is closed, the button is lit only under the pointer."""
-        button.setMenu(menu)
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        # While a menu is open Qt does not tell the button that the pointer has left it.
-        menu.aboutToHide.connect(lambda: QTimer.singleShot(0, button, lambda: _light(button)))
 
     def _make_room(self) -> None:
         """Widen the rail by the scroll bar, so that it does not cover the buttons' labels."""
@@ -90,10 +80,7 @@ class Rail(QWidget):
         for rail_place in rail_places:
             if rail_place.group != group:
                 group = rail_place.group
-                heading = QLabel(group)
-                theme.set_role(heading, "heading")
-                heading.setContentsMargins(theme.SPACE, theme.SPACE if column.count() else 0, 0, 2)
-                column.addWidget(heading)
+                column.addSpacing(theme.BETWEEN if column.count() else 0)
             button = _button(f"rail-{rail_place.name}", rail_place.icon, rail_place.title)
             button.setCheckable(True)
             button.setToolTip(f"{rail_place.title} ({rail_place.keys})" if rail_place.keys else rail_place.title)
@@ -103,13 +90,6 @@ class Rail(QWidget):
             self.buttons[rail_place.name] = button
         column.addStretch()
         return content
-
-
-def _light(button: QToolButton) -> None:
-    """Light a button only if the pointer is over it."""
-    under = button.rect().contains(button.mapFromGlobal(QCursor.pos()))
-    button.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, under)
-    button.update()
 
 
 def _column(widget: QWidget) -> QVBoxLayout:
@@ -124,6 +104,7 @@ def _button(name: str, icon: str, label: str) -> QToolButton:
     button = QToolButton(objectName=name, accessibleName=label, text=f"  {label}")
     button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
     button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    button.setIconSize(QSize(20, 20))
-    theme.keep_icon(button, icon, 20, "secondary", checked="text")
+    button.setFixedHeight(theme.ROW_PX)
+    button.setIconSize(QSize(18, 18))
+    theme.keep_icon(button, icon, 18, "secondary", checked="text")
     return button

@@ -1,22 +1,20 @@
-"""The right panel: what the open view puts there, and the inspector of the selected pair."""
+"""The right panel: what the open view puts there, and under it the inspector of the selected pair."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.min_size_scroll import MinSizeScroll
 
-STACKED_PX: Final = 940
-"""From this height on the view's own panel and the inspector stand one above the other; else they are tabs."""
-OWN, PAIR = 0, 1
-"""Places of the tabs."""
+OWN_SHARE: Final = 0.5
+"""Of the height, for the view's own part above the inspector, at first."""
 
 
 class _Stack(QStackedWidget):
@@ -27,11 +25,11 @@ class _Stack(QStackedWidget):
 
 
 class SidePanel(QWidget):
-    """Holds up to two parts; which is shown where there is room for one is chosen by tabs.
+    """Holds up to two parts, one above the other: neither hides the other.
 
     Attributes:
         own: Stack of what the views put into the panel.
-        tabs: Shown where both parts are there and the panel is low.
+        host: Holds the inspector.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -40,13 +38,6 @@ class SidePanel(QWidget):
         self.own = _Stack()
         self.host = _Stack()
         self._rooms: dict[QWidget, MinSizeScroll] = {}
-        self._has_own = self._has_pair = False
-        self.tabs = QTabBar(objectName="detailsTabs", accessibleName="Parts of the right panel")
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
-        self.tabs.setUsesScrollButtons(False)
-        self.tabs.addTab("Options")
-        self.tabs.addTab("Pair")
         self.parts = HairlineSplitter(Qt.Orientation.Vertical)
         self.parts.addWidget(self.own)
         self.parts.addWidget(self.host)
@@ -54,25 +45,19 @@ class SidePanel(QWidget):
             part.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.tabs)
-        column.addWidget(self.parts, 1)
-        self.tabs.currentChanged.connect(lambda _place: self._arrange())
-        self._arrange()
+        column.addWidget(self.parts)
 
     def set_inspector(self, inspector: QWidget) -> None:
-        """Put the inspector into its place."""
+        """Put the inspector into its part."""
         self.host.addWidget(inspector)
         refuse_drops(inspector)
-        self._arrange()
 
-    def show_parts(self, details: QWidget | None, title: str, *, pair: bool) -> bool:
+    def show_parts(self, details: QWidget | None, *, pair: bool) -> bool:
         """Show these parts; return whether there is one.
 
         Args:
             details: What the view puts into the panel; None: nothing.
-            title: Name of its tab.
-            pair: Whether the inspector is wanted.
+            pair: Whether the inspector is to be seen.
         """
         if details is not None:
             if details not in self._rooms:
@@ -80,32 +65,14 @@ class SidePanel(QWidget):
                 self.own.addWidget(self._rooms[details])
                 refuse_drops(details)
             self.own.setCurrentWidget(self._rooms[details])
-        self._has_own, self._has_pair = details is not None, pair and self.host.count() > 0
-        self.tabs.setTabText(OWN, title)
-        self._arrange()
-        return self._has_own or self._has_pair
-
-    def raise_pair(self) -> None:
-        """Bring the inspector to the front where it is behind a tab."""
-        if self._has_pair:
-            self.tabs.setCurrentIndex(PAIR)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
+        has_own, has_pair = details is not None, pair and self.host.count() > 0
+        were_both = not self.own.isHidden() and not self.host.isHidden()
+        self.own.setVisible(has_own)
+        self.host.setVisible(has_pair)
+        if has_own and has_pair and not were_both:
+            upper = round(OWN_SHARE * self.height())
+            self.parts.setSizes([upper, self.height() - upper])
+        return has_own or has_pair
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
-
-    def _arrange(self) -> None:
-        both = self._has_own and self._has_pair
-        stacked = both and self.height() >= STACKED_PX
-        tabbed = both and not stacked
-        self.tabs.setVisible(tabbed)
-        shows_pair = self.tabs.currentIndex() == PAIR
-        was_stacked = not self.own.isHidden() and not self.host.isHidden()
-        self.own.setVisible(self._has_own and not (tabbed and shows_pair))
-        self.host.setVisible(self._has_pair and not (tabbed and not shows_pair))
-        if stacked and not was_stacked:
-            half = self.height() // 2
-            self.parts.setSizes([half, self.height() - half])

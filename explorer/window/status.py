@@ -11,6 +11,7 @@ from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
+from explorer.widgets.current_page_stack import CurrentPageStack
 
 if TYPE_CHECKING:
     from trainer.store import RunRow
@@ -64,6 +65,7 @@ class Status(QStatusBar):
         self._look_only.clicked.connect(self.look_only_clicked)
         self._install = QToolButton(objectName="statusInstall", accessibleName="Show the installation of torch")
         self._install.clicked.connect(self.install_clicked)
+        self._progress = CurrentPageStack()
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
@@ -97,6 +99,12 @@ class Status(QStatusBar):
         counts = [f"{running} {'job' if running == 1 else 'jobs'}" if running or not waiting else ""]
         counts += [f"{waiting} waiting" if waiting else ""]
         self._jobs.setText(", ".join(filter(None, counts)) if running or waiting else "No jobs")
+
+    def show_progress_of(self, slot: QWidget) -> None:
+        """Show how far the computations of the open view are."""
+        if self._progress.indexOf(slot) < 0:
+            self._progress.addWidget(slot)
+        self._progress.setCurrentWidget(slot)
 
     def show_start(self, runs: int, seconds: int) -> None:
         """Show how many queued runs start and when, with a button to pause them; nothing for 0 runs."""
@@ -140,7 +148,7 @@ class Status(QStatusBar):
         row.setSpacing(theme.BETWEEN)
         for widget in (self._jobs, *self._slots, self._start, self._hold):
             row.addWidget(widget)
-        row.addStretch(1)
+        row.addWidget(self._progress, 1)
         self.addWidget(left, 1)
         model = QWidget()
         row = QHBoxLayout(model)
@@ -151,7 +159,7 @@ class Status(QStatusBar):
         for widget in (self._look_only, self._install, self._load, model, self._folder):
             self.addPermanentWidget(widget)
             widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
-        self.setFixedHeight(30)
+        self.setFixedHeight(28)
 
 
 class _Job(QWidget):

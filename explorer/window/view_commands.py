@@ -1,4 +1,4 @@
-"""Commands for the open view: take pictures, export what it shows, copy its command, show its method."""
+"""Commands for the open view: take pictures, export what it shows, copy its command, show its help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from explorer import intents
 from explorer.state.selection import Selection
-from explorer.widgets.cheat_sheet import MethodPanel
+from explorer.widgets.help_panel import HelpPanel
 from explorer.window.pages import Pages
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ class ViewCommands:
     def __init__(
         self,
         pages: Pages,
-        method_panel: MethodPanel,
+        help_panel: HelpPanel,
         selection: Selection,
         send: Callable[[intents.Intent], object],
     ) -> None:
         self._send = send
-        self._pages, self._method_panel, self._selection = pages, method_panel, selection
+        self._pages, self._help_panel, self._selection = pages, help_panel, selection
         self.exports: Exports | None = None
 
     def export(self, intent: intents.ExportFigure) -> None:
@@ -49,9 +49,11 @@ class ViewCommands:
             self.exports.ask_bundle(self._pages.views.values(), self._selection.runs)
 
     def show_method(self, _intent: intents.ShowMethod) -> None:
-        """Show formula, paper and caveats of the view."""
-        if (view := self._pages.open_view) is not None:
-            self._method_panel.show_message(view.title, view.question, view.method)
+        """Show the page of the view, and formula, paper and caveats of its open chart."""
+        for name, view in self._pages.views.items():
+            if view is self._pages.open_view:
+                chart = getattr(getattr(view, "chart", None), "label", view.title)
+                self._help_panel.show_view(name, view.question, chart, view.method)
 
     def take_pictures(self, paths: Sequence[Path]) -> None:
         """Pass pictures to the open view if it accepts any, else to Classify."""

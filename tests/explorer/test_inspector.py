@@ -17,7 +17,7 @@ from explorer.views.chart_tab import ChartTab
 from explorer.views.selected.inspector import PairInspector
 from explorer.views.view import View
 from explorer.window import Window
-from explorer.window.pages import INSPECTOR_KEY
+from explorer.window.pages import INSPECTOR_KEY, LEAST_DETAILS
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -165,22 +165,22 @@ def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
     made.deleteLater()
 
 
-def test_the_window_has_it_in_every_view_until_it_is_hidden(window: Window, qtbot) -> None:
-    assert not window.inspector.isVisible()
+def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc(window: Window, qtbot) -> None:
     window.selection.propose(run_a=1)
-    for name in ("one", "two"):
+    for name in ("one", "two", "runs"):
         window.navigation.go_to(name)
+        assert not window.inspector.isVisible(), "nothing is selected"
+        window.selection.pairs = (1,)
         assert window.inspector.isVisible()
-    window.navigation.go_to("runs")
-    assert not window.inspector.isVisible()
+        qtbot.waitUntil(lambda: window.pages.sizes()[1] >= LEAST_DETAILS)
+        qtbot.keyClick(window, Qt.Key.Key_Escape)
+        assert not window.inspector.isVisible()
     window.selection.pairs = (1,)
-    assert window.inspector.isVisible()
-    qtbot.mouseClick(window.bar.inspector, Qt.MouseButton.LeftButton)
+    window.menus.bindings.actions["toggleInspector"].trigger()
     assert not window.inspector.isVisible()
     assert window.settings.value(INSPECTOR_KEY, True) is False
-    window.toggle_inspector()
+    window.pages.toggle_inspector()
     assert window.inspector.isVisible()
-    assert window.bar.inspector.isChecked()
 
 
 def test_selected_pairs_are_ticked_under_the_histograms_and_ringed_in_the_clouds(

@@ -72,11 +72,13 @@ def test_a_view_without_a_place_gets_one_of_its_own() -> None:
 def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
     window = open_window()
     assert window.selection.view in ("", "map")
-    window.tabs.bar.setCurrentIndex(1)
+    assert window.view_menu.text() == "Map"
+    window.view_menu.menu().actions()[1].trigger()
+    assert window.view_menu.text() == "Timeline"
     assert window.selection.view == "timeline"
     assert window.rail.buttons["map"].isChecked()
     window.navigation.go_to_place("compare")
-    assert window.tabs.isHidden()
+    assert window.view_menu.menu() is None, "it is the only view there"
     qtbot.mouseClick(window.rail.buttons["map"], Qt.MouseButton.LeftButton)
     assert window.selection.view == "timeline"
     window.history.back()

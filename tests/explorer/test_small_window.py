@@ -185,7 +185,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
     for panel, show in (
         (window.palette_panel, window.menus.show_palette),
         (window.cheat_sheet, window.menus.show_keys),
-        (window.method_panel, partial(window.router.send, ShowMethod())),
+        (window.help_panel, partial(window.router.send, ShowMethod())),
     ):
         show()
         assert panel.isVisible()

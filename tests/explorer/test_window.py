@@ -30,7 +30,6 @@ from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
 from explorer.intents import ClassifyPictures, CopyCommand, ShowMethod, ViewIntent
 from explorer.state.settings import FILE
 from explorer.views import VIEWS, ViewEntry
-from explorer.views.chart_view import ChartView
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
 from explorer.widgets.command_palette import ENTRY_ROLE
@@ -40,7 +39,7 @@ from explorer.window import Window
 from explorer.window.drop_handler import write_png
 from explorer.window.picker_choices import first_choice
 from trainer import config
-from trainer.charts.registry import charts_of
+from trainer.catalog import assets_dir
 from trainer.store import RunLog, RunRow, SplitKey, Workspace
 
 
@@ -480,8 +479,8 @@ def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> No
 def test_the_view_explains_its_method(open_window) -> None:
     window = open_window()
     window.pages.views["left"].requested.emit(ShowMethod())
-    assert window.method_panel.isVisible()
-    assert "J. Doe, 2001" in window.method_panel.findChild(QLabel, "methodText").text()
+    assert window.help_panel.isVisible()
+    assert "J. Doe, 2001" in window.help_panel.text.toPlainText()
 
 
 def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
@@ -553,9 +552,9 @@ def test_the_rail_says_what_the_view_says(place: ViewEntry) -> None:
     view = place.load()
     assert (view.title, view.icon) == (place.title, place.icon)
     assert view.question.endswith(("?", "."))
-    charts = charts_of(view.name) if issubclass(view, ChartView) else ()
-    for method in [chart.method or view.method for chart in charts] or [view.method]:
-        assert len(method) > 80
+    page = (assets_dir() / "docs" / "reference" / "views" / f"{place.name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {view.title}\n\n{view.question}\n")
+    assert len(page) > len(view.title) + len(view.question) + 80
 
 
 def test_archived_runs_are_offered_only_while_they_are_chosen(open_window, qtbot, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.load import columns_of, steps_of
-from explorer.views.changes.method import METHOD, ONE_STEP
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
+from explorer.views.changes.texts import ONE_STEP
 from explorer.views.changes.whole_runs import WholeRuns
 from explorer.views.selected import PairTable
 from explorer.views.view import View
@@ -43,7 +43,6 @@ class ChangesView(View):
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
     when_chosen = "Or compare two steps of one run."
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -301,7 +300,9 @@ class ChangesView(View):
             self.tabs.addTab(widget, label)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
-        layouts.add(self.body, bar, self.note, (self.tabs, 1))
+        self.stand_for(self.tabs.tabBar())
+        self.more.addWidget(bar)
+        layouts.add(self.body, (self.tabs, 1), self.note)
 
 
 def _present(step: int | None, steps: tuple[int, ...]) -> int | None:

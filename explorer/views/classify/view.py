@@ -16,7 +16,6 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.run_control import actions
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
-from explorer.views.classify.method import METHOD
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
 from explorer.views.classify.verdict import ranking, verdict
@@ -41,8 +40,6 @@ class ClassifyView(View):
     title = "Classify"
     question = "Zero-shot predictions of each run for your images."
     icon = "image"
-    details_title = "Labels"
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context

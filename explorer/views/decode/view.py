@@ -17,7 +17,6 @@ from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
 from explorer.render_qt.controls import Controls
 from explorer.run_control import actions
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
-from explorer.views.decode.method import METHOD
 from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets import layouts
@@ -51,11 +50,9 @@ class DecodeView(PictureQuestionView):
     question = "What does an embedding keep of a picture, and what does it leave to chance?"
     icon = "eye"
     when_chosen = "A decoder of each shows what its embeddings keep."
-    method = METHOD
     prefix = "decode"
     action_text = "Decode the picture or the sentence"
     failure = "Could not decode"
-    details_title = "Moves"
 
     def build(self) -> Iterator[None]:
         self.make_parts(DecodeQuery(self.context.client, self), "Decode")
@@ -283,14 +280,14 @@ class DecodeView(PictureQuestionView):
         self.body.addLayout(
             layouts.column(
                 layouts.row((self.sentence, 1), self.show_button),
-                self.controls.controls["prior"],
-                self.status,
                 (self.lay_in(panels), 1),
+                self.status,
                 self.limits,
                 self.strip,
             ),
             1,
         )
+        self.more.addWidget(self.controls.controls["prior"])
         self._moves = self._moves_panel()
 
     def _moves_panel(self) -> QWidget:

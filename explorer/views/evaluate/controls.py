@@ -73,7 +73,6 @@ class EvaluateControls(QWidget):
         self.suite = SearchableComboBox(name="evaluate-suite", label="Class names and templates", width=170)
         self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
         self.go = QPushButton("Evaluate", objectName="evaluate-go")
-        self.second = layouts.row()
         self.task_menu = self._menu()
         self._dress()
         self._lay_out()
@@ -219,10 +218,9 @@ class EvaluateControls(QWidget):
         first = FlowRow()
         self.data.setMaximumWidth(DATA_PX)
         first.add(self.data, stretch=True)
-        for widget in (self.browse, self.tasks, most, self.most, self.go):
+        for widget in (self.browse, self.tasks, most, self.most):
             first.add(widget, gap=theme.INSIDE)
-        layouts.add(self.second, self.split, self.suite)
-        layouts.column(first, self.second, of=self)
+        layouts.column(first, layouts.row(self.split, self.suite), of=self)
 
 
 def command_of(question: Evaluate, workspace: Path) -> str:

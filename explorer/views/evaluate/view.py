@@ -21,7 +21,6 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
-from explorer.views.evaluate.method import METHOD
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import EXPORTS, View, reason_of
@@ -52,7 +51,8 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 NOTHING: Final = (
-    "Choose data and tasks above, then press Evaluate. What was measured while the runs trained is in Comparison."
+    "Press Evaluate, or choose data and tasks behind … first. "
+    "What was measured while the runs trained is in Comparison."
 )
 
 
@@ -63,7 +63,6 @@ class EvaluateView(View):
     question = "Benchmark the runs and test the differences."
     icon = "list-checks"
     when_chosen = "Both are evaluated on the same tasks."
-    method = METHOD
     exports = (*EXPORTS, *TABLE_EXPORTS)
 
     def build(self) -> Iterator[None]:
@@ -73,6 +72,11 @@ class EvaluateView(View):
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self.controls = EvaluateControls(context.settings)
+        self._actions = [
+            QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate),
+            QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy"),
+        ]
+        self._actions[1].triggered.connect(self.copy_evaluation)
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided(PROCESS, "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
@@ -120,15 +124,17 @@ class EvaluateView(View):
         """Whether the open tab shows the chosen data set, instead of all that was measured."""
         return TABS[self.tabs.currentIndex()].name not in OF_ALL_DATA
 
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """What the help tells of the open tab."""
+        return TABS[self.tabs.currentIndex()].method
+
     def _request(self, chart: EvaluationChart) -> Request:
         targets = tuple(Target(side.run, side.step) for side in self.context.selection.sides)
         return Request(targets, chart.dataset, chart.split)
 
     def actions_for_palette(self) -> list[QAction]:
-        go = QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate)
-        copy = QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy")
-        copy.triggered.connect(self.copy_evaluation)
-        return [go, copy]
+        return self._actions
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -326,7 +332,9 @@ class EvaluateView(View):
         self.seeds.launch_asked.connect(self._launch)
 
     def _lay_out(self) -> None:
-        self.controls.second.addWidget(self.status, 1)
+        self.stand_for(self.tabs)
+        self.main.addWidget(self.controls.go)
+        self.more.addWidget(self.controls)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.shown.setMaximumWidth(280)
         for pane in (
@@ -340,10 +348,7 @@ class EvaluateView(View):
             self.stack.addWidget(pane)
         self.body.addLayout(
             layouts.column(
-                self.controls,
-                layouts.row(self.tabs, (self.about, 1), self.shown, gap=theme.SPACE),
-                (self.stack, 1),
-                gap=theme.SPACE,
+                (self.stack, 1), layouts.row((self.status, 1), (self.about, 1), self.shown), gap=theme.SPACE
             ),
             1,
         )

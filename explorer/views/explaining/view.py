@@ -15,7 +15,6 @@ from explorer.intents import MoveAlong, Replay, ViewIntent
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
-from explorer.views.explaining.method import METHOD
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -44,7 +43,6 @@ class ExplainingView(ChartView):
     title = "Explaining away"
     question = "What each run encodes, and how much gradient is left."
     icon = "layers"
-    method = METHOD
     name = "explaining"
     shared: ClassVar[tuple[str, ...]] = ("held_out",)
 
@@ -60,6 +58,8 @@ class ExplainingView(ChartView):
         self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
         self._embedding: int | None = None
+        self._ablation_action = QAction("Run the four-way ablation", self, objectName="explaining-action-ablation")
+        self._ablation_action.triggered.connect(self.start_ablation)
         self._offered = False
         yield from super().build()
         self.levels.show_choices(LEVELS, (0.0,))
@@ -129,9 +129,7 @@ class ExplainingView(ChartView):
             self.failed.emit(f"Direction {number} holds too little to be seen.", f"Click one of the first {most}.")
 
     def actions_for_palette(self) -> list[QAction]:
-        action = QAction("Run the four-way ablation", self, objectName="explaining-action-ablation")
-        action.triggered.connect(self.start_ablation)
-        return [*super().actions_for_palette(), action]
+        return [*super().actions_for_palette(), self._ablation_action]
 
     def choose_anchor(self, anchor: int) -> None:
         """Show the negatives of this anchor of the batch."""

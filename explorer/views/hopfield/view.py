@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QLabel
 from explorer import theme
 from explorer.state.selection import Side
 from explorer.views.chart_view import ChartView
-from explorer.views.hopfield.method import METHOD
 from explorer.views.hopfield.query import QueryBar
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -38,7 +37,6 @@ class HopfieldView(ChartView):
     title = "Hopfield"
     question = "What a Hopfield retrieval at this beta averages over."
     icon = "orbit"
-    method = METHOD
     name = "hopfield"
     shared: ClassVar[tuple[str, ...]] = ("beta", "stored")
 

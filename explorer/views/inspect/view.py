@@ -36,21 +36,6 @@ from trainer.messages import Saliency
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
 
-METHOD: Final = """\
-Occlusion (Zeiler and Fergus 2014): a patch of 2 x 2 cells in the image's mean color is moved over the image, which \
-is embedded each time. The value of a cell is the mean drop of the cosine with the caption over all patches that \
-cover it: a positive cell supports the caption, a negative one contradicts it.
-
-Gradient: integrated gradients (Sundararajan, Taly and Yan 2017) from the image's mean color to the image in 24 \
-steps, summed over each cell. The cells add up to the cosine of the image minus that of the plain color.
-
-Each map is in the run's own cosines, which are not comparable across runs. The difference is B minus A after each \
-map is divided by its root mean square: blue is higher in A, orange in B. The correlation is that of the cells.
-
-Caveats: occluded images are out of distribution, and the edge of a patch may be recognized as a shape. Gradients \
-are noisy and vanish where the model is saturated. A map shows what this cosine depends on, not what the model \
-understands. The model receives only the center crop of the image."""
-
 NO_IMAGE: Final = (
     "Drop an image on this window, or select pairs in the map. Then choose or enter a caption to see which regions "
     "support it in each run."
@@ -79,7 +64,6 @@ class InspectView(PictureQuestionView):
     question = "Saliency: which regions support the caption, and whether the runs agree."
     icon = "scan-search"
     when_chosen = "Then compute the saliency of a caption."
-    method = METHOD
     prefix = "inspect"
     action_text = "Compute the saliency of the caption"
     failure = "Could not compute the saliency"
@@ -354,7 +338,7 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.body.addLayout(layouts.column(bar, layouts.row((self.status, 1)), (self.lay_in(panels), 1), self.strip), 1)
+        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 1), self.status, self.strip), 1)
 
 
 def images_of(

@@ -61,9 +61,7 @@ class MapToolbar(FlowRow):
         self.color.setToolTip("What the colors of the points mean")  # the choice says the rest
 
     def _lay_out(self) -> None:
-        self.add(self.methods)
-        self.add(self.tools, right=True)
-        self.add(self.color, stretch=True, right=True)
+        self.add(self.tools)
         self.color.setMaximumWidth(COLOR_PX)
 
     def _connect(self) -> None:

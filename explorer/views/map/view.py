@@ -25,7 +25,7 @@ from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotation_3d import Rotation3D
 from explorer.views.map.selecting import Selecting, written_rows
-from explorer.views.map.texts import CAUTION, METHOD, NO_B, NO_RUN
+from explorer.views.map.texts import CAUTION, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
@@ -44,8 +44,6 @@ class MapView(View):
     question = "2-D maps of the image and text embeddings."
     icon = "chart-scatter"
     when_chosen = "Their embeddings then appear here as points."
-    details_title = "Colors"
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -68,6 +66,7 @@ class MapView(View):
         self._projecting = Projecting(context.client, context.background, self)
         self.caution = layouts.text(CAUTION, "small", name="map-caution", wrap=True)
         yield
+        layouts.add(self.main, self.toolbar.methods, self.toolbar.color)
         layouts.add(
             self.body, self.toolbar, (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1), self.caution
         )

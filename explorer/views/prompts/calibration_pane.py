@@ -162,7 +162,7 @@ class CalibrationPane(QWidget):
         beside.setFixedWidth(BESIDE_PX)
         layouts.column(self.samples, self.picture, (self.bars, 1), of=beside)
         layouts.column(
-            controls, (layouts.row((self.panel, 1), beside, gap=theme.AROUND), 1), gap=theme.BETWEEN, of=self
+            (layouts.row((self.panel, 1), beside, gap=theme.AROUND), 1), controls, gap=theme.BETWEEN, of=self
         )
 
 

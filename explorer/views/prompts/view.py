@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QWidget
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
-from explorer.views.prompts.method import METHOD
 from explorer.views.prompts.playground import Playground
 from explorer.views.prompts.query import PromptQuery, PromptRequest, PromptResult
 from explorer.views.view import View
@@ -49,8 +48,6 @@ class PromptsView(View):
     question = "Calibration of zero-shot probabilities, and the effect of each template on each class."
     icon = "type"
     when_chosen = "Their zero-shot classifiers then appear here."
-    details_title = "Labels"
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -69,6 +66,7 @@ class PromptsView(View):
         self._sample_path = ""
         yield
         tabs = ((chart.label, chart.question) for chart in CHARTS)
+        self._chart_actions = [self._chart_action(tab) for tab in range(len(CHARTS))]
         self.tabs = layouts.tab_bar("prompts-tabs", "Calibration or templates", tabs)
         self.stack = CurrentPageStack()
         for pane in (self.calibration, self.playground):
@@ -119,12 +117,18 @@ class PromptsView(View):
         return self.questions if self.context.selection.runs or self.context.jobs.runs else None
 
     def actions_for_palette(self) -> list[QAction]:
-        actions = []
-        for tab, chart in enumerate(CHARTS):
-            action = QAction(f"Prompts: {chart.label}", self, objectName=f"prompts-action-{chart.name}")
-            action.triggered.connect(lambda _=False, i=tab: self.tabs.setCurrentIndex(i))
-            actions.append(action)
-        return [*actions, self._again]
+        return [*self._chart_actions, self._again]
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """What the help tells of the open tab."""
+        return CHARTS[self.tabs.currentIndex()].method
+
+    def _chart_action(self, tab: int) -> QAction:
+        chart = CHARTS[tab]
+        action = QAction(f"Prompts: {chart.label}", self, objectName=f"prompts-action-{chart.name}")
+        action.triggered.connect(lambda: self.tabs.setCurrentIndex(tab))
+        return action
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -370,4 +374,5 @@ class PromptsView(View):
             widget.setObjectName(f"prompts-{name}")
 
     def _lay_out(self) -> None:
-        layouts.add(self.body, layouts.row(self.tabs, (self.status, 1)), (self.stack, 1))
+        self.stand_for(self.tabs)
+        layouts.add(self.body, (self.stack, 1), self.status)

@@ -23,7 +23,7 @@ from explorer.intents import TrainCopy
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
-from explorer.views.quality.method import METHOD, NO_RUN, NOT_CHECKED
+from explorer.views.quality.texts import NO_RUN, NOT_CHECKED
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -68,7 +68,6 @@ class QualityView(View):
     title = "Data quality"
     question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
     icon = "database"
-    method = METHOD
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
 
     def build(self) -> Iterator[None]:
@@ -372,12 +371,14 @@ class QualityView(View):
             button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
             button.clicked.connect(action.trigger)
             bar.add(button, gap=theme.INSIDE)
-        for button in (self.check, self.export_list, self.train):
+        for button in (self.export_list, self.train):
             bar.add(button, gap=theme.INSIDE)
         for kind, label in TABS.items():
             self.tabs.addTab(self.areas[kind], label)
         self.tabs.setDocumentMode(True)
-        layouts.add(self.body, bar, self.note, (self.tabs, 1), self.helped, self.working)
+        self.tab_menu = self.stand_for(self.tabs.tabBar())
+        self.main.addWidget(self.check)
+        layouts.add(self.body, bar, (self.tabs, 1), self.note, self.helped, self.working)
 
     def _connect(self) -> None:
         selection = self.context.selection

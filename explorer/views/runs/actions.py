@@ -49,7 +49,7 @@ def _trainable(runs: Sequence[RunRow]) -> bool:
 
 
 ACTION_SPECS: Final[dict[str, ActionSpec]] = {
-    "new": ActionSpec("New run", "plus", "Ctrl+N", "Start a run from a preset", lambda runs: True),
+    "new": ActionSpec("New run", "plus", "", "Start a run from a preset  (Ctrl+N)", lambda runs: True),
     "import": ActionSpec(
         "Import data\u2026",
         "folder-open",

@@ -30,9 +30,9 @@ from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
 from explorer.widgets import layouts
-from explorer.widgets.cheat_sheet import MethodPanel
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
+from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.config.objective_help import help_of
@@ -133,7 +133,7 @@ class NewRun(QDialog):
         self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
-        self.method_panel: MethodPanel | None = None
+        self.help_panel: HelpPanel | None = None
         self._shown_model: config.Model = config.Run().model
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
@@ -430,9 +430,9 @@ class NewRun(QDialog):
     def _show_help(self) -> None:
         """Explain the chosen objective."""
         objective = self.section("objective").kind.currentData()
-        if self.method_panel is None:
-            self.method_panel = MethodPanel(self)
-        self.method_panel.show_message(objective.label, *help_of(objective))
+        if self.help_panel is None:
+            self.help_panel = HelpPanel(self)
+        self.help_panel.show_message(objective.label, *help_of(objective))
 
     def _section_button(self, label: str, name: str, tip: str, act: Callable[[], object]) -> QPushButton:
         return QPushButton(label, self, objectName=name, toolTip=tip, autoDefault=False, clicked=lambda: act())

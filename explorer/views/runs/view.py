@@ -14,9 +14,11 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import (
+    ChooseSlots,
     EditAndRestart,
     OpenImport,
     OpenModel,
+    OpenNewRun,
     ShowRun,
     TrainCopy,
     TrainDecoder,
@@ -32,7 +34,6 @@ from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
-from explorer.views.runs.method import METHOD
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
@@ -78,8 +79,6 @@ class RunsView(View):
     title = "Runs"
     question = "All runs and their training curves."
     icon = "activity"
-    shows_pairs = False
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -149,6 +148,10 @@ class RunsView(View):
 
     def carry_out(self, intent: ViewIntent) -> None:
         match intent:
+            case ChooseSlots():
+                self.sheets.slots()
+            case OpenNewRun():
+                self.open_new_run()
             case TrainOnImport():
                 self._compare_on(intent) if intent.compare else self._train_on(intent)
             case TrainCopy(run_id, data):

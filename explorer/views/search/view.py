@@ -19,7 +19,6 @@ from explorer.views.chart_pane import request_of
 from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
 from explorer.views.search.load import SearchRequest, embedder, find
-from explorer.views.search.method import METHOD
 from explorer.views.search.panel import HitsPanel
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
@@ -59,8 +58,6 @@ class SearchView(View):
     question = "Which items are nearest to a text or an image in each run?"
     icon = "search"
     when_chosen = "Then search their embeddings by text or image."
-    details_title = "Hubness"
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         context = self.context

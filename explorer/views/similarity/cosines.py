@@ -130,7 +130,7 @@ class CosinesTab(ChartTab):
             row.add(label, gap=theme.INSIDE + theme.SPACE)
             row.add(picker, gap=theme.INSIDE, stretch=True)
         row.add(self.zone_button, gap=theme.INSIDE + theme.SPACE)
-        self.column.insertWidget(1, row)
+        self.tools.addWidget(row)
         self.column.addWidget(self.strip)
 
 

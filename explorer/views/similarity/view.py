@@ -11,7 +11,6 @@ from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.axes import AxesTab
 from explorer.views.similarity.cosines import CosinesTab
 from explorer.views.similarity.matrix import MatrixPane
-from explorer.views.similarity.method import METHOD
 from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.words import WordsTab
 from explorer.views.view import Context, View
@@ -34,31 +33,41 @@ class SimilarityView(View):
     question = "How far apart are matched and unmatched pairs?"
     icon = "chart-column"
     when_chosen = "The cosines of their pairs then appear here."
-    method = METHOD
 
     def build(self) -> Iterator[None]:
         self.pictures = Thumbnails(self.context.background, self)
         self.tabs = layouts.tab_bar("similarity-tabs", "Views of the cosines", TABS)
         self.stack = CurrentPageStack()
-        layouts.add(self.body, self.tabs, (self.stack, 1))
+        self.stand_for(self.tabs)
+        self.body.addWidget(self.stack, 1)
         self.panes: dict[int, Pane | ChartTab] = {}
         yield
         self.cosines = self.panes[0] = CosinesTab(self.context, self.pictures)
-        self.stack.addWidget(self.cosines)
+        self._take_tools(self.cosines)
         yield
+        self._actions = self._make_actions()
         self._connect()
 
     def pane(self, tab: int) -> Pane | ChartTab:
         """Return the pane of a tab, created on first use."""
         if tab not in self.panes:
             self.panes[tab] = made = PANES[tab](self.context, self.pictures)
-            self.stack.addWidget(made)
+            self._take_tools(made)
         return self.panes[tab]
+
+    def _take_tools(self, pane: Pane | ChartTab) -> None:
+        """Put the controls of a chart among the others of the view."""
+        self.stack.addWidget(pane)
+        if isinstance(pane, ChartTab):
+            self.more.addWidget(pane.tools_panel)
 
     def command(self) -> list[str] | None:
         return None if self.is_empty else self.pane(self.tabs.currentIndex()).command()
 
     def actions_for_palette(self) -> list[QAction]:
+        return self._actions
+
+    def _make_actions(self) -> list[QAction]:
         actions = []
         for tab, (label, _) in enumerate(TABS):
             action = QAction(f"Similarity: {label}", self, objectName=f"similarity-action-{label.lower()}")
@@ -79,6 +88,10 @@ class SimilarityView(View):
         self.show_content()
         pane = self.pane(self.tabs.currentIndex())
         self.stack.setCurrentWidget(pane)
+        for other in self.panes.values():
+            if isinstance(other, ChartTab):
+                other.tools_panel.setVisible(other is pane)
+        self.method = pane.chart.method if isinstance(pane, ChartTab) else ""
         pane.refresh()
 
     def forget(self) -> None:

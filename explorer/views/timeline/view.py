@@ -37,21 +37,6 @@ from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import of_split
 
-METHOD = f"""\
-Every snapshot of the split is a frame; images are discs, texts are diamonds, and point i stays pair i.
-
-PCA: the two principal axes of the last step of run A, of images and texts together, are the frame of every step of \
-both runs. Before it is projected, each step is aligned to that last step in the embedding space (orthogonal \
-Procrustes about the origin, Schoenemann 1966): a rotation keeps all distances, so the visible gap and spread are \
-real, while a mere rotation of the space does not appear as movement. Early steps are seen along axes that are the \
-last step's, not their own; the axes show the share of the variance that is said above the maps.
-
-UMAP: the last step is laid out first; each earlier step is initialized from the next later one, uses a tenth of the \
-learning rate and is aligned to it. Distances between clusters are not meaningful, and movement on the map is not a \
-measure of movement in the space.
-
-Curves: {CURVES_METHOD}"""
-
 CURVES_PX = (240, 420)
 """Least and most: maps need the rest of a wide window."""
 COLOR_PX = 168
@@ -64,7 +49,7 @@ class TimelineView(View):
     question = "The geometry over the course of training."
     icon = "film"
     when_chosen = "Their snapshots then play here."
-    method = METHOD
+    method = CURVES_METHOD
     exports = (("gif", "Film as GIF"), ("mp4", "Film as MP4"), *EXPORTS)
 
     def build(self) -> Iterator[None]:
@@ -420,15 +405,15 @@ class TimelineView(View):
         beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))
         beside.setMinimumWidth(CURVES_PX[0])
         beside.setMaximumWidth(CURVES_PX[1])
+        layouts.add(self.main, self.pca, self.umap, self.color)
         layouts.add(
             self.body,
-            layouts.row(self.pca, self.umap, theme.INSIDE, (self.note, 1), self.color, gap=theme.SPACE),
             (
                 layouts.row(
                     (
                         layouts.column(
                             (layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN), 1),
-                            self.legend,
+                            layouts.row(self.legend, (self.note, 1)),
                             self.transport,
                         ),
                         3,

@@ -1,0 +1,83 @@
+"""The panel of the bar's `...`: the controls of the open view that the bar has no room for, and its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.widgets import layouts
+
+WIDTH: Final = 360
+EDGE_PX: Final = 8
+
+
+class MorePanel(QFrame):
+    """Opens under a button; closes on Esc and on a click outside."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup, objectName="morePanel")
+        theme.set_role(self, "raised")
+        self.setAccessibleName("Further controls of this view")
+        self.controls = layouts.column(gap=theme.BETWEEN, margins=(theme.INSIDE, theme.INSIDE, theme.INSIDE, 0))
+        self._entries = QWidget()
+        self._line = QFrame()
+        theme.set_role(self._line, "line")
+        content = layouts.panel(layouts.column(self.controls, self._line, self._entries, layouts.STRETCH))
+        self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setWidget(content)
+        layouts.column(self._scroll, margins=EDGE_PX, of=self)
+
+    def take(self, panels: Sequence[QWidget]) -> None:
+        """Hold these controls instead of those before, which are hidden until they are taken again."""
+        while (part := self.controls.takeAt(0)) is not None:
+            if (widget := part.widget()) is not None:
+                widget.hide()
+        for panel in panels:
+            self.controls.addWidget(panel)
+            panel.show()
+
+    def open_under(self, button: QWidget, actions: Sequence[QAction]) -> None:
+        """Show the controls and these actions under a button of the bar."""
+        self._show_entries(actions)
+        window = button.window()
+        below = button.mapToGlobal(QPoint(button.width(), button.height() + 4))
+        room = window.mapToGlobal(QPoint(0, window.height())).y() - below.y() - EDGE_PX
+        content = self._scroll.widget()
+        wide = max(WIDTH, content.minimumSizeHint().width() + 2 * EDGE_PX)
+        # Rows that wrap say how high they are once they are as wide as they will be.
+        self.resize(wide, max(120, room))
+        content.resize(wide - 2 * EDGE_PX, content.height())
+        content.layout().activate()
+        self.resize(wide, min(max(120, room), content.sizeHint().height() + 2 * EDGE_PX + 2))
+        self.move(below.x() - self.width(), below.y())
+        self.show()
+
+    def _show_entries(self, actions: Sequence[QAction]) -> None:
+        entries = QWidget()
+        column = QVBoxLayout(entries)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for action in actions:
+            column.addWidget(self._entry(action))
+        host = self._scroll.widget().layout()
+        host.replaceWidget(self._entries, entries)
+        self._entries.deleteLater()
+        self._entries = entries
+        has_controls = any(not self.controls.itemAt(i).widget().isHidden() for i in range(self.controls.count()))
+        self._line.setVisible(has_controls and bool(actions))
+
+    def _entry(self, action: QAction) -> QPushButton:
+        keys = action.shortcut().toString()
+        text = action.text().replace("&", "")
+        button = QPushButton(f"{text}   {keys}" if keys else text, accessibleName=text)
+        button.setToolTip(action.toolTip())
+        button.setEnabled(action.isEnabled())
+        theme.set_role(button, "entry")
+        button.clicked.connect(lambda: (self.hide(), action.trigger()))
+        return button

@@ -1,0 +1,118 @@
+"""The settings of the window on one page: appearance, training, notices, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QPushButton, QWidget
+
+from explorer import theme
+from explorer.widgets import layouts
+from explorer.widgets.accessible import present
+from explorer.widgets.overlay import Overlay
+from explorer.widgets.switch import Switch
+from explorer.window.appearance import MODES, Appearance
+
+WIDTH: Final = 560
+
+
+@dataclass(frozen=True)
+class SettingsDialogs:
+    """What opens the settings that have a dialog of their own.
+
+    Attributes:
+        parallel_runs: How many runs train at once, and on which devices.
+        notices: What happens when a job ends.
+        keys: The keys of all commands.
+        shortcuts: A list of the keys as they are.
+    """
+
+    parallel_runs: Callable[[], object]
+    notices: Callable[[], object]
+    keys: Callable[[], object]
+    shortcuts: Callable[[], object]
+
+
+class SettingsSheet(Overlay):
+    """Everything that the person chooses once; a choice holds at once."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, name="settingsSheet", width=WIDTH)
+        present(self, "Dialog", "Settings")
+        self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
+        self._appearance: Appearance | None = None
+        self._modes = {mode: QPushButton(text, checkable=True) for mode, text in MODES.items()}
+        self._zoom = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self._motion = Switch()
+        self._motion.setAccessibleName("Reduced motion")
+        self._grid = QGridLayout()
+        self._grid.setVerticalSpacing(theme.BETWEEN)
+        self._grid.setColumnStretch(0, 1)
+        done = QPushButton("Done", objectName="settings-done")
+        done.clicked.connect(self.close_panel)
+        layouts.add(
+            self.body,
+            layouts.text("Settings", "title"),
+            theme.INSIDE,
+            self._grid,
+            theme.INSIDE,
+            layouts.row(layouts.STRETCH, done),
+        )
+
+    def ask(self, appearance: Appearance, dialogs: SettingsDialogs) -> None:
+        """Open with the settings as they are."""
+        if self._appearance is None:
+            self._appearance = appearance
+            self._fill(appearance, dialogs)
+        self._show()
+        self.open(next(button for button in self._modes.values() if button.isChecked()))
+
+    def _fill(self, appearance: Appearance, dialogs: SettingsDialogs) -> None:
+        group = QButtonGroup(self)
+        for mode, button in self._modes.items():
+            group.addButton(button)
+            button.clicked.connect(lambda _=False, mode=mode: appearance.choose_theme(mode))
+        self._motion.clicked.connect(appearance.switch_motion)
+        smaller, larger = (self._zoom_button(*parts) for parts in (("\u2212", "Zoom out", -1), ("+", "Zoom in", 1)))
+        self._zoom.setFixedWidth(64)
+        self._add("Theme", "", *self._modes.values())
+        self._add("Zoom", "Texts, icons, plots and distances alike.", smaller, self._zoom, larger)
+        self._add("Reduced motion", "Panels appear without sliding.", self._motion)
+        self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
+        self._add("Notices", "What happens when a job ends.", self._opener("Change…", dialogs.notices))
+        shown, changed = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
+        self._add("Keys", "Shortcuts of all commands.", shown, changed)
+
+    def _add(self, name: str, note: str, *controls: QWidget) -> None:
+        row = self._grid.rowCount()
+        label = layouts.column(layouts.text(name, "strong"), *([layouts.text(note, "small")] if note else []), gap=2)
+        self._grid.addLayout(label, row, 0)
+        for control in controls:
+            if not control.accessibleName():
+                control.setAccessibleName(f"{name}: {getattr(control, 'text', str)()}".rstrip(": "))
+        host = layouts.panel(layouts.row(*controls, gap=theme.SPACE))
+        self._grid.addWidget(host, row, 1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+
+    def _zoom_button(self, sign: str, label: str, direction: int) -> QPushButton:
+        button = QPushButton(sign, accessibleName=label)
+        button.clicked.connect(lambda: self._change_zoom(direction))
+        return button
+
+    def _opener(self, text: str, act: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text)
+        button.clicked.connect(lambda: (self.close_panel(), act()))
+        return button
+
+    def _change_zoom(self, direction: int) -> None:
+        assert self._appearance is not None
+        self._appearance.zoom(direction)
+        self._show()
+
+    def _show(self) -> None:
+        assert self._appearance is not None
+        self._modes[theme.theme().mode].setChecked(True)
+        self._motion.setChecked(theme.theme().reduced_motion)
+        self._zoom.setText(f"{self._appearance.zoom_percent} %")

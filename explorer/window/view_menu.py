@@ -1,0 +1,88 @@
+"""The name of the open view: a menu of the views of its place, and which of them was open last in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
+
+from explorer import theme
+from explorer.state.settings import Settings
+from explorer.views import Place
+
+LAST_KEY: Final = "window/last_tabs"
+
+
+class ViewMenu(QToolButton):
+    """The title of the window's bar, from which the other views of the open place are opened.
+
+    Signals:
+        opened: Name of the view that was chosen.
+    """
+
+    opened = Signal(str)
+
+    def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="viewMenu", accessibleName="View")
+        self._places, self._settings = tuple(rail_places), settings
+        self._view = ""
+        self._menu = QMenu(self)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        theme.set_role(self, "view")
+
+    @property
+    def place(self) -> Place:
+        """The open place."""
+        return self.place_of(self._view)
+
+    def place_of(self, view: str) -> Place:
+        """Return the place that holds this view, the first one if none does."""
+        return next((place for place in self._places if view in _names(place)), self._places[0])
+
+    def last_view(self, name: str) -> str:
+        """Return the view that was open last in this place, at first its first one."""
+        names = _names(next(place for place in self._places if place.name == name))
+        last = self._settings.value(LAST_KEY, {}).get(name)
+        return last if last in names else names[0]
+
+    def show_view(self, view: str) -> None:
+        """Show the name of this view, and remember it."""
+        if view == self._view:
+            return
+        self._view = view
+        rail_place = self.place_of(view)
+        self._fill(rail_place)
+        last = self._settings.value(LAST_KEY, {})
+        if last.get(rail_place.name) != view:
+            self._settings.set(LAST_KEY, {**last, rail_place.name: view})
+
+    def walk(self, by: int) -> None:
+        """Open the view `by` entries further, round the end."""
+        names = _names(self.place)
+        self.opened.emit(names[(names.index(self._view) + by) % len(names)])
+
+    def show_choices(self) -> None:
+        """Open the menu, so that arrows and Enter choose."""
+        if self.place.views:
+            self._menu.popup(self.mapToGlobal(QPoint(0, self.height())))
+            self._menu.setActiveAction(self._menu.actions()[_names(self.place).index(self._view)])
+
+    def _fill(self, rail_place: Place) -> None:
+        self._menu.clear()
+        for entry in rail_place.views:
+            action = self._menu.addAction(entry.label)
+            action.setCheckable(True)
+            action.setChecked(entry.name == self._view)
+            action.triggered.connect(lambda _=False, name=entry.name: self.opened.emit(name))
+            if entry.name == self._view:
+                self.setText(entry.label)
+        several = len(rail_place.views) > 1
+        self.setMenu(self._menu if several else None)
+        theme.set_role(self, "view-menu" if several else "view")
+        self.setToolTip("The views of this place (Ctrl+M)" if several else "")
+
+
+def _names(rail_place: Place) -> list[str]:
+    return [entry.name for entry in rail_place.views]

@@ -1,0 +1,196 @@
+"""The frame of the window: one bar, one stage, help, settings, and where the focus stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QApplication, QPushButton, QTabBar
+
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.views import VIEWS, ViewEntry
+from explorer.views.view import View
+from explorer.widgets.command_palette import PaletteEntry, matching
+from explorer.widgets.help_panel import HelpPanel, escape
+from explorer.widgets.tab_menu import TabMenu
+from explorer.window import Window
+from explorer.window.bar import HEIGHT, WITH_CONTROLS_PX
+from explorer.window.synonyms import SYNONYMS
+from trainer.catalog import assets_dir
+
+
+class Stage(View):
+    """A view with one main control and one other."""
+
+    title = "Stage"
+    question = "What is on the stage?"
+
+    def build(self) -> Iterator[None]:
+        self.go, self.other = QPushButton("Go", objectName="stage-go"), QPushButton("Other")
+        self.below = QPushButton("Below")
+        self.done: list[str] = []
+        self.main.addWidget(self.go)
+        self.more.addWidget(self.other)
+        self.body.addWidget(self.below)
+        self.act = QAction("Paint the stage", self, triggered=lambda: self.done.append(self.objectName()))
+        yield
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [self.act]
+
+
+class StageEntry(ViewEntry):
+    def load(self) -> type[View]:
+        return Stage
+
+
+ENTRIES = (
+    StageEntry("map", "Stage", "square", "Stage", place="map"),
+    StageEntry("timeline", "Stage", "square", "Stage", place="map", tab="Second"),
+    StageEntry("losslab", "Stage", "square", "Stage", picks_runs=False),
+)
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
+    hooks = Hooks(tmp_path)
+    made = Window(tmp_path, hooks, entries=ENTRIES)
+    with qtbot.waitSignal(made.ready, timeout=90_000):
+        made.show()
+    made.resize(1280, 800)
+    yield made
+    made.close()
+    hooks.remove()
+    made.deleteLater()
+
+
+def test_a_view_begins_under_one_bar_that_has_its_controls(window: Window) -> None:
+    view = window.pages.open_view
+    assert view.mapTo(window, QPoint()).y() == HEIGHT == 40
+    assert view.below.mapTo(window, QPoint()).y() <= 60
+    assert window.bar.isAncestorOf(view.go)
+    assert view.go.isVisible()
+    assert window.more_panel.isAncestorOf(view.other)
+    assert window.status.isAncestorOf(view.job_slot)
+    window.show_more()
+    assert view.other.isVisible()
+    window.more_panel.hide()
+
+
+def test_a_narrow_window_has_all_controls_behind_the_dots(window: Window) -> None:
+    view = window.pages.open_view
+    window.resize(window.rail.width() + WITH_CONTROLS_PX - 1, 600)
+    assert window.more_panel.isAncestorOf(view.go)
+    window.resize(1280, 800)
+    assert window.bar.isAncestorOf(view.go)
+
+
+def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -> None:
+    assert window.bar.run_a.isVisible()
+    window.navigation.go_to("losslab")
+    assert not window.bar.run_a.isVisible()
+    assert not window.bar.step.isVisible()
+
+
+def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:
+    window.menus.show_palette()
+    entries = [entry for entry in window.palette_panel._entries if entry.words == "Paint the stage"]
+    assert len(entries) == len(ENTRIES)
+    entry = next(entry for entry in entries if entry.action is window.pages.views["losslab"].act)
+    window.palette_panel.close_panel()
+    assert entry.go_first is not None
+    entry.go_first()
+    entry.action.trigger()
+    assert window.pages.open_view is window.pages.views["losslab"]
+    assert window.pages.open_view.done
+
+
+def test_commands_used_often_come_first(window: Window, qtbot) -> None:
+    entries = [PaletteEntry("Test", QAction(text, window)) for text in ("Copy this", "Copy that")]
+    assert matching("copy", entries)[0] is entries[0]
+    assert matching("copy", entries, {entries[1].key: 3})[0] is entries[1]
+    window.menus.show_palette()
+    qtbot.keyClicks(window.palette_panel.line, "swap a")
+    qtbot.keyClick(window.palette_panel.line, Qt.Key.Key_Return)
+    assert window.settings.value("window/palette_uses", {}) == {"Selection/swapAB": 1}
+
+
+def test_scattered_letters_match_nothing(window: Window) -> None:
+    link = PaletteEntry("Share", QAction("Copy the link to this view", window))
+    assert matching("color", [link]) == []
+    assert matching("copy link", [link]) == [link]
+
+
+def test_every_synonym_belongs_to_a_command(window: Window) -> None:
+    names = {action.objectName() for actions in window.menus.actions.groups.values() for action in actions}
+    assert {"newRun", "showSettingsAction", "showMethod", "exportBundle"} <= names & SYNONYMS.keys()
+
+
+def test_the_settings_are_one_page(window: Window, qtbot) -> None:
+    window.menus.bindings.actions["showSettingsAction"].trigger()
+    sheet = window.settings_sheet
+    assert sheet.isVisible()
+    names = {button.accessibleName() for button in sheet.findChildren(QPushButton)}
+    assert {"Theme: Dark", "Zoom in", "Parallel runs: Change…", "Notices: Change…", "Keys: Change…"} <= names
+    qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+    assert not sheet.isVisible()
+
+
+def test_the_focus_stays_where_a_button_disables_itself(window: Window, qtbot) -> None:
+    view = window.pages.open_view
+    view.below.clicked.connect(lambda: view.below.setEnabled(False))
+    window.activateWindow()
+    view.below.setFocus()
+    qtbot.waitUntil(view.below.hasFocus)
+    qtbot.keyClick(view.below, Qt.Key.Key_Space)
+    assert view.hasFocus()
+    view.below.setEnabled(True)
+    assert view.below.hasFocus()
+
+
+def test_pages_of_views_lead_to_each_other(dressed: QApplication, qtbot) -> None:
+    host = QPushButton()
+    qtbot.addWidget(host)
+    host.resize(900, 700)
+    host.show()
+    panel = HelpPanel(host)
+    panel.show_view("map", "")
+    assert panel.text.toPlainText().startswith("Map\n")
+    panel.text.anchorClicked.emit("timeline.md")
+    assert panel.text.toPlainText().startswith("Timeline\n")
+    panel.text.anchorClicked.emit("../../../../pyproject.toml")
+    assert panel.text.toPlainText().startswith("Timeline\n"), "no other file"
+    panel.show_view("of-a-plugin", "What does it show?", "A chart", "a_b * c <d>")
+    assert panel.text.toPlainText() == "What does it show?\nA chart\na_b * c <d>"
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in VIEWS])
+def test_links_of_a_page_lead_to_pages(name: str) -> None:
+    import re
+
+    file = assets_dir() / "docs" / "reference" / "views" / f"{name}.md"
+    for link in re.findall(r"\]\(([^)]+)\)", file.read_text(encoding="utf-8")):
+        assert link.startswith("https://") or (file.parent / link).is_file(), link
+
+
+def test_plain_text_stays_what_it_is() -> None:
+    assert escape("w_c * x") == "w\\_c \\* x"
+    assert escape("See https://arxiv.org/abs/1_2.") == "See <https://arxiv.org/abs/1_2>."
+
+
+def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
+    tabs = QTabBar()
+    qtbot.addWidget(tabs)
+    for text in ("One", "The second"):
+        tabs.addTab(text)
+    menu = TabMenu(tabs)
+    qtbot.addWidget(menu)
+    wide = menu.sizeHint().width()
+    assert (menu.text(), tabs.isHidden()) == ("One", True)
+    menu.menu().aboutToShow.emit()
+    menu.menu().actions()[1].trigger()
+    assert (menu.text(), tabs.currentIndex()) == ("The second", 1)
+    assert menu.sizeHint().width() == wide
