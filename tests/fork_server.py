@@ -218,6 +218,10 @@ def forking_of_qt() -> Iterator[None]:
 def _is_usual(env: Mapping[str, str] | None) -> bool:
     """Return whether an environment differs from the server's in nothing that is read at the start of a program."""
     wanted, ours = dict(os.environ if env is None else env), _server.environment
+    # Another folder of modules may hold what the server has looked for in vain.
+    folders = {entry for entry in wanted.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    if not folders <= {str(ROOT), *sys.path}:
+        return False
     names = {name for name in wanted.keys() | ours.keys() if name.startswith(_READ_AT_START)}
     return all(wanted.get(name) == ours.get(name) for name in names.difference(_HANDED_OVER))
 
