@@ -17,7 +17,7 @@ from PySide6.QtGui import QMouseEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.point_map import PointMap, layer, raster
+from explorer.widgets.point_map import PointMap, layer, rasterizer
 from explorer.widgets.point_map.loading import load_kernels
 from tests.benchmarks.cloud import Cloud, cloud, palette
 
@@ -51,20 +51,20 @@ class Drawing:
     @contextmanager
     def watched(self) -> Iterator[Drawing]:
         """Record while the context is active."""
-        plain = raster.draw
+        plain = rasterizer.draw
 
-        def draw(request: raster.RasterRequest) -> raster.RasterImage:
+        def draw(request: rasterizer.RasterRequest) -> rasterizer.RasterImage:
             began = time.thread_time()
             picture = plain(request)
             self.cpu.append(time.thread_time() - began)
             self.sampled += picture.drawn < picture.visible
             return picture
 
-        raster.draw = draw
+        rasterizer.draw = draw
         try:
             yield self
         finally:
-            raster.draw = plain
+            rasterizer.draw = plain
 
 
 def machine() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.widgets.point_map import PointMap, raster
+from explorer.widgets.point_map import PointMap, rasterizer
 from explorer.widgets.point_map import grid as grid_module
 from explorer.widgets.point_map import layer as layer_module
 from explorer.widgets.point_map.grid import PointGrid, winding
@@ -179,14 +179,14 @@ def test_picking_in_several_levels_is_brute_force(deep: PointGrid):
             assert found < 0 or distance[found] == pytest.approx(distance.min(), rel=1e-9)
 
 
-def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> raster.RasterImage:
+def pictures_of(deep: PointGrid, *, budget: int | None, **states: np.ndarray) -> rasterizer.RasterImage:
     color = (deep.xy[:, 0] > 0).astype(np.uint16)
-    look = raster.PointStyle(color, np.zeros(len(deep), bool), PALETTE)
-    points = raster.arrange(deep, look, raster.States(**states), load_kernels())
+    look = rasterizer.PointStyle(color, np.zeros(len(deep), bool), PALETTE)
+    points = rasterizer.arrange(deep, look, rasterizer.States(**states), load_kernels())
     left, bottom, right, top = deep.bounds
-    sight = raster.Viewport(left, bottom, right, top, 220, 220)
-    request = raster.RasterRequest(deep, points, sight, ground=(255, 255, 255), budget=budget, wants_density=True)
-    return raster.render(request, load_kernels())
+    sight = rasterizer.Viewport(left, bottom, right, top, 220, 220)
+    request = rasterizer.RasterRequest(deep, points, sight, ground=(255, 255, 255), budget=budget, wants_density=True)
+    return rasterizer.render(request, load_kernels())
 
 
 @pytest.mark.slow
@@ -234,8 +234,8 @@ def test_nothing_compiles_in_the_window(kernels: None):
         layer.grid.nearest(0.5, 0.5, reach=(1, 1), allowed=mask)
         layer.grid.in_polygon(np.array([[0, 0], [1, 0], [1, 1]]))
         for most in (0, n):
-            sight = raster.Viewport(0, 0, 1, 1, 30, 20)
-            raster.draw(raster.RasterRequest(*layer.arranged, sight, most_stamps=most))
+            sight = rasterizer.Viewport(0, 0, 1, 1, 30, 20)
+            rasterizer.draw(rasterizer.RasterRequest(*layer.arranged, sight, most_stamps=most))
     assert [len(member.signatures) for member in compiled] == before
 
 
@@ -330,7 +330,7 @@ def test_texts_are_diamonds(qtbot, make_map):
 
 
 def test_density_keeps_both_classes_visible(qtbot, make_map):
-    n = 2 * raster.MOST_STAMPS
+    n = 2 * rasterizer.MOST_STAMPS
     xy = np.random.default_rng(0).normal(size=(n, 2))
     xy[n // 2 :, 0] += 8
     shown = make_map(xy, np.repeat([0, 1], n // 2))
@@ -340,18 +340,18 @@ def test_density_keeps_both_classes_visible(qtbot, make_map):
         assert near(picture.pixelColor(place), color, 60)
 
 
-def request_of(n: int, *, most_stamps: int = raster.MOST_STAMPS, edge: int = 240) -> raster.RasterRequest:
+def request_of(n: int, *, most_stamps: int = rasterizer.MOST_STAMPS, edge: int = 240) -> rasterizer.RasterRequest:
     """Return discs and diamonds of three colors, a quarter of them dimmed, some beyond the image's edge."""
     rng = np.random.default_rng(1)
     grid = PointGrid(rng.uniform(-0.05, 1.05, (n, 2)).astype(np.float32))
-    look = raster.PointStyle(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
-    points = raster.arrange(grid, look, raster.States(lit=np.arange(n) % 4 != 0), None)
-    return raster.RasterRequest(grid, points, raster.Viewport(0, 0, 1, 1, edge, edge), most_stamps=most_stamps)
+    look = rasterizer.PointStyle(rng.integers(0, 3, n).astype(np.uint16), np.arange(n) % 2 == 0, PALETTE)
+    points = rasterizer.arrange(grid, look, rasterizer.States(lit=np.arange(n) % 4 != 0), None)
+    return rasterizer.RasterRequest(grid, points, rasterizer.Viewport(0, 0, 1, 1, edge, edge), most_stamps=most_stamps)
 
 
-def both_ways(request: raster.RasterRequest) -> tuple[np.ndarray, np.ndarray]:
+def both_ways(request: rasterizer.RasterRequest) -> tuple[np.ndarray, np.ndarray]:
     """Return the images rendered by numpy and by the kernels."""
-    return raster.render(request, None).pixels, raster.render(request, load_kernels()).pixels
+    return rasterizer.render(request, None).pixels, rasterizer.render(request, load_kernels()).pixels
 
 
 @pytest.mark.parametrize("n", [3, 500, 6000])
@@ -371,7 +371,7 @@ def test_numpy_and_kernels_draw_the_same_density(n: int):
     off = np.abs(plain.astype(int) - fast.astype(int)).max(axis=2)
     assert (fast[..., 3] > 0).mean() > 0.3, "there is something to compare"
     assert off.mean() <= 6
-    if n > raster.MOST_PLAIN_STAMPS:
+    if n > rasterizer.MOST_PLAIN_STAMPS:
         assert off.max() <= 4
 
 

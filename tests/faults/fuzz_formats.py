@@ -229,7 +229,7 @@ def _open_vectors(file: Path, _folder: Path) -> None:
 
 def _open_log(file: Path, folder: Path) -> None:
     from trainer.store import Workspace
-    from trainer.trackers.importing import import_curves
+    from trainer.trackers.import_curves import import_curves
 
     workspace = Workspace(folder)
     try:

@@ -247,7 +247,7 @@ def tar_names(folder: Path) -> tuple[str, str]:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    imports = "from trainer.data.webdataset import shard_sources\nfrom trainer import config"
+    imports = "from trainer.data.tar_files import shard_sources\nfrom trainer import config"
     space = str(folder / "space")
     (folder / "space").mkdir()
     data = f"config.Shards(path={str(folder / '0.tar.gz')!r})"

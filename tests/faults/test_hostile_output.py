@@ -13,7 +13,7 @@ from tests.faults.conftest import SMALL
 from trainer.__main__ import main
 from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.store import RunLog, Workspace, schema
-from trainer.trackers.importing import SETTINGS
+from trainer.trackers.import_curves import SETTINGS
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

@@ -15,7 +15,7 @@ from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.errors import UserError
 from trainer.store import Workspace
-from trainer.trackers.importing import import_curves
+from trainer.trackers.import_curves import import_curves
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -224,7 +224,7 @@ def _import_curves(workspace: Workspace, path: Path, args: argparse.Namespace) -
     """Import curves of another program, or the runs of an evidence bundle: one run or several."""
     from trainer.distribution.bundle_files import is_bundle
     from trainer.trackers.bundles import import_bundle
-    from trainer.trackers.importing import import_curves
+    from trainer.trackers.import_curves import import_curves
 
     if args.tracker == "bundle" or (args.tracker in (None, "auto") and is_bundle(path)):
         imported = import_bundle(workspace, path)
@@ -346,7 +346,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
     from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.metrics import metric
-    from trainer.trackers.importing import SETTINGS
+    from trainer.trackers.import_curves import SETTINGS
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]

@@ -23,7 +23,7 @@ from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
-from trainer.data.webdataset import shard_sources
+from trainer.data.tar_files import shard_sources
 from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
 from trainer.store.picture_paths import data_here

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer.store import StoreError, Workspace
-from trainer.trackers.importing import ImportedRun, TrackerError
+from trainer.trackers.import_curves import ImportedRun, TrackerError
 from trainer.untrusted import archives, confined
 from trainer.untrusted.files import read_bytes, spelled
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from trainer.trackers.importing import TrackerError
+from trainer.trackers.import_curves import TrackerError
 
 LOG: Final = "CONTRASTIVE_EXPLORER_LOG"
 """Environment variable: names of trackers, between commas. Only the person names them, never a workspace."""

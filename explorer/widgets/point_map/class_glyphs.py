@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter, QPen
 
 from explorer.theme import color
 from explorer.widgets.point_map.layer import PointLayer
-from explorer.widgets.point_map.raster import radius
+from explorer.widgets.point_map.rasterizer import radius
 from explorer.widgets.point_map.scene import MapScene
 
 STROKES: Final[tuple[tuple[tuple[float, float, float, float], ...], ...]] = (

@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float, Float32, Int, UInt8
 from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from explorer.widgets.point_map import raster
+from explorer.widgets.point_map import rasterizer
 from explorer.widgets.point_map.grid import PointGrid, writable
 from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels
-from explorer.widgets.point_map.raster import GridPoints, PointStyle, RasterRequest, States, Viewport
+from explorer.widgets.point_map.rasterizer import GridPoints, PointStyle, RasterRequest, States, Viewport
 from explorer.widgets.point_map.scene import MapScene
 from explorer.widgets.point_map.worker import Newest, Worker
 
@@ -60,7 +60,7 @@ class ShownFrame:
 @dataclass(frozen=True)
 class _Drawn:
     epoch: int
-    picture: raster.RasterImage
+    picture: rasterizer.RasterImage
     sight: Viewport
     ratio: float
     exact: bool
@@ -143,8 +143,8 @@ class PointLayer(pg.GraphicsObject):
         Raises:
             ValueError: More colors than points can have.
         """
-        if len(palette) > raster.MOST_COLORS:
-            raise ValueError(f"{len(palette)} colors; a map has at most {raster.MOST_COLORS}")
+        if len(palette) > rasterizer.MOST_COLORS:
+            raise ValueError(f"{len(palette)} colors; a map has at most {rasterizer.MOST_COLORS}")
         colors = writable(color, np.uint16)
         self._look = PointStyle(colors, self._look.diamond, writable(palette, np.uint8))
         self._arrange()
@@ -433,8 +433,8 @@ class PointLayer(pg.GraphicsObject):
 def _previewed(task: tuple[int, RasterRequest, np.ndarray, PointStyle, States, int]) -> _Drawn:
     epoch, request, xy, look, states, of = task
     grid = PointGrid(xy, kernels=loaded_kernels())
-    points = raster.arrange(grid, look, states, loaded_kernels())
-    picture = raster.draw(replace(request, grid=grid, points=points, budget=None, wants_density=False))
+    points = rasterizer.arrange(grid, look, states, loaded_kernels())
+    picture = rasterizer.draw(replace(request, grid=grid, points=points, budget=None, wants_density=False))
     return _Drawn(epoch, replace(picture, visible=of, drawn=len(xy)), request.sight, request.pixel_ratio, False)
 
 
@@ -446,11 +446,11 @@ def _sorted(task: tuple[int, np.ndarray], show_message: Callable[[float], object
 
 
 def _arranged(task: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:
-    return task[0], raster.arrange(*task, loaded_kernels())
+    return task[0], rasterizer.arrange(*task, loaded_kernels())
 
 
 def _drawn(task: tuple[int, RasterRequest, bool]) -> _Drawn:
     epoch, request, full = task
-    picture = raster.draw(request)
+    picture = rasterizer.draw(request)
     exact = full and picture.drawn == picture.visible
     return _Drawn(epoch, picture, request.sight, request.pixel_ratio, exact)

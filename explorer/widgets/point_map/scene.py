@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from explorer.widgets.point_map.raster import Viewport
+from explorer.widgets.point_map.rasterizer import Viewport
 
 
 @dataclass(frozen=True)

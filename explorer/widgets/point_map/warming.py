@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from explorer.widgets.point_map import raster
+from explorer.widgets.point_map import rasterizer
 from explorer.widgets.point_map.grid import PointGrid
 
 
@@ -21,9 +21,11 @@ def run_each(kernels: ModuleType) -> None:
         kernels.nearest(xy, coordinates, cells, window, grid.order, empty, (0.2, 0.2), (0.1, 0.1), 1e-6)
         corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         kernels.outline(xy, cells, grid.order, corners, corners, np.zeros(2, bool))
-    look = raster.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
+    look = rasterizer.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
     for lit in (None, np.array([True, False])):
-        points = raster.arrange(grid, look, raster.States(lit=lit), kernels)
+        points = rasterizer.arrange(grid, look, rasterizer.States(lit=lit), kernels)
         for most in (0, 9):
-            sight = raster.Viewport(0, 0, 1, 1, 8, 8)
-            raster.render(raster.RasterRequest(grid, points, sight, most_stamps=most, wants_density=True), kernels)
+            sight = rasterizer.Viewport(0, 0, 1, 1, 8, 8)
+            rasterizer.render(
+                rasterizer.RasterRequest(grid, points, sight, most_stamps=most, wants_density=True), kernels
+            )

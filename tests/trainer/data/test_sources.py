@@ -20,7 +20,7 @@ from PIL import Image
 
 from trainer import config
 from trainer.data import DataError, DataSplits, load, named
-from trainer.data.webdataset import expand
+from trainer.data.tar_files import expand
 from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
 

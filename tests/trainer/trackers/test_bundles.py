@@ -13,7 +13,7 @@ from trainer.distribution.bundle_files import is_bundle
 from trainer.store import RunLog, Workspace
 from trainer.store.journal import Entry
 from trainer.trackers import bundles
-from trainer.trackers.importing import TrackerError
+from trainer.trackers.import_curves import TrackerError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.test_hostile_trackers import event_file
 from trainer.store import Workspace
-from trainer.trackers.importing import ImportedRun, import_curves
+from trainer.trackers.import_curves import ImportedRun, import_curves
 
 pytestmark = [pytest.mark.slow]
 

@@ -23,7 +23,7 @@ from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers import curves as kept
 from trainer.trackers.curves import Curves
-from trainer.trackers.importing import import_curves
+from trainer.trackers.import_curves import import_curves
 from trainer.trackers.recognition import kind_of
 
 pytestmark = [pytest.mark.slow]

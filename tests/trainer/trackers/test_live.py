@@ -15,7 +15,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.store import Workspace
 from trainer.trackers import live
-from trainer.trackers.importing import import_curves
+from trainer.trackers.import_curves import import_curves
 from trainer.trackers.live import LOG, LiveTrackers, TrackedRun
 from trainer.training.fit import fit
 

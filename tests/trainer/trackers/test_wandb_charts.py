@@ -9,7 +9,7 @@ import pytest
 
 from trainer.errors import UserError
 from trainer.store import Workspace
-from trainer.trackers.importing import ImportedRun, import_curves
+from trainer.trackers.import_curves import ImportedRun, import_curves
 from trainer.trackers.recognition import kind_of
 from trainer.untrusted.bounded.wandb_chart import axis_of, columns_of
 
