@@ -103,7 +103,9 @@ class PairActions(QWidget):
             action.triggered.connect(lambda _=False, s=state: self.decide(s))
             made.append(action)
         for kind, label, _ in PINS if self._loaded is not None else ():
-            made.append(QAction(f"{label} of the selected pair as a probe", self, triggered=partial(self.pin, kind)))
+            action = QAction(f"{label} of the selected pair as a probe", self)
+            action.triggered.connect(partial(self.pin, kind))
+            made.append(action)
         return made
 
     def decide(self, state: str) -> None:

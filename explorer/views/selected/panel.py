@@ -115,7 +115,9 @@ class SelectedPanel(QWidget):
         """Return actions for the palette: restore each saved selection, export the current one."""
         made = []
         for named in self._kept:
-            action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self, triggered=partial(self._recall, named))
+            action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self)
+            # Given on creation, a partial would get the state of the button as well.
+            action.triggered.connect(partial(self._recall, named))
             made.append(action)
         if len(self._rows):
             made.append(QAction("Export the selected pairs…", self, triggered=self._choose_file))
