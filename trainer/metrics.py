@@ -207,6 +207,15 @@ def _heldout() -> list[Metric]:
     ]
 
 
+def _paired() -> list[Metric]:
+    """Return the retrieval of other programs, where of equal captions the one of the pair alone is right."""
+    return [
+        replace(m, name=m.name.replace("val/", "val/paired_"), label=f"{m.label}, own caption only")
+        for m in _heldout()
+        if m.is_recall or m.name.endswith("_median_rank")
+    ]
+
+
 def _decoder(held: str) -> list[Metric]:
     """Return the metrics of decoders of other runs."""
     return [
@@ -275,6 +284,6 @@ def _tasks() -> dict[str, Metric]:
 _TASKS: Final = _tasks()
 
 METRICS: Final[dict[str, Metric]] = {
-    m.name: m for m in [*_training(), *_heldout(), *_combinations(_heldout()), *_system()]
+    m.name: m for m in [*_training(), *_heldout(), *_combinations(_heldout()), *_paired(), *_system()]
 }
 """Logged name -> what it means, in the order lists show them."""

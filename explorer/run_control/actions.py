@@ -145,6 +145,7 @@ def ask(workspace: Workspace, run: int, what: str) -> None:
 
 def requeue(workspace: Workspace, run_id: int) -> None:
     """Queue a run that ended early again; it resumes from its newest checkpoint."""
+    launch.check_trainable(workspace, workspace.runs.get(run_id))
     workspace.runs.enqueue(run_id)
 
 

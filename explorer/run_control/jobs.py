@@ -232,7 +232,9 @@ class Jobs(QObject):
         return row.id in self._forced and self._forced[row.id] == row.session_at
 
     def _stop_sent(self, run: int, after: str, done: Done | None, by_signal: bool) -> None:
-        if after == "step":
+        row = self.run(run)
+        # The training of another program stops when its loop looks, and is never ended from here.
+        if after == "step" and not (row is not None and row.is_companion):
             self.stop_timeouts.heard(run, by_signal=by_signal)
         else:
             self.stop_timeouts.forget(run)

@@ -182,7 +182,7 @@ def test_a_model_is_not_written_through_a_link(leads: str, tmp_path: Path) -> No
 
 def test_vectors_with_no_numbers_among_them_are_opened_without_these(tmp_path: Path) -> None:
     from trainer import config
-    from trainer.vectors.open_run import is_vector
+    from trainer.analysis.unit_rows import is_vector
 
     rows = np.ones((6, 4), np.float32)
     rows[0], rows[1], rows[2], rows[3] = np.nan, np.inf, 0, 1e38

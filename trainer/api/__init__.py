@@ -10,6 +10,9 @@
     ce.charts.hubness(run, k=10).save("hubness.pdf")
     ce.live_map(run, color="label")  # in a notebook
 
+A training of another program is logged by `log_run`, or by what its framework calls: `LightningLogger` and
+`LightningCallback`, `TransformersCallback`.
+
 Importing this module is quick: torch, matplotlib and pandas are loaded when a call needs them.
 """
 
@@ -22,22 +25,39 @@ from trainer.api.fitting import fit
 from trainer.api.runs import RunHandle, RunModel, SnapshotArrays
 from trainer.api.widgets import live_map
 from trainer.api.workspaces import OpenWorkspace, workspace
+from trainer.companion.run_logger import LoggingWarning, RunLogger, log_run
 
 if TYPE_CHECKING:
     from trainer import losses
     from trainer.api import charts
+    from trainer.companion.lightning_callback import LightningCallback
+    from trainer.companion.lightning_logger import LightningLogger
+    from trainer.companion.transformers_callback import TransformersCallback
 
 __all__ = [
+    "LightningCallback",
+    "LightningLogger",
+    "LoggingWarning",
     "OpenWorkspace",
     "RunHandle",
+    "RunLogger",
     "RunModel",
     "SnapshotArrays",
+    "TransformersCallback",
     "charts",
     "fit",
     "live_map",
+    "log_run",
     "losses",
     "workspace",
 ]
+
+_OF_FRAMEWORKS = {
+    "LightningCallback": "trainer.companion.lightning_callback",
+    "LightningLogger": "trainer.companion.lightning_logger",
+    "TransformersCallback": "trainer.companion.transformers_callback",
+}
+"""Class -> its module, which imports the framework."""
 
 
 def __getattr__(name: str) -> Any:
@@ -46,6 +66,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("trainer.losses")
     if name == "charts":
         return importlib.import_module("trainer.api.charts")
+    if name in _OF_FRAMEWORKS:
+        return getattr(importlib.import_module(_OF_FRAMEWORKS[name]), name)
     raise AttributeError(f"module 'trainer.api' has no attribute {name!r}")
 
 

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if workspace.is_alive(row.id):
         raise launch.LaunchError(f"Run {row.id} ({row.name}) is being trained already (pid {row.pid}).")
+    launch.check_trainable(workspace, row)
     if args.ranks is not None:
         workspace.runs.set_ranks(row.id, args.ranks)
     if args.foreground:

@@ -346,7 +346,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
     from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.metrics import metric
-    from trainer.trackers.import_curves import SETTINGS
+    from trainer.store.run_texts import SETTINGS
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]

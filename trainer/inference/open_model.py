@@ -19,6 +19,8 @@ from trainer.inference.batches import embed_images, embed_tokens
 from trainer.models import TwoTowers, build, file_preprocessing_of, preprocessing_of
 from trainer.pretrained import read_architecture
 from trainer.pretrained.size_limits import check_run
+from trainer.store.rows import CHECKPOINTS
+from trainer.untrusted import shell
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -71,9 +73,11 @@ def open_run(workspace: Workspace, run_id: int, step: int | None = None, *, on: 
     """
     row = workspace.runs.get(run_id)
     if isinstance(workspace.runs.config_of(row.id).model, config.NoModel):
+        saved = row.facts.get(CHECKPOINTS)
+        model = shell.quote(str([*saved.values()][-1])) if isinstance(saved, dict) and saved else "MODEL"
         raise checkpoint.CheckpointError(
             f"{row.name} was made elsewhere and only its embeddings are here: there is no model to open. Choose a run "
-            "with a model, or open that model: trainer open MODEL."
+            f"with a model, or open that model: trainer open {model}."
         )
     return open_folder(row.folder, workspace.runs.config_of(row.id), name=row.name, step=step, on=on)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from trainer import config
 from trainer.distribution import training_part
 from trainer.errors import UserError
 from trainer.store import DatabaseBusy, DatabaseGone, RunRow, Workspace, reserve, stop_flag
@@ -51,11 +52,12 @@ def start_detached(
             with as many threads as before.
 
     Raises:
-        LaunchError: The run is being trained already, or the process could not be started.
+        LaunchError: The run is being trained already, there is nothing to train, or the process could not be started.
         TrainingPartMissing: It is trained here, and torch is not installed.
     """
     workspace.reconcile()
     row = workspace.runs.get(run)
+    check_trainable(workspace, row)
     if elsewhere(row.folder) is None:  # a place has a torch of its own
         training_part.check("Training")
     if workspace.is_alive(run) or not workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only):
@@ -80,6 +82,19 @@ def start_detached(
     with contextlib.suppress(DatabaseGone):  # moved meanwhile, as the trainer will say itself
         workspace.runs.change(run, launched_pid=process.pid, launched_ticks=ticks)
     return process.pid
+
+
+def check_trainable(workspace: Workspace, row: RunRow) -> None:
+    """Check that this program can train the run: another one trained those of curves alone.
+
+    Raises:
+        LaunchError: Another program trained it.
+    """
+    if isinstance(workspace.runs.config_of(row.id).data, config.NoData):
+        raise LaunchError(
+            f"The run {row.name!r} was trained by another program, and its curves and embeddings are all that is here. "
+            "Continue it in that program, and log it again or import it again."
+        )
 
 
 def detach(command: list[str], log: Path) -> int:
@@ -129,8 +144,11 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
 
 
 def remind(workspace: Workspace, run: int) -> bool:
-    """Send the run's trainer SIGTERM, or on Windows write a file in the run's folder; return whether that worked."""
-    if not _BY_FLAG:
+    """Send the run's trainer SIGTERM, or on Windows write a file in the run's folder; return whether that worked.
+
+    The file is for a companion, too: the signal would end a training of others without a checkpoint.
+    """
+    if not _BY_FLAG and not workspace.runs.get(run).is_companion:
         return signal_trainer(workspace, run, hard=False)
     trainer = trainer_of(workspace, run)
     if trainer is None or trainer.pid == os.getpid():

@@ -19,6 +19,7 @@ _AWAY: Final = {
     *(errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ENODEV, errno.ENXIO),
     *(getattr(errno, "ESTALE", errno.EIO), errno.ENOTCONN, errno.ETIMEDOUT),
 }
+_CUT_OFF: Final = re.compile(r"\d+ requested and \d+ written")
 _MIB: Final = 2**20
 
 SPARE: Final = 64 * 2**20
@@ -75,7 +76,7 @@ def trouble(error: BaseException, what: str, path: Path, need: int = 0) -> DiskT
     numbers = set(_numbers(error))
     # torch hides a full disk behind an error of its own that names neither the disk nor the cause.
     torch_failed = "PytorchStreamWriter" in str(error) or "inline_container" in str(error)
-    if numbers & _FULL or (torch_failed and _free(path) < need):
+    if numbers & _FULL or _is_cut_off(error) or (torch_failed and _free(path) < need):
         free = _free(path)
         message = (
             f"The disk of {path} ({disk_of(path)}) is full: {what[0].lower()}{what[1:]} needs {_size(need)} and "
@@ -87,6 +88,11 @@ def trouble(error: BaseException, what: str, path: Path, need: int = 0) -> DiskT
         message = f"{what} cannot be written to {path}: {why}. Check the disk ({disk_of(path)}) and its rights."
         return DiskTrouble(message, path=path, need=need, full=False)
     return None
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Return whether numpy wrote a part of an array: its error for a full disk has no number."""
+    return isinstance(error, OSError) and _CUT_OFF.search(str(error)) is not None
 
 
 def disk_of(path: Path) -> Path:

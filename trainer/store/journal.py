@@ -48,14 +48,14 @@ class Journal:
         _cut_torn_line(path)
         self._file: IO[bytes] = confined.open_file(path.parent, path.name, "ab")
 
-    def append(self, entry: Entry) -> None:
-        """Append an entry, which then survives the process.
+    def append(self, *entries: Entry) -> None:
+        """Append entries in one write; they then survive the process.
 
         Raises:
-            DiskTrouble: The disk is full or gone; then nothing of the entry is there.
+            DiskTrouble: The disk is full or gone; then nothing of them is there.
         """
-        line = (_to_line(entry) + "\n").encode("utf-8")
-        with disk.writing("The curves", self._path, len(line)):
+        lines = "".join(_to_line(entry) + "\n" for entry in entries).encode("utf-8")
+        with disk.writing("The curves", self._path, len(lines)):
             if self._file.closed:
                 self._file = confined.open_file(self._path.parent, self._path.name, "ab")
             # A journal that was moved or removed takes lines that nobody will find.
@@ -64,7 +64,7 @@ class Journal:
                 raise FileNotFoundError(errno.ENOENT, "moved away")
             end = self._file.seek(0, os.SEEK_END)
             try:
-                if self._file.write(line) != len(line):
+                if self._file.write(lines) != len(lines):
                     raise OSError(errno.ENOSPC, "full")
             except OSError:
                 with contextlib.suppress(OSError):

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+import weakref
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -62,10 +63,21 @@ class Identity:
 
 
 class ProcessLock:
-    """Holds `alive.lock` of a run folder from `take` until `release` or the end of the process."""
+    """Holds `alive.lock` of a run folder from `take` until `release` or the end of the process.
+
+    A forked child inherits the descriptor, and with it the lock: it would hold the run when its parent is gone, and
+    release it while its parent trains. So each child closes the descriptor without unlocking.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._pid = os.getpid()
+        _HELD.add(self)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process took it; a forked child did not."""
+        return self._pid == os.getpid()
 
     @classmethod
     def take(cls, path: Path, *, wait_s: float = 1.0) -> ProcessLock | None:
@@ -87,10 +99,23 @@ class ProcessLock:
         return cls(file)
 
     def release(self) -> None:
-        """Release the lock."""
-        if not self._file.closed:
+        """Release the lock, unless a parent of this process holds it."""
+        if self.is_mine and not self._file.closed:
             _unlock(self._file)
             self._file.close()
+
+
+_HELD: Final[weakref.WeakSet[ProcessLock]] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Close the descriptors of inherited locks, which stay locked as long as the parent has them open."""
+    for lock in list(_HELD):
+        lock._file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def is_held(path: Path) -> bool:

@@ -214,6 +214,15 @@ class ResultsTable:
             connection.execute(delete(table).where((table.c.run == run) & (table.c.step == step)))
             write_run_file(connection, self.folder, run)
 
+    def drop_snapshot(self, run: int, step: int, dataset: str, split: str) -> None:
+        """Remove a snapshot's row; the caller removes its folder."""
+        self._check_mine()
+        table = schema.snapshot.c
+        of_split = (table.run == run) & (table.step == step) & (table.dataset == dataset) & (table.split == split)
+        with self._database.write() as connection:
+            connection.execute(delete(schema.snapshot).where(of_split))
+            write_run_file(connection, self.folder, run)
+
     def add_evaluation(
         self,
         run: int,

@@ -34,6 +34,14 @@ MOST: Final = 1e15
 EVALUATING: Final = "evaluating"
 """Phase of a run that measures itself; it gives signs of life meanwhile."""
 
+COMPANION: Final = "logged_by"
+"""Fact of a run that another program trains and logs here: which program, by which process."""
+
+CHECKPOINTS: Final = "checkpoints_elsewhere"
+"""Fact of a companion: step -> where the other program keeps the model."""
+VAL_BATCH: Final = "val_batch"
+"""Fact of a companion: pairs of a batch that its validation loss is taken in, on which InfoNCE depends."""
+
 OUT_OF_REACH: Final = "out of reach"
 """What the phase of a run begins with whose place does not answer."""
 
@@ -151,6 +159,11 @@ class RunRow:
     def out_of_reach(self) -> bool:
         """Whether another computer trains the run that does not answer; the phase then says since when."""
         return self.active and self.phase.startswith(OUT_OF_REACH)
+
+    @property
+    def is_companion(self) -> bool:
+        """Whether another program trains the run, and logs it here: it is never signaled, and not resumed."""
+        return COMPANION in self.facts
 
     @property
     def active(self) -> bool:

@@ -170,12 +170,11 @@ class RunLog:
         """Log numbers that another program logged at its own times, all at once.
 
         Raises:
-            DiskTrouble: The disk is full or gone; then nothing of the first entry that does not fit is logged.
+            DiskTrouble: The disk is full or gone; then none of them is logged.
         """
-        for entry in entries:
-            self._journal.append(entry)
-            self._buffer.append(entry)
-            self._rows += len(entry.values)
+        self._journal.append(*entries)
+        self._buffer += entries
+        self._rows += sum(len(entry.values) for entry in entries)
         self._flush_when_due()
 
     def progress(self, *, step: int, total_steps: int, phase: str = "", eta_s: float | None = None) -> None:
@@ -251,9 +250,16 @@ class RunLog:
         self._write(lambda: self._workspace.runs.raise_alert(self.run.id, kind, None))
         self._keep_waiting("no alert", {"kind": kind})
 
-    def headline(self, last: float, best: float) -> None:
-        """Store the run's main metric in its row, so that a table needs no curves."""
-        self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, last=last, best=best))
+    def headline(self, last: float, best: float, *, metric: str = "") -> None:
+        """Store the run's main metric in its row, so that a table needs no curves.
+
+        Args:
+            last: Its last value.
+            best: Its best value.
+            metric: Its name, where it is another one than that of the run's objective.
+        """
+        values: dict[str, Any] = {"last": last, "best": best} | ({"metric": metric} if metric else {})
+        self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, **values))
         self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)})
 
     def facts(self, **facts: Any) -> None:
@@ -296,6 +302,11 @@ class RunLog:
         row = {"step": step, "dataset": dataset, "split": split, "folder": self._inside(folder), "n": n, "d": d}
         self._write(lambda: self._workspace.results.add_snapshot(self.run.id, step, dataset, split, folder, n=n, d=d))
         self._keep_waiting("snapshot", row)
+
+    def drop_snapshot(self, step: int, dataset: str, split: str, folder: Path) -> None:
+        """Remove a snapshot: its row, then its folder."""
+        self._write(lambda: self._workspace.results.drop_snapshot(self.run.id, step, dataset, split))
+        confined.remove_tree(self._workspace.folder, confined.relative(self._workspace.folder, folder))
 
     def evaluation(
         self,
@@ -352,7 +363,12 @@ class RunLog:
             raise self._trouble
 
     def close(self) -> None:
-        """Mark a run without a final status as interrupted, store the rest, and release the lock."""
+        """Mark a run without a final status as interrupted, store the rest, and release the lock.
+
+        In a forked child nothing is done: the run is that of its parent.
+        """
+        if not self._lock.is_mine:
+            return
         try:
             if not self._ended:
                 self.status("interrupted", "The trainer ended without a result.")
@@ -371,7 +387,7 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         try:
-            if error is not None and not self._ended:
+            if error is not None and not self._ended and self._lock.is_mine:
                 interrupted = isinstance(error, KeyboardInterrupt | SystemExit) or self.is_moved
                 sentence = "Ended by a signal." if interrupted else (str(error) or type(error).__name__)
                 self.status("interrupted" if interrupted else "failed", sentence)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 MOST_TAGS: Final = 40
+SETTINGS: Final = "imported_settings"
+"""Fact of a run that another program trained: its settings there, names and texts."""
+MOST_SETTINGS: Final = 200
+MOST_WORDS: Final = 200
+"""Characters of the name and of the text of a setting."""
 _TAG: Final = re.compile(r"[\w.+#@/-]{1,40}")
 _ACTING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tabs and line ends, direction marks, odd line ends, halves of characters."""
@@ -39,6 +45,12 @@ def acts(text: str) -> bool:
 def cleaned(text: str) -> str:
     """Return the text with the signs spelled that a terminal would act on."""
     return _ACTING.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def plain_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings of another program as they are stored: a bounded number of bounded, cleaned texts."""
+    chosen = itertools.islice(settings.items(), MOST_SETTINGS)
+    return {cleaned(name[:MOST_WORDS]): cleaned(text[:MOST_WORDS]) for name, text in chosen}
 
 
 def cleaned_columns(values: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from trainer.store.journal import Entry
+from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS
 from trainer.untrusted.bounded.tracker_rows import EPOCH, LATER, NOTE, RESTART, SETTING, TrackerRow
 
 MOST_POINTS: Final = 10_000
@@ -19,8 +20,6 @@ MOST_NUMBERS: Final = 1_000_000
 """Points of all curves of an import."""
 MOST_NAMES: Final = 1_000
 MOST_RUNS: Final = 200
-MOST_SETTINGS: Final = 200
-MOST_WORDS: Final = 200
 BEYOND: Final = f"numbers of more than {MOST_NAMES:,} curves or {MOST_RUNS} runs"
 
 

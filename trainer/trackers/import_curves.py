@@ -17,16 +17,14 @@ from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
 from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, Workspace
-from trainer.store.run_texts import cleaned
-from trainer.trackers.curves import MOST_SETTINGS, MOST_WORDS, Curves
+from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_settings
+from trainer.trackers.curves import Curves
 from trainer.trackers.event_folders import join_parts
 from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
 
-SETTINGS: Final = "imported_settings"
-"""Fact of a run that was imported: settings of the other program, names and words."""
 LABELS: Final[dict[Kind, str]] = {
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",
@@ -327,7 +325,7 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
         counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
         facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
         if source.settings:
-            facts[SETTINGS] = {cleaned(name): cleaned(value) for name, value in source.settings.items()}
+            facts[SETTINGS] = plain_settings(source.settings)
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
         if notes := curves.said(source.run):

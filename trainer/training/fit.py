@@ -25,6 +25,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
 from trainer.models import has_batch_norm
+from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
 from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
@@ -51,6 +52,7 @@ def fit(workspace: Workspace, run_id: int) -> None:
     Raises:
         UserError: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
+    check_trainable(workspace, workspace.runs.get(run_id))
     # numba sets OpenMP's threads and not MKL's. Bits depend on both, and a replay sets both to what the run recorded.
     torch.set_num_threads(torch.get_num_threads())
     shared = ranks.join()
@@ -310,8 +312,7 @@ def _request(job: _Job, training: TrainingSession) -> str | None:
 
 def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[str, str]:
     """Open what another program made; returns as `_train`."""
-    if not isinstance(run.data, config.Vectors):
-        raise FitError(f"{run.name} was trained elsewhere and only its curves are here, so there is nothing to train.")
+    assert isinstance(run.data, config.Vectors)
     opened = open_vectors(log, run.data)
     text_log.say(f"{opened.kept:,} of {opened.rows:,} vectors kept, {opened.width} numbers each")
     if opened.left_out:

@@ -141,6 +141,8 @@ def repeat_command(workspace: Workspace, run_row: RunRow) -> list[str]:
             *workspace_options,
         ]
     data = workspace.runs.config_of(run_row.id).data
+    if isinstance(data, config.NoData) and run_row.is_companion:
+        return ["python", data.source]
     if isinstance(data, config.NoData):
         return ["trainer", "runs", "import", data.source, "--from", "auto", *workspace_options]
     command = ["trainer", "fit", "--config", str(run_row.folder / "config.toml")]

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from trainer import config
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.analysis.units import Units
 from trainer.charts.matching import units_of
 from trainer.store import Items, RunLog, Workspace, disk, read_snapshot, snapshot_name, write_snapshot
@@ -164,19 +165,6 @@ def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
     # One from each of `most` parts of equal size: ascending, without duplicates, and without a permutation of all rows.
     edges = np.linspace(0, rows, most + 1).astype(np.int64)
     return edges[:-1] + (np.random.default_rng(0).random(most) * np.diff(edges)).astype(np.int64)
-
-
-def is_vector(rows: Float[np.ndarray, "k d"]) -> np.ndarray:
-    """Return which rows have a direction: finite numbers, not all zero, and a length that float32 holds."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(rows.astype(np.float32), axis=1)
-    return np.isfinite(lengths) & (lengths > 0)
-
-
-def unit_rows(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:
-    """Return the rows as float32 of unit length."""
-    plain = rows.astype(np.float32)
-    return plain / np.linalg.norm(plain.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
 
 
 def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:

@@ -16,13 +16,13 @@ from tests.trainer.places.test_ssh import written
 from trainer.__main__ import main
 from trainer.analysis.distinct import matching, numbered
 from trainer.analysis.retrieval import question_ranks, recall_at
+from trainer.analysis.unit_rows import unit_rows
 from trainer.evaluation import embed_set
 from trainer.inference import shards
 from trainer.inference.shards import WrittenShard
 from trainer.places.embed_job import EmbedJob, bring, checkpoint_of
 from trainer.places.storage import Storage
 from trainer.store import Workspace
-from trainer.vectors.open_run import unit_rows
 
 pytestmark = pytest.mark.slow
 

@@ -20,13 +20,14 @@ from safetensors.torch import save_file as save_torch
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
+from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.evaluation.tasks import clip_benchmark_recalls
 from trainer.store import RunLog, Snapshot, Workspace, read_snapshot, snapshot_name
 from trainer.vectors import open_run
 from trainer.vectors.found import VectorError, find
-from trainer.vectors.open_run import is_vector, sample, unit_rows
+from trainer.vectors.open_run import sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -17,6 +17,7 @@ from trainer.charts.snapshots import PREFERRED_SPLITS
 from trainer.metrics import Metric, logged_name, metric, noted_n
 from trainer.store import RunRow, Workspace
 from trainer.store.number_series import number_series
+from trainer.store.rows import VAL_BATCH
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
@@ -121,16 +122,16 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
     if metric_of.shared_axis:
         return [_panel(workspace, metric_of, metric_of.label, drawn)] if drawn else []
     # Losses of two objectives are different quantities: one axis for both would invite comparing them.
-    kinds = dict.fromkeys(row.objective for row, _ in drawn)
-    return [
-        _panel(
-            workspace,
-            metric_of,
-            f"{metric_of.label}, {objective_label(kind)}",
-            [d for d in drawn if d[0].objective == kind],
-        )
-        for kind in kinds
-    ]
+    by_kind: dict[str, list[tuple[RunRow, RunCurve]]] = {}
+    for row, series in drawn:
+        by_kind.setdefault(_kind_of_loss(row, name), []).append((row, series))
+    return [_panel(workspace, metric_of, f"{metric_of.label}, {kind}", of_kind) for kind, of_kind in by_kind.items()]
+
+
+def _kind_of_loss(row: RunRow, name: str) -> str:
+    """Return what a loss is of: the objective, and the batch that other programs take a validation loss in."""
+    batch = row.facts.get(VAL_BATCH) if name == "val/loss" else None
+    return objective_label(row.objective) + (f", batches of {batch}" if isinstance(batch, int) else "")
 
 
 def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:

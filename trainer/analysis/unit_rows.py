@@ -1,0 +1,19 @@
+"""Rows of embeddings: which have a direction, and all brought to unit length."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+
+def is_vector(rows: Float[np.ndarray, "k d"]) -> np.ndarray:
+    """Return which rows have a direction: finite numbers, not all zero, and a length that float32 holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(rows.astype(np.float32), axis=1)
+    return np.isfinite(lengths) & (lengths > 0)
+
+
+def unit_rows(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:
+    """Return the rows as float32 of unit length."""
+    plain = rows.astype(np.float32)
+    return plain / np.linalg.norm(plain.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
