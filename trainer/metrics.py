@@ -80,7 +80,7 @@ class Metric:
 
 def metric(name: str) -> Metric:
     """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
-    entry = METRICS.get(name) or _TASKS.get(name.rpartition("/")[2])
+    entry = METRICS.get(name) or _PAIRED.get(name) or _TASKS.get(name.rpartition("/")[2])
     if entry is not None:
         return replace(entry, name=name)
     if match := _HARDEST.search(name):
@@ -282,8 +282,10 @@ def _tasks() -> dict[str, Metric]:
 
 
 _TASKS: Final = _tasks()
+_PAIRED: Final = {m.name: m for m in _paired()}
+"""Logged by other programs alone."""
 
 METRICS: Final[dict[str, Metric]] = {
-    m.name: m for m in [*_training(), *_heldout(), *_combinations(_heldout()), *_paired(), *_system()]
+    m.name: m for m in [*_training(), *_heldout(), *_combinations(_heldout()), *_system()]
 }
 """Logged name -> what it means, in the order lists show them."""

@@ -75,7 +75,7 @@ class LightningLogger(Logger):
             self._logger.finish(*how_it_ended(error))
 
     def _open(self) -> RunLogger:
-        if rank_zero_only.rank:
+        if getattr(rank_zero_only, "rank", 0):
             return RunLogger(None)
         if self._logger is None:
             self._logger = log_run(self._folder, name=self._run_name, names="lightning", **self._options)

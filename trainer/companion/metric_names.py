@@ -56,7 +56,7 @@ _NO_CURVES: Final[dict[Program, re.Pattern[str]]] = {
     "lightning": re.compile(r"epoch|hp_metric"),
 }
 """What is a fact or a time of day rather than a quantity of the training."""
-_RETRIEVAL: Final = r"((?:image_to_text|text_to_image)_(?:R@\d+|median_rank|mean_rank))"
+_RETRIEVAL: Final = r"((?:image_to_text|text_to_image)_(?:R.\d+|median_rank|mean_rank))"
 _OF_OPEN_CLIP: Final = re.compile(rf"(?:val/)?{_RETRIEVAL}")
 _OF_LIGHTNING: Final = re.compile(rf"val[_/]{_RETRIEVAL}")
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Final, Literal, ParamSpec
+from typing import Any, Concatenate, Final, Literal, ParamSpec, SupportsIndex
 
 from trainer import config as configuration
 from trainer.companion.captured_values import captured_number, captured_step
@@ -111,7 +111,7 @@ class RunLogger:
         return self._writer is not None and self._pid == os.getpid() and self._writer.queue.end is None
 
     @_harmless("numbers")
-    def metrics(self, step: int, values: Mapping[str, Any]) -> None:
+    def metrics(self, step: SupportsIndex, values: Mapping[str, Any]) -> None:
         """Log numbers of a step.
 
         Args:
@@ -128,8 +128,8 @@ class RunLogger:
                 writer.lose("numbers", f"{name}: {error}")
         now = time.monotonic()
         elapsed_s = round(writer.trained_s + now - writer.started_at, 4)
-        if numbers and (words := writer.queue.put(Numbers(at, time.time(), elapsed_s, tuple(numbers)))):
-            writer.lose(words, "the disk is too slow, and the queue is full", 0)
+        if numbers and (lost_kind := writer.queue.put(Numbers(at, time.time(), elapsed_s, tuple(numbers)))):
+            writer.lose(lost_kind, "the disk is too slow, and the queue is full", 0)
 
     @_harmless("sets of embeddings")
     def embeddings(
@@ -160,9 +160,9 @@ class RunLogger:
         writer = self._active
         is_part = self._size > 1 if sampled is None else sampled
         captured = captured_set(captured_step(step), image, text, items, split, sampled=is_part)
-        if words := writer.queue.put(captured):
+        if lost_kind := writer.queue.put(captured):
             reason = f"{captured.size / 2**20:,.0f} MiB come faster than the disk takes them, or exceed the queue"
-            writer.lose(words, reason, 0)
+            writer.lose(lost_kind, reason, 0)
 
     @_harmless("checkpoints and settings")
     def checkpoint(self, step: int, path: str | os.PathLike[str]) -> None:
@@ -170,9 +170,10 @@ class RunLogger:
 
         Args:
             step: Updates that the model has seen.
-            path: File or folder of the other program.
+            path: File or folder of the other program, or an address.
         """
-        self._active.queue.put(SavedCheckpoint(captured_step(step), os.path.abspath(os.fspath(path))))
+        name = os.fspath(path)
+        self._active.queue.put(SavedCheckpoint(captured_step(step), name if "://" in name else os.path.abspath(name)))
 
     @_harmless("checkpoints and settings")
     def settings(self, values: Any) -> None:
@@ -198,8 +199,8 @@ class RunLogger:
         if not writer.join(END_S):
             writer.warn("end", f"the end of the run is still being written after {END_S:.0f} s.")
         if lost := self.lost:
-            words = ", ".join(f"{count:,} {what}" for what, count in lost.items())
-            writer.warn("sum", f"not logged in all: {words}.")
+            summary = ", ".join(f"{count:,} {what}" for what, count in lost.items())
+            writer.warn("sum", f"not logged in all: {summary}.")
 
     def __enter__(self) -> RunLogger:
         return self

@@ -93,7 +93,11 @@ class TransformersCallback(TrainerCallback):
         return logged
 
     def _open(self, args: TrainingArguments) -> None:
-        options = {"val_batch": args.eval_batch_size, "names": "transformers", "name": self._name} | self._options
+        options: dict[str, Any] = {
+            "val_batch": args.eval_batch_size,
+            "names": "transformers",
+            "name": self._name,
+        } | self._options
         if self._logger is None:
             self._logger = log_run(self._folder, **options)
         elif not self._logger.is_open and self._logger.run_id is not None:

@@ -143,10 +143,10 @@ class WriterThread:
             if sys.stderr is not None:
                 _say_quietly(sentence)
 
-    def lose(self, words: str, error: BaseException | str, count: int = 1) -> None:
+    def lose(self, lost_kind: str, error: BaseException | str, count: int = 1) -> None:
         """Count what is not logged, and warn once why."""
-        self.queue.lost[words] += count
-        self.warn(words, f"some {words} are not logged: {error}. The training is not affected.")
+        self.queue.lost[lost_kind] += count
+        self.warn(lost_kind, f"some {lost_kind} are not logged: {error}. The training is not affected.")
 
     # -- the thread --------------------------------------------------------------------------------------------
 
@@ -226,8 +226,7 @@ class WriterThread:
             self._write_set(log, record)
         elif isinstance(record, SavedCheckpoint):
             self._checkpoints[str(record.step)] = record.path
-            self._checkpoints = dict(list(self._checkpoints.items())[-_MOST_CHECKPOINTS:])
-            log.facts(**{CHECKPOINTS: self._checkpoints})
+            self._note_checkpoints(log)
         elif isinstance(record, Settings):
             self._settings |= plain_settings(record.texts)
             log.facts(**{SETTINGS: self._settings})
@@ -338,6 +337,12 @@ class WriterThread:
             budget = f"{self._start.keep_bytes / 2**20:,.0f} MiB"
             self._note(log, f"thinned_{split}", f"Of the logged steps of {split} as many are kept as {budget} hold.")
 
+    def _note_checkpoints(self, log: RunLog) -> None:
+        """Note the newest checkpoints that are there: the other program removes old ones."""
+        present = {step: path for step, path in self._checkpoints.items() if "://" in path or os.path.lexists(path)}
+        self._checkpoints = dict(list(present.items())[-_MOST_CHECKPOINTS:])
+        log.facts(**{CHECKPOINTS: self._checkpoints})
+
     def _note(self, log: RunLog, name: str, sentence: str) -> None:
         if self._notes.get(name) != sentence:
             self._notes[name] = sentence
@@ -368,6 +373,8 @@ class WriterThread:
             end = RunEnd("stopped", f"Stopped at step {self.step}, as asked.")
         if waiting := sum(len(entry.values) for entry in self._pending):
             self.lose("numbers", "the disk is full", waiting)
+        if self._checkpoints:
+            self._note_checkpoints(log)
         if self.queue.lost:
             log.facts(not_logged=dict(self.queue.lost))
         log.status(end.status, end.reason)

@@ -83,16 +83,16 @@ class WritingQueue:
         A set of embeddings takes the room of a waiting one of its split; what fits nowhere is left out.
         """
         with self._condition:
-            words = "" if self._fits(record) else self._make_room(record)
+            lost_kind = "" if self._fits(record) else self._make_room(record)
             if self._fits(record):
                 self._records.append(record)
                 self._bytes += record.size
             else:
-                words = self._count_lost(record)
+                lost_kind = self._count_lost(record)
             if self._is_first or not isinstance(record, Numbers) or 2 * self._bytes > self._most_bytes:
                 self._is_urgent, self._is_first = True, False
                 self._condition.notify()
-        return words
+        return lost_kind
 
     def close(self, end: RunEnd) -> None:
         """Say how the run ends; the first one who says it counts."""
@@ -127,6 +127,6 @@ class WritingQueue:
 
     def _count_lost(self, record: Record) -> str:
         is_numbers = isinstance(record, Numbers)
-        words = "numbers" if is_numbers else "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints"
-        self.lost[words] += len(record.values) if isinstance(record, Numbers) else 1
-        return words
+        lost_kind = "numbers" if is_numbers else "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints"
+        self.lost[lost_kind] += len(record.values) if isinstance(record, Numbers) else 1
+        return lost_kind

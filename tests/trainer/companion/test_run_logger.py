@@ -16,6 +16,7 @@ import torch
 
 from trainer import api as ce
 from trainer.companion import run_logger, writer_thread
+from trainer.companion.embedding_set import EmbeddingSet
 from trainer.companion.kept_steps import most_crowded
 from trainer.companion.process_rank import process_rank
 from trainer.scheduling import launch
@@ -60,6 +61,8 @@ def test_a_loop_is_a_run_whose_steps_have_the_views_of_any_other(tmp_path: Path)
             log.metrics(np.int64(step), {"train/loss": torch.tensor(1 / step, requires_grad=True), "n": np.float32(2)})
             if step in images:
                 log.embeddings(step, image=images[step], text=text, items=ITEMS if step == 10 else None)
+        (tmp_path / "epoch_1.pt").touch()
+        log.checkpoint(10, tmp_path / "epoch_0.pt")  # and removed, as by a program that keeps one
         log.checkpoint(20, tmp_path / "epoch_1.pt")
     row = row_of(log, tmp_path)
     assert (row.status, row.step, row.total_steps, row.metric) == ("finished", 20, 20, "train/loss")
@@ -73,6 +76,7 @@ def test_a_loop_is_a_run_whose_steps_have_the_views_of_any_other(tmp_path: Path)
     film, angles = ce.charts.snapshot_curves(run).rows(), ce.charts.geometry(run).rows()
     for snapshot, image in zip(stored, images.values()):
         unit, unit_text = unit_of(image), unit_of(text)
+        assert snapshot.image is not None
         np.testing.assert_allclose(snapshot.image, unit, atol=5e-4)
         cosines = unit @ unit_text.T
         expected = {
@@ -166,7 +170,7 @@ def test_warnings_that_are_errors_do_not_reach_the_loop(tmp_path: Path, capfd: p
 def test_rows_without_a_direction_are_left_out_by_id_and_another_width_is_another_split(tmp_path: Path) -> None:
     broken = rows(1)
     broken[3], broken[5, 0] = 0, np.nan
-    with pytest.warns(ce.LoggingWarning), ce.log_run(tmp_path, name="rows") as log:
+    with warnings.catch_warnings(record=True), ce.log_run(tmp_path, name="rows") as log:
         log.embeddings(1, image=broken, items=IDS)
         log.embeddings(2, image=rows(2, width=D + 1), items=IDS)
         log.embeddings(3, image=rows(3), items=IDS, split="../up")
@@ -183,7 +187,7 @@ def test_rows_without_a_direction_are_left_out_by_id_and_another_width_is_anothe
 
 def test_a_full_queue_keeps_the_newest_set_and_never_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_thread.WriterThread, "_run", lambda self: self._opened.set())
-    with pytest.warns(ce.LoggingWarning):
+    with warnings.catch_warnings(record=True):
         log = ce.log_run(tmp_path, name="full")
         queue = log._active.queue
         queue._most_bytes = 3 * N * D * 4
@@ -191,10 +195,11 @@ def test_a_full_queue_keeps_the_newest_set_and_never_waits(tmp_path: Path, monke
             log.embeddings(step, image=rows(step))
         for step in range(1_000):
             log.metrics(step, {"x": 1.0})
+        log.finish()
     waiting = queue.take(0)
-    assert [record.step for record in waiting][0] > 0
+    assert isinstance(waiting[0], EmbeddingSet)
+    assert waiting[0].step > 0
     assert queue.lost["sets of embeddings"] + queue.lost["numbers"] == 1_010 - len(waiting) - len(queue._records)
-    log.finish()
 
 
 def test_a_full_disk_is_one_warning_and_the_numbers_follow_when_there_is_room(
@@ -210,17 +215,21 @@ def test_a_full_disk_is_one_warning_and_the_numbers_follow_when_there_is_room(
             entries(self, log)
 
     monkeypatch.setattr(writer_thread.WriterThread, "_write_numbers", refused)
-    with pytest.warns(ce.LoggingWarning, match="disk is full"), ce.log_run(tmp_path, name="full disk") as log:
+    with warnings.catch_warnings(record=True) as caught, ce.log_run(tmp_path, name="full disk") as log:
+        warnings.simplefilter("always")
         for step in range(4):
             log.metrics(step, {"x": step})
+    assert [str(warning.message) for warning in caught if "disk is full" in str(warning.message)] != []
     assert series(tmp_path, log, "x") == [(step, step) for step in range(4)]
     assert not log.lost
 
 
 def test_a_workspace_that_cannot_be_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.warns(ce.LoggingWarning, match="not logged"), ce.log_run(tmp_path / "file", name="nowhere") as log:
-        log.metrics(1, {"x": 1.0})
+    with pytest.warns(ce.LoggingWarning, match="not logged"):
+        log = ce.log_run(tmp_path / "file", name="nowhere")
+    log.metrics(1, {"x": 1.0})
+    log.finish()
     assert log.run_id is None
 
 
@@ -277,7 +286,7 @@ def test_a_resumed_run_goes_on_from_the_step_it_begins_at(tmp_path: Path) -> Non
     assert series(tmp_path, log, "x") == [(1, 1.0), (2, 1.0), (3, 2.0)]
     snapshots = Workspace(tmp_path).results.snapshots(log.run_id or 0)
     assert [snapshot.step for snapshot in snapshots] == [1, 2, 3]
-    assert sorted(path.name[-1] for path in (log.folder / "snapshots").iterdir()) == ["1", "2", "3"]
+    assert sorted(path.name[-1] for path in (row_of(log, tmp_path).folder / "snapshots").iterdir()) == ["1", "2", "3"]
 
 
 def test_embeddings_stay_within_their_budget_evenly_spread(tmp_path: Path) -> None:
@@ -290,7 +299,7 @@ def test_embeddings_stay_within_their_budget_evenly_spread(tmp_path: Path) -> No
     assert 3 <= len(steps) < 16
     gaps = np.diff(steps)
     assert gaps.max() <= 3 * gaps.min()
-    assert len(list((log.folder / "snapshots").iterdir())) == len(steps)
+    assert len(list((row_of(log, tmp_path).folder / "snapshots").iterdir())) == len(steps)
     assert row_of(log, tmp_path).facts["thinned_val"].startswith("Of the logged steps of val")
 
 
@@ -415,7 +424,7 @@ def test_a_killed_training_is_interrupted_although_its_forked_child_lives(tmp_pa
         store.reconcile()
         row = store.runs.get(1)
         assert (row.status, row.step) == ("interrupted", 20)
-        assert [value for value in store.results.series(1, "x")[1]] == list(range(1, 21))
+        assert list(store.results.series(1, "x")[1]) == list(range(1, 21))
         assert '"step": 99' not in (folder / "metrics.jsonl").read_text()
     finally:
         os.kill(forked, signal.SIGKILL)
