@@ -126,7 +126,9 @@ class WritingQueue:
         return ""
 
     def _count_lost(self, record: Record) -> str:
-        is_numbers = isinstance(record, Numbers)
-        lost_kind = "numbers" if is_numbers else "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints"
-        self.lost[lost_kind] += len(record.values) if isinstance(record, Numbers) else 1
+        if isinstance(record, Numbers):
+            self.lost["numbers"] += len(record.values)
+            return "numbers"
+        lost_kind = "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings"
+        self.lost[lost_kind] += 1
         return lost_kind
