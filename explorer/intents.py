@@ -74,6 +74,13 @@ class ShowRun:
 
 
 @dataclass(frozen=True)
+class ShowExperiment:
+    """Show the verdict of an experiment, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Replay:
     """Make one update of a run again, as run A."""
 
@@ -161,6 +168,7 @@ ViewIntent = (
     | TrainDecoder
     | TrainOnImport
     | ShowRun
+    | ShowExperiment
     | Replay
     | MoveAlong
     | ClassifyPictures

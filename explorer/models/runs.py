@@ -25,6 +25,7 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
+from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HELD_OUT, headline_name, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
@@ -58,8 +59,10 @@ SHARE_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 """Of PROGRESS: the share done, 0 to 1, or None while the total is unknown."""
 TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 """Of PROGRESS: the theme role that colors the bar."""
-SWATCHES_ROLE: Final = Qt.ItemDataRole.UserRole + 3
-"""Of NAME: colors of the dots beside the name, because the run is A, B, or drawn below."""
+SWATCH_ROLE: Final = Qt.ItemDataRole.UserRole + 3
+"""Of NAME: the color of the run, `#rrggbb`; empty while it is not known."""
+LETTERS_ROLE: Final = Qt.ItemDataRole.UserRole + 100
+"""Of NAME: `A`, `B` or `AB` of a run that is compared; empty of others."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,8 @@ class RunsModel(QAbstractTableModel):
         self._group_ids: dict[str, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] = (RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
         self._holds = False
-        self._swatches: dict[int, tuple[str, ...]] = {}
+        self._styles: dict[int, RunStyle] = {}
+        self._letters: dict[int, str] = {}
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
         self._quiet = False
@@ -310,11 +314,11 @@ class RunsModel(QAbstractTableModel):
         """Return a queued run's position in the queue; 1 is next."""
         return self._turns.get(run)
 
-    def show_swatches(self, swatches: dict[int, tuple[str, ...]]) -> None:
-        """Show colored dots next to the names: run id -> colors."""
-        if swatches == self._swatches:
+    def show_styles(self, styles: Mapping[int, RunStyle], letters: Mapping[int, str]) -> None:
+        """Show a dot in its color beside each run, and a chip behind those with letters; both by the run's id."""
+        if (styles, letters) == (self._styles, self._letters):
             return
-        self._swatches = dict(swatches)
+        self._styles, self._letters = dict(styles), dict(letters)
         self._changed(RunColumn.NAME, RunColumn.NAME)
 
     def show_silent(self, silent: Mapping[int, str]) -> None:
@@ -453,7 +457,7 @@ class RunsModel(QAbstractTableModel):
     def _queue_hint(self, run: RunRow) -> str:
         span, after = self._expected.get(run.id), ""
         if run.after is not None:
-            name = next((other.name for other in self._runs if other.id == run.after), f"run {run.after}")
+            name = next((other.short_name for other in self._runs if other.id == run.after), f"run {run.after}")
             after = f" It waits for {name}."
         prefers = f" Priority {run.priority}." if run.priority else ""
         if span is None or span.start_s is None:
@@ -485,8 +489,11 @@ class RunsModel(QAbstractTableModel):
             return min(1.0, run.step / run.total_steps) if run.total_steps else None
         if column is RunColumn.PROGRESS and role == TONE_ROLE:
             return look.role
-        if column is RunColumn.NAME and role == SWATCHES_ROLE:
-            return self._swatches.get(run.id, ())
+        if column is RunColumn.NAME and role == SWATCH_ROLE:
+            style = self._styles.get(run.id)
+            return "" if style is None else theme.run_shade(style.hue, style.tone)
+        if column is RunColumn.NAME and role == LETTERS_ROLE:
+            return self._letters.get(run.id, "")
         if column is RunColumn.NAME and role == Qt.ItemDataRole.EditRole:
             return run.name
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -652,7 +659,7 @@ def preparing(run: RunRow) -> str:
 def display_text(run: RunRow, column: RunColumn) -> str:
     """Return the table text of `run` in `column`."""
     if column is RunColumn.NAME:
-        return run.name
+        return run.short_name
     if column is RunColumn.STATUS:
         if run.out_of_reach:
             return _OUT_OF_REACH
@@ -688,7 +695,7 @@ def _finite(value: float | None) -> float | None:
 
 
 SORT_KEYS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
-    RunColumn.NAME: lambda run: run.name.casefold(),
+    RunColumn.NAME: lambda run: run.short_name.casefold(),
     RunColumn.STATUS: lambda run: look_of(run.status).rank,
     RunColumn.OBJECTIVE: lambda run: run.objective,
     RunColumn.DATA: lambda run: run.data.casefold(),

@@ -575,7 +575,7 @@ class NumberTableCard(QFrame):
         return head.fontMetrics().horizontalAdvance(head.text()) + theme.SPACE
 
     def _show_heads(self, *, letters_only: bool = False) -> None:
-        """Name the columns; A and B by their letters as well, for names that begin alike are cut to the same ones."""
+        """Name the columns; A and B by their letters as well."""
         columns = self.numbers.columns if self.numbers is not None else ()
         for label, name, letter in zip(self._heads, columns, self._letters or columns, strict=True):
             named = f"{letter} · {name}" if self._letters else name
@@ -592,9 +592,8 @@ class NumberTableCard(QFrame):
         self._wide = NARROW_COLUMN_PX if many else COLUMN_PX
         self._grid.setHorizontalSpacing(self._gap)
         for column in range(len(mark.columns)):
-            head = ElidedLabel(middle=True) if mark.badges else _label("small")
-            if not mark.badges:
-                head.setWordWrap(True)
+            head = _label("small")
+            head.setWordWrap(not mark.badges)
             theme.set_role(head, "small")
             head.setAlignment(right)
             # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.

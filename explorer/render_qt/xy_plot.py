@@ -47,6 +47,9 @@ HATCH_PX = 9
 
 def tone_color(tone: marks.Tone) -> QColor:
     """Return the color of a series in the current theme."""
+    hue, lightness = marks.hue_of(tone)
+    if lightness:
+        return QColor(theme.run_shade(marks.RUN_TONES.index(hue), lightness))
     if tone in _CLASSES:
         return QColor(theme.class_colors(8)[_CLASSES[tone]])
     if tone in ("run_a", "run_b"):
@@ -77,7 +80,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
 
 def bar_brush(tone: marks.Tone) -> QBrush:
     """Return the brush of bars: the color, hatched in that of the ground where the tone has a pattern."""
-    color, hatch = tone_color(tone), marks.HATCHES.get(tone, "")
+    color, hatch = tone_color(tone), marks.HATCHES.get(marks.hue_of(tone)[0], "")
     if not hatch:
         return QBrush(color)
     tile = QPixmap(HATCH_PX, HATCH_PX)
@@ -630,7 +633,7 @@ class XYPlotCard(QWidget):
         ]
         entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in spec.points if p.name]
         for dot in spec.dots:
-            square = dot.mark != "diamond" and marks.SYMBOLS.get(dot.tone) == "square"
+            square = dot.mark != "diamond" and marks.SYMBOLS.get(marks.hue_of(dot.tone)[0]) == "square"
             mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
             entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark)
             if dot.name and entry not in entries:
@@ -714,7 +717,7 @@ def _spot(spec: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     return {
         "pos": (dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y)),
         "size": dot.size,
-        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(dot.tone, ""), "o"),
+        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(marks.hue_of(dot.tone)[0], ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),
         "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }

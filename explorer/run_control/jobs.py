@@ -265,7 +265,7 @@ class Jobs(QObject):
             return
         self.undo.push(
             Undoable(
-                f"Rename {row.name}",
+                f"Rename {row.short_name}",
                 redo=partial(self._write, lambda: self._workspace.runs.rename(run, name)),
                 undo=partial(self._write, lambda: self._workspace.runs.rename(run, row.name)),
             )
@@ -274,7 +274,7 @@ class Jobs(QObject):
     def delete(self, runs: Sequence[int]) -> None:
         """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused."""
         rows = [row for row in self._runs if row.id in set(runs)]
-        busy = [row.name for row in rows if working(row)]
+        busy = [row.short_name for row in rows if working(row)]
         if busy:
             self.failed.emit(f"{', '.join(busy)} is still training. Stop it first, then delete it.")
         rows = [row for row in rows if not working(row)]
@@ -283,7 +283,7 @@ class Jobs(QObject):
         ids = tuple(row.id for row in rows)
         self.undo.push(
             Undoable(
-                f"Delete {rows[0].name}" if len(rows) == 1 else f"Delete {len(rows)} runs",
+                f"Delete {rows[0].short_name}" if len(rows) == 1 else f"Delete {len(rows)} runs",
                 redo=partial(self._write, partial(actions.each, self._workspace.delete, ids)),
                 undo=partial(self._write, lambda: actions.each(self._workspace.runs.restore, ids)),
             )
@@ -433,7 +433,9 @@ class Jobs(QObject):
         row = self.run(run)
         if not gone and row is not None:
             self._go_on_after_all(run)
-            self.failed.emit(f"The trainer of {row.name} could not be ended: it is not the process this run started.")
+            self.failed.emit(
+                f"The trainer of {row.short_name} could not be ended: it is not the process this run started."
+            )
         self.poll()
 
     def _not_ended(self, run: int, error: Exception) -> None:

@@ -8,7 +8,7 @@ its dynamic property `role` (see `set_role`): labels `title`, `secondary`, `smal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -35,6 +35,7 @@ from explorer.theme.tokens import (
     Tokens,
     contrast,
 )
+from trainer.analysis import palette
 from trainer.analysis.palette import readable
 
 __all__ = [
@@ -62,12 +63,14 @@ __all__ = [
     "keep_icon",
     "pixel_font",
     "run_color",
+    "run_shade",
     "set_invalid",
     "set_role",
     "theme",
 ]
 
 Mode = Literal["system", "light", "dark"]
+_SIDES: Final = ("run_a", "run_b")
 
 _FAMILY: Final = "Inter"
 # Where Inter has no sign (Chinese captions, emoji), Qt looks on in these and then in the rest of the system.
@@ -96,6 +99,19 @@ class Theme(QObject):
         self._application_tokens: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
         self.reduced_motion = False
+        self._sides: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def sides(self) -> tuple[tuple[int, int], ...]:
+        """Hue and tone of runs A and B where they have colors of their own; empty: the first two hues."""
+        return self._sides
+
+    def show_sides(self, sides: Sequence[tuple[int, int]]) -> None:
+        """Draw what is about A or B in these hues and tones; empty: in the first two hues."""
+        if tuple(sides) != self._sides:
+            self._sides = tuple(sides)
+            self.changed.emit()
+            self._style_sheet.call_listeners()
 
     @property
     def moves(self) -> bool:
@@ -202,6 +218,8 @@ def theme() -> Theme:
 
 def color(token: str) -> QColor:
     """Return the current color of a token, such as `color("secondary")`; `#rrggbb` is used as is."""
+    if token in _SIDES:
+        return QColor(run_color(_SIDES.index(token)))
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))
 
 
@@ -229,9 +247,16 @@ def _over_surface(over: QColor, share: float) -> QColor:
 
 
 def run_color(index: int) -> str:
-    """Return the color of the run at position `index`: 0 is A (blue), 1 is B (orange), then Okabe-Ito."""
+    """Return the color of the run at position `index`: those of A and B, then the hues of the cycle."""
+    if index < len(theme().sides):
+        return run_shade(*theme().sides[index])
     colors = tokens.run_colors(theme().dark)
     return colors[index % len(colors)]
+
+
+def run_shade(hue: int, tone: int) -> str:
+    """Return the color of a run in this theme: a lightness of a hue, as `trainer.experiments.run_style` gives them."""
+    return palette.run_shade(hue, tone, theme().dark)
 
 
 def class_colors(n: int) -> list[str]:

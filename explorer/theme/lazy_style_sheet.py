@@ -78,7 +78,7 @@ class LazyStyleSheet(QObject):
         self._outdated = {}
         for window in _windows(application):
             self._restyle_sections(window, in_container=False)
-        self._call_listeners()
+        self.call_listeners()
         for section in self._outdated:
             section.installEventFilter(self)
             idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
@@ -125,7 +125,7 @@ class LazyStyleSheet(QObject):
             inner.setProperty(_THEME_NAME, "")
             inner.setStyleSheet("")
 
-    def _call_listeners(self) -> None:
+    def call_listeners(self) -> None:
         """Call every listener: that of a hidden section with its update, others now or before the window unfreezes."""
         for method in self._live_methods():
             widget = _widget_of(method)

@@ -19,6 +19,7 @@ from explorer.widgets import layouts
 from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
 from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
+from trainer.charts.run_tones import in_run_colors
 from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Outside, Request, Rows, Target, request_words
 from trainer.errors import UserError
@@ -56,7 +57,8 @@ def answer(
         data = earlier.data
     else:
         data = chart.result(workspace, request, settings, work)
-    return Answer(chart, request, settings, data, chart.panel(data, settings))
+    panel = in_run_colors(chart.panel(data, settings), workspace, request)
+    return Answer(chart, request, settings, data, panel)
 
 
 def _joined(parts: Sequence[tuple[Rows | str, ...]]) -> tuple[Rows | str, ...]:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from explorer import theme
+from explorer.intents import ShowExperiment, ViewIntent
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.view import EXPORTS
@@ -99,6 +100,7 @@ class ExperimentsView(ChartView):
     title = "Experiments"
     question = "Which arm is better, by how much, and is it decided?"
     icon = "scale"
+    compares = False
     name = "experiments"
     exports = (
         ("html", "Verdict as one page (HTML)"),
@@ -154,6 +156,13 @@ class ExperimentsView(ChartView):
         """Show this experiment."""
         self._wanted = name
         self._show_list(self._shown or ())
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case ShowExperiment(name):
+                self.choose(name)
+            case _:
+                super().carry_out(intent)
 
     def start_first(self) -> None:
         """Make and start the experiment of the first button: on the data of run A, or on Scenes."""

@@ -37,6 +37,7 @@ class LosslabView(ChartView):
     title = "Loss lab"
     question = "What do the objectives pull together and push apart, and how hard?"
     icon = "flask-conical"
+    compares = False
     name = "losslab"
     controls_left = True
 

@@ -92,6 +92,7 @@ class RunComparisonView(ChartView):
     question = "What do all of these runs have in common, and which one is different?"
     icon = "grid-2x2"
     name = "run_comparison"
+    compares = False
 
     def build(self) -> Iterator[None]:
         yield from super().build()

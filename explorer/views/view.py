@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.intents import ViewIntent
 from explorer.run_control import actions
+from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
@@ -71,12 +72,14 @@ class View(QWidget):
         method: What the help tells of the open chart, after the page of the view: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the bar's menu offers.
         margins: Pixels around the body: left, top, right and bottom.
+        compares: Whether it shows A against B, so that a line says what is known over seeds.
         main: Row of its one or two main controls, which the window puts into its bar.
         more: Column of its other controls, which the window puts behind the bar's `...`.
         body: Layout to fill.
         area: Shows the body, or why there is none.
         answers: Sentences at the lower edge that no message of the window covers.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
+        truth: What is known over seeds of A and B; None where the view does not compare.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
@@ -92,6 +95,7 @@ class View(QWidget):
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
     margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE)
+    compares: ClassVar[bool] = True
 
     failed = Signal(str, str)
     requested = Signal(object)
@@ -113,10 +117,12 @@ class View(QWidget):
         self.job_slot = JobSlot()
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
+        self.truth = SeedTruthLine(context, self.requested.emit) if self.compares else None
         # A view without a window has its controls above it.
         layouts.column(
             self.main_panel,
             self.more_panel,
+            *([self.truth] if self.truth is not None else []),
             (self.area, 1),
             self.job_slot,
             gap=0,
@@ -226,6 +232,8 @@ class View(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if not event.spontaneous():
+            if self.truth is not None:
+                self.truth.read()
             self.refresh()
 
 

@@ -11,7 +11,6 @@ from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEven
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
-from explorer.widgets.elided_label import elided_apart
 
 ROW: Final = 32
 HEAD: Final = 52
@@ -116,8 +115,7 @@ class BarChart(QWidget):
         fitting = self._fitting()
         name_width, lanes = self._name_width(), self.lanes()
         for column, lane in zip(self._columns, lanes, strict=True):
-            others = [other.title for other in self._columns if other is not column]
-            self._paint_head(painter, lane, column, others[0] if others else "")
+            self._paint_head(painter, lane, column)
         if not self._columns:
             return
         painter.setPen(theme.color("line"))
@@ -146,15 +144,14 @@ class BarChart(QWidget):
         widest = max((metrics.horizontalAdvance(name) for name in self._names), default=0.0) + 2
         return min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
 
-    def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn, beside: str) -> None:
+    def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(column.color))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
         title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
-        text = elided_apart(painter.fontMetrics(), column.title, beside, int(title.width()))
-        painter.drawText(title, int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), text)
+        _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
         painter.setPen(theme.color("secondary"))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
@@ -22,7 +21,7 @@ LEAST_CELL_PX = 172
 BAR_SHARE = 0.3
 """The part of that room that every bar takes, so that bars of one share are of one length."""
 DOT = 10
-LETTERED = 16
+CHIP = 16
 
 
 class ProgressCell(QStyledItemDelegate):
@@ -67,29 +66,34 @@ class ProgressCell(QStyledItemDelegate):
 
 
 class SwatchCell(QStyledItemDelegate):
-    """The cell's text after one dot per color of the swatch role; its editor makes no suggestions."""
+    """A dot in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
 
-    def __init__(self, *, swatches_role: int, letters: Callable[[str], str], parent: QWidget | None = None) -> None:
-        """Create the delegate; `letters` maps a color to one letter (A, B) or an empty string."""
+    def __init__(self, *, swatch_role: int, letters_role: int, parent: QWidget | None = None) -> None:
+        """Create the delegate; the two roles give the color, and the letters of the chips."""
         super().__init__(parent)
-        self._swatches_role, self._letters = swatches_role, letters
+        self._swatch_role, self._letters_role = swatch_role, letters_role
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        swatches = index.data(self._swatches_role) or ()
+        swatch, letters = str(index.data(self._swatch_role) or ""), str(index.data(self._letters_role) or "")
         _paint_ground(self, painter, option, index)
         room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        left = room.left()
-        for swatch in swatches:
-            left += self._paint_swatch(painter, left, room.center().y(), swatch) + SPACE
-        # Names line up whether or not a run has a dot.
-        room.setLeft(max(left + SPACE, room.left() + LETTERED + INSIDE))
+        if swatch:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(color(swatch))
+            painter.drawEllipse(QRectF(room.left(), room.center().y() - DOT / 2, DOT, DOT))
+        room.setLeft(room.left() + DOT + INSIDE)  # names line up whether or not a run has a dot
         painter.setPen(color("text"))
         painter.setFont(option.font)
-        # The middle goes: the runs of a grid differ at the end of their names.
-        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideMiddle, int(room.width()))
+        chips = len(letters) * (CHIP + SPACE)
+        wide, text = int(room.width() - chips), str(index.data() or "")
+        text = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, wide)
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        left = room.left() + option.fontMetrics.horizontalAdvance(text) + INSIDE
+        for letter in letters:
+            paint_chip(painter, QRectF(left, room.center().y() - CHIP / 2, CHIP, CHIP), letter, swatch or "outline")
+            left += CHIP + SPACE
         painter.restore()
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
@@ -103,21 +107,18 @@ class SwatchCell(QStyledItemDelegate):
         if isinstance(editor, QLineEdit) and not editor.isModified():
             editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
 
-    def _paint_swatch(self, painter: QPainter, left: float, middle: float, swatch: str) -> float:
-        letter = self._letters(swatch)
-        size = LETTERED if letter else DOT
-        spot = QRectF(left + (LETTERED - size) / 2, middle - size / 2, size, size)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color(swatch))
-        painter.drawEllipse(spot)
-        if letter:
-            font = painter.font()
-            font.setPixelSize(DOT)
-            font.setBold(True)
-            painter.setFont(font)
-            painter.setPen(ink_on(color(swatch)))
-            painter.drawText(spot, int(Qt.AlignmentFlag.AlignCenter), letter)
-        return LETTERED
+
+def paint_chip(painter: QPainter, rect: QRectF, letter: str, ground: str) -> None:
+    """Paint a letter on a run's color: black or white, whichever is more readable on it."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color(ground))
+    painter.drawRoundedRect(rect, 4, 4)
+    font = painter.font()
+    font.setPixelSize(CHIP - 5)
+    font.setBold(True)
+    painter.setFont(font)
+    painter.setPen(ink_on(color(ground)))
+    painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter), letter)
 
 
 def _paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QWidget
 
 from explorer import theme
@@ -15,34 +13,13 @@ NARROWEST_PX = 48
 _CHANGES_WIDTH = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.ContentsRectChange)
 
 
-def common_start(text: str, other: str) -> str:
-    """Return what both texts begin with."""
-    return "".join(sign for sign, _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
-
-
-def elided_apart(metrics: QFontMetrics, text: str, other: str, width: int) -> str:
-    """Return a name that fits; where it does not, without words that `other` begins with too, then cut in its middle.
-
-    Of those words the last are left out last.
-    """
-    if metrics.horizontalAdvance(text) <= width:
-        return text
-    common = common_start(text, other) if text != other else ""
-    starts = [index + 1 for index, sign in enumerate(common) if sign in " -_,/"]
-    rests = [f"…{text[start:].lstrip()}" for start in starts] or [text]
-    rest = next((candidate for candidate in rests if metrics.horizontalAdvance(candidate) <= width), rests[-1])
-    return metrics.elidedText(rest, Qt.TextElideMode.ElideMiddle, width)
-
-
 class ElidedLabel(QLabel):
     """A label that uses the available width and never asks for more.
 
-    Attributes:
-        middle: It is the middle that is left out: for names that begin alike.
+    It is for captions: what two runs are called is short, and is painted whole.
     """
 
-    def __init__(self, text: str = "", parent: QWidget | None = None, *, middle: bool = False) -> None:
-        self.middle, self.apart_from = middle, ""
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -60,16 +37,7 @@ class ElidedLabel(QLabel):
         if self.width() < min(NARROWEST_PX, self.sizeHint().width()):
             return ""
         width = self.contentsRect().width()
-        if self.middle:
-            return elided_apart(self.fontMetrics(), self.text(), self.apart_from, width)
         return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
-
-    def tell_apart(self, other: str) -> None:
-        """Leave out first what this text begins with as well, such as the name of the other run."""
-        if other != self.apart_from:
-            self.apart_from = other
-            self._explain()
-            self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -92,8 +60,8 @@ class ElidedLabel(QLabel):
 
 
 def heading() -> ElidedLabel:
-    """Return the title of a card: as wide as its text where there is room; names of runs are cut in their middle."""
-    title = ElidedLabel(middle=True)
+    """Return the title of a card: as wide as its text where there is room."""
+    title = ElidedLabel()
     title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
     theme.set_role(title, "strong")
     return title

@@ -16,6 +16,8 @@ Index = QModelIndex | QPersistentModelIndex
 
 ROWS_SHOWN: Final = 12
 _LEAST_PX: Final = 260
+MEASURED: Final = 32
+"""Texts whose width is asked for: those of most letters, of thousands."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Finder(QFrame):
         if not typed:
             self._choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
         above = self._above
-        self.setFixedWidth(max(above.width(), _LEAST_PX))
+        self.setFixedWidth(max(above.width(), _LEAST_PX, self._longest_px()))
         self.adjustSize()
         room = above.screen().availableGeometry()
         corner = above.mapToGlobal(QPoint(0, above.height()))
@@ -119,6 +121,13 @@ class Finder(QFrame):
         self.move(corner)
         self.show()
         self.line.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def _longest_px(self) -> int:
+        """Return the width of the longest entry, at most that of the screen; only the longest texts are measured."""
+        longest = sorted((choice.words for choice in self._all), key=len)[-MEASURED:]
+        metrics, bar = self.list.fontMetrics(), self.list.verticalScrollBar().sizeHint().width()
+        widest = max(map(metrics.horizontalAdvance, longest), default=0) + bar + theme.AROUND + 2 * theme.INSIDE
+        return min(widest, self._above.screen().availableGeometry().width())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:

@@ -87,15 +87,9 @@ def text(
     return _with_role(made, role)
 
 
-def elided(label: str = "", role: str = "", *, middle: bool = False) -> ElidedLabel:
-    """Return a label of one line, cut where there is no room; the other arguments are those of `text`.
-
-    Args:
-        label: What it says.
-        role: Its look.
-        middle: Whether it is cut in its middle.
-    """
-    return _with_role(ElidedLabel(label, middle=middle), role)
+def elided(label: str = "", role: str = "") -> ElidedLabel:
+    """Return a label of one line, cut at its end where there is no room; the arguments are those of `text`."""
+    return _with_role(ElidedLabel(label), role)
 
 
 def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
-from explorer.widgets.elided_label import common_start, elided_apart
 
 Mark = Literal["disc", "diamond", "line", "square"]
 MARK_PX = 18
@@ -108,14 +107,9 @@ class Legend(QWidget):
             )
             painter.setPen(theme.color("secondary"))
             text_rect = room.adjusted(MARK_PX + 5, 0, 0, 0)
-            cut = self.cut_text(entry, math.ceil(text_rect.width()))
-            painter.drawText(text_rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
-
-    def cut_text(self, entry: LegendEntry, width: int) -> str:
-        """Return the text that fits; where it does not, first without what the most similar other one begins with."""
-        others = (other.text for other in self._entries if other.text != entry.text)
-        like = max(others, key=lambda text: len(common_start(text, entry.text)), default="")
-        return elided_apart(QFontMetrics(theme.pixel_font(theme.SMALL_PX)), entry.text, like, width)
+            middle, width = Qt.TextElideMode.ElideMiddle, math.ceil(text_rect.width())
+            text = painter.fontMetrics().elidedText(entry.text, middle, width)  # wider than the whole legend
+            painter.drawText(text_rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
     def changeEvent(self, event: QEvent) -> None:
         self._laid.clear()

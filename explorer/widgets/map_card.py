@@ -28,24 +28,12 @@ class MapCard(QFrame):
         super().__init__(parent)
         self.index = index
         theme.set_role(self, "card")
-        self.title, self.note = ElidedLabel(middle=True), ElidedLabel()
+        self.title, self.note = ElidedLabel(), ElidedLabel()
         for label, role in ((self.title, "strong"), (self.note, "small")):
             theme.set_role(label, role)
         self.area = StateArea(content, width=EMPTY_PX)
-        self._beside: MapCard | None = None
         self._lay_out()
         theme.theme().changed.connect(self.update)
-
-    def stand_beside(self, other: MapCard) -> None:
-        """Keep the titles of both apart: names of runs may begin alike."""
-        self._beside, other._beside = other, self
-
-    def entitle(self, title: str) -> None:
-        """Show a title; without room, what the other card begins with as well is left out first."""
-        self.title.setText(title)
-        if (beside := self._beside) is not None:
-            self.title.tell_apart(beside.title.text())
-            beside.title.tell_apart(title)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

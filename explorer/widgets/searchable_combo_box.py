@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
-from explorer.widgets.elided_label import elided_apart
 from explorer.widgets.finder import Choice, Choices, Finder
 from explorer.widgets.still import StillComboBox
 
@@ -19,9 +18,6 @@ MANY: Final = 24
 
 class SearchableComboBox(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
-
-    Attributes:
-        apart_from: Another name; what it begins with too is left out first where there is no room.
 
     Signals:
         picked: The key that the person chose; not sent when a program did.
@@ -41,7 +37,6 @@ class SearchableComboBox(StillComboBox):
         self.setMaxVisibleItems(16)
         self._choices: tuple[Choice, ...] = ()
         self._words = label
-        self.apart_from = ""
         self._offered = Choices(self)
         self.setModel(self._offered)
         self.finder: Finder | None = None
@@ -58,12 +53,6 @@ class SearchableComboBox(StillComboBox):
             self.setCurrentIndex(index)
         self.setEnabled(len(offered) > 0)
         self.setToolTip(f"{self._words}: {self.currentText()}" if self.currentText() else self._words)
-
-    def tell_apart(self, other: str) -> None:
-        """Set `apart_from`."""
-        if other != self.apart_from:
-            self.apart_from = other
-            self.update()
 
     @property
     def key(self) -> Any:
@@ -100,7 +89,7 @@ class SearchableComboBox(StillComboBox):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint like Qt, but elide text that does not fit, in its middle: names of runs begin alike."""
+        """Paint like Qt, but elide text that does not fit: names of files and data may be of any length."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         style = self.style()
@@ -108,7 +97,8 @@ class SearchableComboBox(StillComboBox):
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
         text = self.currentText() or self.placeholderText()
-        option.currentText = elided_apart(self.fontMetrics(), text, self.apart_from, room.width() - 2)
+        middle = Qt.TextElideMode.ElideMiddle
+        option.currentText = self.fontMetrics().elidedText(text, middle, room.width() - 2)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

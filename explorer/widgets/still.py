@@ -49,4 +49,9 @@ class StillDoubleSpinBox(Still, QDoubleSpinBox):
 
 
 class StillComboBox(Still, QComboBox):
-    """A list of choices."""
+    """A list of choices; it opens as wide as its longest entry, for one that is cut could be read as another."""
+
+    def showPopup(self) -> None:
+        bar = self.view().verticalScrollBar().sizeHint().width() if self.count() > self.maxVisibleItems() else 0
+        self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + bar + 2 * theme.INSIDE)
+        super().showPopup()

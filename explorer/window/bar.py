@@ -160,8 +160,6 @@ class Bar(QWidget):
         for picker, run in ((self.run_a, self._selection.run_a), (self.run_b, self._selection.run_b)):
             archived = self._archived.get(run) if run is not None else None
             picker.show_choices(self._runs if archived is None else (*self._runs, archived), run)
-        self.run_a.tell_apart(self.run_b.currentText())
-        self.run_b.tell_apart(self.run_a.currentText())
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
@@ -230,4 +228,4 @@ def dataset_words(key: SplitKey) -> str:
 
 def _choice(run: RunRow) -> Choice:
     state = run.status if run.archived_at is None else f"{run.status}, archived"
-    return Choice(run.id, run.name, f"#{run.id}, {run.objective.upper()}, {run.data}, {state}")
+    return Choice(run.id, run.short_name, f"{run.name}, #{run.id}, {run.objective.upper()}, {run.data}, {state}")

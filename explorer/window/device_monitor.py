@@ -70,7 +70,9 @@ class DeviceMonitor(QFrame):
     def _read(self) -> None:
         from trainer.scheduling import system_usage
 
-        runs = [(run.id, run.name, run.pid) for run in self._context.jobs.runs if run.active and run.pid is not None]
+        runs = [
+            (run.id, run.short_name, run.pid) for run in self._context.jobs.runs if run.active and run.pid is not None
+        ]
         read = partial(system_usage.read, self._context.workspace.folder, tuple(runs))
         self._context.background.run(self, read, done=self._show, key="gauges")
 

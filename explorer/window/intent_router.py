@@ -20,6 +20,7 @@ VIEW_OF: Final[Mapping[type, str]] = {
     intents.TrainDecoder: "runs",
     intents.TrainOnImport: "runs",
     intents.ShowRun: "runs",
+    intents.ShowExperiment: "experiments",
     intents.Replay: "explaining",
     intents.MoveAlong: "decode",
     intents.ClassifyPictures: "classify",

@@ -189,10 +189,12 @@ class JobList(QObject):
             if not row.active:
                 continue
             stop = partial(self._runs.stop, [row.id])
-            job = self._jobs.get(key) or self._begin(key, "Training", row.name, view="runs", cancel=stop, run=row.id)
+            job = self._jobs.get(key) or self._begin(
+                key, "Training", row.short_name, view="runs", cancel=stop, run=row.id
+            )
             waits, was = row.status == "queued", job.state
             span = expected.get(row.id)
-            job.state, job.title = ("waiting" if waits else "running"), row.name
+            job.state, job.title = ("waiting" if waits else "running"), row.short_name
             job.share = row.step / row.total_steps if row.total_steps else 0.0
             job.left_s = (span.start_s if span else None) if waits else row.eta_s
             job.place = positions.get(row.id, 0)
@@ -266,11 +268,13 @@ class JobList(QObject):
 
     def _names(self, runs: Sequence[int]) -> str:
         rows = [self._runs.run(run) for run in runs]
-        return ", ".join(row.name if row is not None else f"run {run}" for run, row in zip(runs, rows, strict=True))
+        return ", ".join(
+            row.short_name if row is not None else f"run {run}" for run, row in zip(runs, rows, strict=True)
+        )
 
     def _name_of(self, snapshot: str) -> str:
         folders = Path(snapshot).parents
-        return next((row.name for row in self._runs.runs if row.folder in folders), "a snapshot")
+        return next((row.short_name for row in self._runs.runs if row.folder in folders), "a snapshot")
 
     def _begin_later(self, key: object, kind: str, title: str, view: str, **more: Any) -> None:
         """Add a hidden job to track its progress and end, and show it if it takes long."""

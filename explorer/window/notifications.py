@@ -105,7 +105,7 @@ class Notifications(QObject):
             grave = [run for run in ended if run.status in ("failed", "interrupted")]
             outcomes = "; ".join(_how_it_ended(run) for run in ended[:3])
             more = f"; and {len(ended) - 3} more" if len(ended) > 3 else ""
-            reasons = "\n".join(f"{run.name}: {run.reason}" for run in grave if run.reason)
+            reasons = "\n".join(f"{run.short_name}: {run.reason}" for run in grave if run.reason)
             self._banner.show_message(
                 f"While no window was open: {outcomes}{more}.",
                 grave[0].reason if grave else "",
@@ -203,7 +203,7 @@ class Notifications(QObject):
                 urgent=True,
             )
         elif run.status == "finished":
-            self._banner.show_message(f"{run.name} has finished.", tone="good")
+            self._banner.show_message(f"{run.short_name} has finished.", tone="good")
 
     def _show_failed(self, run: RunRow, left: tuple[int | None, bool]) -> None:
         """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
@@ -217,7 +217,7 @@ class Notifications(QObject):
             acts = (edit, resume) if run.status == "failed" and not downloads else (resume, edit)
         how = f" Resume continues from step {step:,}." if step is not None else ""
         self._banner.show_message(
-            f"{run.name} ended early{': ' + run.reason if run.reason else '.'}",
+            f"{run.short_name} ended early{': ' + run.reason if run.reason else '.'}",
             "See its log in Runs." + (" Resume tries again and keeps what was downloaded." if downloads else how),
             tone="bad" if run.status == "failed" else "warn",
             details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
@@ -231,20 +231,20 @@ class Notifications(QObject):
         from trainer import alerts
 
         if kind == "stalled":
-            message = f"{run.name} has not responded for {STALLED_S:.0f} s."
+            message = f"{run.short_name} has not responded for {STALLED_S:.0f} s."
             step = "It may be in a long step, or its disk or device may hang; see its log in Runs."
         elif not run.active:
             return
         else:
             message, step = (
-                f"{run.name}: {alerts.WORDS.get(kind, kind).lower()}.",
+                f"{run.short_name}: {alerts.WORDS.get(kind, kind).lower()}.",
                 str(run.alerts[kind].get("words", "")),
             )
         self._banner.show_message(message, step, tone="warn")
         self._desktop.show_message(message, step)
 
     def _show_deleted(self, runs: list[RunRow]) -> None:
-        message = f"Deleted {runs[0].name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
+        message = f"Deleted {runs[0].short_name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
         files = "Its files are kept." if len(runs) == 1 else "Their files are kept."
         undo = self._selection.undo
         self._banner.show_message(message, files, tone="info", action=("Undo", undo.undo))
@@ -258,7 +258,7 @@ class Notifications(QObject):
 def _how_it_ended(run: RunRow) -> str:
     """Return an outcome such as `CLIP demo finished` or `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
     if run.status == "finished":
-        return f"{run.name} finished"
+        return f"{run.short_name} finished"
     memory = f" ({run.rss_mib:,.0f} MiB in use)" if run.rss_mib and run.status != "stopped" else ""
     verb = {"failed": "failed", "stopped": "stopped"}.get(run.status, "was interrupted")
-    return f"{run.name} {verb} at step {run.step:,}{memory}"
+    return f"{run.short_name} {verb} at step {run.step:,}{memory}"

@@ -101,7 +101,7 @@ class OpenModelSheet(OpenSheet):
         self.model.setPlaceholderText("open_clip:ViT-B-32/laion2b_s34b_b79k")
         self.data = StillComboBox(self, objectName="open-model-data")
         if like is not None:
-            self.data.addItem(f"The data of {like.name}", str(like.id))
+            self.data.addItem(f"The data of {like.short_name}", str(like.id))
         self.data.addItem("256 Scenes, drawn for it", _SCENES)
         self.data.addItem("A folder, table or tar", _OTHER)
         self.path = QLineEdit(self, objectName="open-model-path")

@@ -118,6 +118,7 @@ def build(folder: Path, selection: Selection, background: Background, settings: 
     from explorer.model_client.client import ModelClient
     from explorer.run_control.jobs import Jobs
     from explorer.views.view import Context
+    from explorer.window.side_colors import SideColors
     from trainer.store import Workspace
 
     workspace = Workspace(folder)
@@ -129,4 +130,5 @@ def build(folder: Path, selection: Selection, background: Background, settings: 
         client=ModelClient(workspace, parent),
         settings=settings,
     )
+    SideColors(selection, context.jobs, parent)
     return Services(context, Exporter(folder, parent))

@@ -181,9 +181,9 @@ class _Job(QWidget):
 
     def show_run(self, run: RunRow) -> None:
         share = run.step / run.total_steps if run.total_steps else 0.0
-        self._name.setText(run.name if len(run.name) <= 28 else f"{run.name[:27]}…")
+        self._name.setText(run.short_name)
         self._bar.setValue(round(1000 * share))
-        self._bar.setAccessibleName(f"Progress of {run.name}")
+        self._bar.setAccessibleName(f"Progress of {run.short_name}")
         left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
         working = run.phase if run.step == 0 and run.phase else f"{share:.0%}{left}"
         self._rest.setText(working if run.status == "running" else run.status)

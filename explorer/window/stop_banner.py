@@ -48,8 +48,8 @@ class StopBanner(QObject):
             newest_checkpoint,
             self._context.workspace,
             run.id,
-            done=partial(self._show_end_message, run.name),
-            failed=lambda _: self._show_end_message(run.name, UNKNOWN),
+            done=partial(self._show_end_message, run.short_name),
+            failed=lambda _: self._show_end_message(run.short_name, UNKNOWN),
             key=f"kept of {run.id}",
             urgent=True,
         )
@@ -68,7 +68,7 @@ class StopBanner(QObject):
 
     def _show(self) -> None:
         states = self._known()
-        self._words = asked_words([run.name for run, _ in states])
+        self._words = asked_words([run.short_name for run, _ in states])
         self._closed = False
         automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in states)
         self._banner.show_message(
@@ -80,7 +80,7 @@ class StopBanner(QObject):
         )
 
     def _next(self, states: Sequence[tuple[RunRow, Unresponsive | None]]) -> str:
-        return next_words([(run.name, unresponsive) for run, unresponsive in states])
+        return next_words([(run.short_name, unresponsive) for run, unresponsive in states])
 
     def _go_on(self) -> None:
         """Update the countdown, drop runs that have ended, and show the banner again when another one is gone.
@@ -121,7 +121,7 @@ class StopBanner(QObject):
         self._clock.stop()
         # That is settled: a run that becomes unresponsive later is told of, and ended, without them.
         self._unresponsive = {}
-        names = listed([run.name for run in runs])
+        names = listed([run.short_name for run in runs])
         self._banner.show_message(
             f"{names} will be stopped as soon as it responds."
             if len(runs) == 1

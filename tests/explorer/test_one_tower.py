@@ -10,6 +10,7 @@ from explorer.views.map import MapView
 from explorer.views.runs.view import RunsView
 from explorer.views.similarity import SimilarityView
 from trainer import config
+from trainer.experiments.run_style import RunStyle
 from trainer.store import RunLog, read_snapshot, snapshot_name, write_snapshot
 
 N = 48
@@ -71,8 +72,8 @@ def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
     view = RunsView(context)
     qtbot.addWidget(view)
     row = context.workspace.runs.get(run)
-    view.curves.show_runs([row], {run: "#0072B2"})
+    view.curves.show_runs([row], {run: RunStyle(0, 0)})
     assert view.curves.metrics[-1] == "val/knn_acc1"
     assert "val/knn_acc1" not in view.curves.menu.chosen
-    view.curves.show_runs([context.workspace.runs.get(seen[2])], {seen[2]: "#0072B2"})
+    view.curves.show_runs([context.workspace.runs.get(seen[2])], {seen[2]: RunStyle(0, 0)})
     assert view.curves.metrics == view.curves.menu.chosen

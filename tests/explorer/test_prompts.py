@@ -22,7 +22,6 @@ from explorer.views.prompts import PromptsView
 from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
 from explorer.views.view import Context, step_words
-from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
@@ -114,7 +113,6 @@ def label(view: PromptsView, words: str) -> str:
 
 def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: PromptsView) -> None:
     pane = prompts.calibration
-    assert [control.name.apart_from for control in pane.taus] == ["bad", "good"]
     assert label(prompts, "τ, trained") == label(prompts, "τ, shown") == "0.0833"
     before, bars = float(label(prompts, "Confidence, shown").split()[0]), pane.bars.columns[0]
     slider = pane.taus[0].slider
@@ -217,16 +215,6 @@ def test_bars_have_the_colors_of_the_theme_in_use(qtbot: QtBot, prompts: Prompts
             assert colors == [theme.run_color(0), theme.run_color(1)]
     finally:
         theme.theme().mode = "light"
-
-
-def test_long_names_over_bars_are_told_apart(qtbot: QtBot, dressed: QApplication) -> None:
-    chart = BarChart()
-    qtbot.addWidget(chart)
-    chart.resize(320, 120)
-    names = [f"An experiment whose name begins as all its names do, seed {run}" for run in (1, 2)]
-    chart.show_bars(["ring"], [BarColumn(name, "", "run_a", (0.5,)) for name in names])
-    heads = [chart.grab(lane.adjusted(0, 0, 0, -20).toRect()).toImage() for lane in chart.lanes()]
-    assert heads[0] != heads[1]
 
 
 def test_a_picture_dropped_while_the_view_is_open_is_shown_first(

@@ -18,14 +18,13 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.models.runs import SWATCHES_ROLE, RunColumn, RunsModel, display_text
+from explorer.models.runs import LETTERS_ROLE, SWATCH_ROLE, RunColumn, RunsModel, display_text
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.state.view_link import ViewLink
-from explorer.theme import run_color
 from explorer.views.runs import RunsView
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
@@ -34,7 +33,8 @@ from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from trainer import config
 from trainer.analysis.curves import smooth
-from trainer.charts.marks import Axis, dash_of
+from trainer.charts.marks import Axis
+from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.results_table import ResultsTable
@@ -275,11 +275,14 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
         view.table.setFocus()
         view.actions_of_runs["show-a" if key == Qt.Key.Key_A else "show-b"].trigger()
     assert context.selection.runs == (three[0], three[1])
-    index = view.table.runs.index(view.table.runs.row_of(three[0]), RunColumn.NAME)
-    assert index.data(SWATCHES_ROLE) == (run_color(0),)
+    indices = [view.table.runs.index(view.table.runs.row_of(run), RunColumn.NAME) for run in three]
+    assert [index.data(LETTERS_ROLE) for index in indices] == ["A", "B", ""]
+    colors = [index.data(SWATCH_ROLE) for index in indices]
     choose(qtbot, view, three[0])
     view.actions_of_runs["show-b"].trigger()
     assert context.selection.runs == (three[1], three[0])
+    assert [index.data(LETTERS_ROLE) for index in indices] == ["B", "A", ""]
+    assert [index.data(SWATCH_ROLE) for index in indices] == colors, "a run keeps its color, whichever letter it has"
     context.selection.undo.undo()
     assert context.selection.runs == (three[0], three[1])
 
@@ -526,23 +529,23 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     assert set(grid.plots) == {"recall"}
 
 
-def test_run_a_is_blue_and_run_b_is_orange(qtbot: QtBot, context: Context, three: list[int]):
-    context.selection.select_runs(three[1], three[0])
+def test_a_curve_has_the_color_of_its_run_whatever_a_and_b_are(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
-    qtbot.waitUntil(lambda: any(len(p.panel.lines) == 3 for p in view.curves.grid.plots.values()))
-    qtbot.waitUntil(lambda: view.curves.grid.is_complete)
-    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out")
-    colors = {line.key: line.color for line in plot.panel.lines}
-    assert colors == {three[1]: run_color(0), three[0]: run_color(1), three[2]: run_color(2)}
-    qtbot.waitUntil(lambda: view.curves.grid.is_complete)
-    assert plot.curve(three[1])[1].opts["pen"].color().name() == run_color(0)
-    dashes = {run: tuple(plot.curve(run)[1].opts["pen"].dashPattern()) for run in three}
-    assert dashes[three[1]] == (), "A is solid"
-    assert dashes[three[0]] == pytest.approx(dash_of("run_b"))
-    entries = {entry.words: entry.dash for entry in view.curves.legend.entries}
-    assert sorted(map(bool, entries.values())) == [False, False, True]
-    assert entries[next(line.name for line in plot.panel.lines if line.key == three[0])] == dash_of("run_b")
+    styles = run_style(context.jobs.runs)
+    for pair in ((three[1], three[0]), (three[0], three[2])):
+        context.selection.select_runs(*pair)
+        qtbot.waitUntil(lambda: any(len(p.panel.lines) == 3 for p in view.curves.grid.plots.values()))
+        qtbot.waitUntil(lambda: view.curves.grid.is_complete)
+        plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out")
+        colors = {line.key: line.color for line in plot.panel.lines}
+        assert colors == {run: theme.run_shade(styles[run].hue, styles[run].tone) for run in three}
+        assert len({*colors.values()}) == 3
+        dashes = {run: tuple(plot.curve(run)[1].opts["pen"].dashPattern()) for run in three}
+        assert {run: bool(dash) for run, dash in dashes.items()} == {run: styles[run].dashed for run in three}
+        entries = {entry.words: (entry.color, bool(entry.dash)) for entry in view.curves.legend.entries}
+        rows = {run: context.workspace.runs.get(run) for run in three}
+        assert entries == {rows[run].short_name: (colors[run], styles[run].dashed) for run in three}
 
 
 def wheel_over(widget: QWidget, keys: Qt.KeyboardModifier) -> bool:

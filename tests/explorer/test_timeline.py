@@ -64,7 +64,6 @@ def stands_at(view: TimelineView, step: int) -> bool:
 
 def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
-    assert [panel.title.apart_from for panel in view.panels] == ["bad · step 20", "good · step 20"]
     assert all("48 pairs" in panel.note.text() for panel in view.panels)
     assert view.note.text().startswith("PCA: the axes of the last step")
     assert stands_at(view, 20)

@@ -20,7 +20,13 @@ LEAST_MARK: Final = 3.05
 
 ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c00", "#3b3505", "#4f5160")
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
-"""Blue and orange are runs A and B; the others follow. Told apart by color-blind people, too."""
+"""Blue and orange are the first two arms; the others follow. Told apart by color-blind people, too."""
+
+_SHARES: Final = (0.0, 1.0, -0.45, 0.5, -0.75)
+TONES: Final = len(_SHARES)
+"""Lightnesses of a hue, for seeds; the next one repeats the first."""
+_FAR_ENDS: Final = (0.08, 0.95)
+"""Lightness away from light and dark ground."""
 
 DIVERGING: Final = (
     "#40004b", "#762a83", "#9970ab", "#c2a5cf", "#e7d4e8", "#f7f7f7",
@@ -50,6 +56,34 @@ def readable(color: str, dark: bool = False, least: float = LEAST_MARK) -> str:
         if min(contrast(adjusted, ground) for ground in grounds) >= least:
             return adjusted
     return color
+
+
+@cache
+def run_shade(hue: int, tone: int, dark: bool = False) -> str:
+    """Return the color of a hue of the cycle in one of `TONES` lightnesses, each with the contrast of a mark.
+
+    Tone 0 is the hue's own color, odd ones go towards the ground and even ones away from it.
+    """
+    cycle = ON_DARK if dark else ON_LIGHT
+    own, share = cycle[hue % len(cycle)], _SHARES[tone % TONES]
+    hue_angle, lightness, saturation = colorsys.rgb_to_hls(*_channels(own))
+    ends = _FAR_ENDS[dark] if share < 0 else _near_end(own, dark)
+    return _hex(*colorsys.hls_to_rgb(hue_angle, lightness + abs(share) * (ends - lightness), saturation))
+
+
+def _near_end(color: str, dark: bool) -> float:
+    """Return the lightness nearest to the ground at which the color is still seen on it."""
+    hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(color))
+    grounds = DARK_GROUNDS if dark else LIGHT_GROUNDS
+    ground = 0.0 if dark else 1.0
+    near = lightness
+    for step in range(101):
+        moved = lightness + step / 100 * (ground - lightness)
+        text = _hex(*colorsys.hls_to_rgb(hue, moved, saturation))
+        if min(contrast(text, other) for other in grounds) < LEAST_MARK:
+            break
+        near = moved
+    return near
 
 
 def told_apart(colors: Sequence[str], dark: bool = False) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Panel
 from trainer.charts.registry import load, names
 from trainer.charts.settings import checked, options
+from trainer.charts.snapshot_label import with_full_names
 from trainer.charts.spec import Chart, Request, request_words, targets_of
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ def _computed(chart: Chart[Any, Any], store: Any, request: Request, settings: An
         # A chart that silently lacks a run that was named would be taken for the whole.
         raise ChartError(" ".join(problems))
     command = shell.join(["trainer", "export", chart.name, *request_words(request), *options(settings)])
-    return ComputedChart(chart.name, data, chart.numbers(data, settings), chart.panel(data, settings), command)
+    values = with_full_names(store, chart.numbers(data, settings))
+    return ComputedChart(chart.name, data, values, chart.panel(data, settings), command)
 
 
 def _settings(chart: Chart[Any, Any], values: dict[str, Any]) -> Any:

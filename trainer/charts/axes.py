@@ -119,7 +119,7 @@ def axes(
         directions.append(text_axis(vectors[start:middle], vectors[middle:end]))
         start = end
         if not directions[-1].any():
-            raise ChartError(f"To run {row.name} both sides of “{axis.words}” are the same. Choose other words.")
+            raise ChartError(f"To run {row.short_name} both sides of “{axis.words}” are the same. Choose other words.")
     positions = [
         None if rows is None else np.stack([along(rows, d) for d in directions], axis=1)
         for rows in (snapshot.image, snapshot.text)

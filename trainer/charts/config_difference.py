@@ -63,7 +63,7 @@ def compute(
         name: tuple(plain(config_fields[name]) if name in config_fields else "" for config_fields in flat)
         for name in names
     }
-    return ConfigDifference(tuple((row.id, row.name) for row in rows), fields)
+    return ConfigDifference(tuple((row.id, row.short_name) for row in rows), fields)
 
 
 def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:

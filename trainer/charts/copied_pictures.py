@@ -19,7 +19,7 @@ def copies_notes(rows: Sequence[RunRow]) -> tuple[str, ...]:
         pairs = _counts(row.facts, "heldout_pairs")
         for split, copies in _counts(row.facts, "heldout_copies").items():
             if copies:
-                names_by_split.setdefault((split, copies, pairs.get(split, 0)), []).append(row.name)
+                names_by_split.setdefault((split, copies, pairs.get(split, 0)), []).append(row.short_name)
     return tuple(
         f"{copies:,} of {n:,} {split_words(split)} pairs show pictures that {', '.join(names)} "
         f"{'was' if len(names) == 1 else 'were'} trained on (equal pixels); trainer data duplicates lists them."

@@ -73,7 +73,7 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
     runs = []
     rows = [workspace.runs.get(target.run) for target in request.targets]
     for index, row in enumerate(rows):
-        progress(index / max(len(rows), 1), f"Reading {row.name}")
+        progress(index / max(len(rows), 1), f"Reading {row.short_name}")
         moved = number_series(workspace, row.id, settings.shifted)
         held = number_series(workspace, row.id, settings.own, beside=moved.data)
         common, mine, theirs = np.intersect1d(held.steps, moved.steps, return_indices=True)
@@ -83,7 +83,7 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
         finite = np.isfinite(standard) & np.isfinite(shifted) & ((common > 0) | (not run.optimizer.epochs))
         if finite.any():
             source = sources_text((held, moved))
-            runs.append(RunShares(row.name, run.objective.kind, standard[finite], shifted[finite], source))
+            runs.append(RunShares(row.short_name, run.objective.kind, standard[finite], shifted[finite], source))
     if not runs:
         both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"
         raise ChartError(

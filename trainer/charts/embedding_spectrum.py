@@ -88,7 +88,7 @@ def spectra(
     others = alike_snapshots(workspace, request, target, row)
     points: dict[Modality, list[tuple[float, ...]]] = {side: [] for side, _ in parts}
     for index, other in enumerate(others):
-        progress(index / len(others), f"Spectra of {run.name}")
+        progress(index / len(others), f"Spectra of {run.short_name}")
         earlier = read_snapshot(other.folder)
         for side, vectors in modalities_of(earlier):
             if side in points and np.isfinite(vectors[:1]).all():

@@ -196,7 +196,7 @@ def evaluation_at(
     names_of_split = same.asked(dataset, split)
     fitting = [key for key in evaluated if key in names_of_split]
     if not fitting:
-        names = ", ".join(row.name for row in rows)
+        names = ", ".join(row.short_name for row in rows)
         where = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
         others = f" There are {', '.join(f'{d} {s}' for d, s in evaluated)}." if evaluated else ""
         raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
@@ -206,7 +206,7 @@ def evaluation_at(
         records = _records(workspace, row, same, key, asked_at)
         at = max(records, default=row.step if asked_at is None else asked_at)
         stored = tuple(records.get(at, ()))
-        runs.append(EvaluatedRun(index, row.id, row.name, row.objective, at, {}, records=stored))
+        runs.append(EvaluatedRun(index, row.id, row.short_name, row.objective, at, {}, records=stored))
     if not any(run.records for run in runs):
         raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
     runs = [replace(run, tasks=_tasks(run, runs)) for run in runs]
@@ -228,7 +228,7 @@ def _at_other_steps(
     at_steps = []
     for row in {row.id: row for row in rows}.values():
         if steps := sorted(_records(workspace, row, same, key, None)):
-            at_steps.append(f"{row.name} at step {', '.join(f'{step:,}' for step in steps)}")
+            at_steps.append(f"{row.short_name} at step {', '.join(f'{step:,}' for step in steps)}")
     if not at_steps:
         return f"What was measured on {' '.join(key)} cannot be read any more. Run trainer evaluate again."
     return (

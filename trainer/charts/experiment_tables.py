@@ -96,7 +96,11 @@ def runs_table(verdict: ExperimentVerdict) -> NumberTable:
     """Return every run with its outcomes, and why one is not counted."""
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     lines = tuple(
-        NumberRow(f"#{run_outcome.run.id} {run_outcome.run.name}", run_outcome.run.name, _cells(run_outcome, outcomes))
+        NumberRow(
+            f"#{run_outcome.run.id} {run_outcome.run.short_name}",
+            run_outcome.run.short_name,
+            _cells(run_outcome, outcomes),
+        )
         for run_outcome in verdict.runs
     )
     columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Counted")

@@ -192,7 +192,7 @@ def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[
     lines = [
         (
             run_outcome.run.id,
-            run_outcome.run.name,
+            run_outcome.run.short_name,
             run_outcome.arm,
             run_outcome.seed,
             run_outcome.run.status,
@@ -218,7 +218,11 @@ def as_values(verdict: ExperimentVerdict) -> dict[str, Any]:
         "seeds": list(verdict.seeds),
         "words": verdict.words,
         "comparisons": values(verdict, settings),
-        "runs": [dict(zip(header, line, strict=True)) for line in lines],
+        "runs": [
+            {"run": outcome.run.id, "name": outcome.run.name, "label": outcome.run.short_name}
+            | dict(zip(header[2:], line[2:], strict=True))
+            for outcome, line in zip(verdict.runs, lines, strict=True)
+        ],
         "not_counted": verdict.not_counted,
         "warnings": list(verdict.warnings),
         "notes": list(verdict.notes),

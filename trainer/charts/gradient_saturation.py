@@ -80,12 +80,12 @@ def saturation(
     row = choose_batch(workspace, run, target, request, held_out=settings.held_out)
     snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
     size = max(2, min(workspace.runs.config_of(run.id).optimizer.batch_size, snapshot.n, 1024))
-    progress(0.0, f"Saturation of {run.name}")
+    progress(0.0, f"Saturation of {run.short_name}")
     masked, units = masks_duplicates(workspace, run), units_of(snapshot)
     anchors = unsaturated(snapshot, units, warm, size, masked=masked)
     others, steps = alike_snapshots(workspace, request, target, row), []
     for index, other in enumerate(others):
-        progress(index / len(others), f"Saturation of {run.name}")
+        progress(index / len(others), f"Saturation of {run.short_name}")
         then = temperatures(workspace, run, other.step)
         earlier = read_snapshot(other.folder)
         left, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)

@@ -13,8 +13,11 @@ from typing import Any, Final, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-Tone = Literal["run_a", "run_b", "first", "second", "third", "fourth", "fifth", "sixth", "quiet", "bad"]
-"""What colors a series: blue and orange are runs A and B and nothing else; `bad` is what must not be done."""
+Tone = str
+"""What colors a series: `run_a`, `run_b` and `first` to `sixth` are hues, `quiet`, and `bad` for what must not be done.
+
+A hue with a number behind it, `run_a:2`, is a lightness of it: see `shade`.
+"""
 
 RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
 
@@ -22,6 +25,17 @@ RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fift
 def run_tone(index: int) -> Tone:
     """Return the tone of the run at this index; 0 is A, and the ninth repeats the first."""
     return RUN_TONES[index % len(RUN_TONES)]
+
+
+def shade(tone: Tone, lightness: int) -> Tone:
+    """Return a lightness of a hue, 0 to be the hue itself: a seed of an arm."""
+    return f"{tone}:{lightness}" if lightness else tone
+
+
+def hue_of(tone: Tone) -> tuple[Tone, int]:
+    """Return the hue of a tone, and which lightness of it the tone is."""
+    hue, _, lightness = tone.partition(":")
+    return hue, int(lightness or 0)
 
 
 _DASHES: Final[dict[Tone, tuple[float, ...]]] = {
@@ -57,9 +71,10 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
     Tones differ by them as by their color: A is solid, B is dashed; what is dashed on purpose has short strokes,
     that of B dots.
     """
+    hue, _ = hue_of(tone)
     if dashed:
-        return (1, 2) if tone == "run_b" else (3, 2)
-    return _DASHES.get(tone, ())
+        return (1, 2) if hue == "run_b" else (3, 2)
+    return _DASHES.get(hue, ())
 
 
 @dataclass(frozen=True)
@@ -415,6 +430,7 @@ class NumberTable:
     Attributes:
         badges: Columns are the runs in order.
         first: The place of the first column among the runs, where a page has the columns in parts.
+        tones: Of the columns' badges; empty: those of the places.
     """
 
     key: str
@@ -424,6 +440,7 @@ class NumberTable:
     badges: bool = True
     note: str = ""
     first: int = 0
+    tones: tuple[Tone, ...] = ()
 
     def named(self) -> Iterator[tuple[str, NumberRow]]:
         """Yield the rows other than headings, each with its label and that of its heading."""

@@ -156,7 +156,7 @@ def open_matrix(
     chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
     if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {run.name} embeds only one modality; the matrix needs images and texts. {BOTH}")
+        raise ChartError(f"Run {run.short_name} embeds only one modality; the matrix needs images and texts. {BOTH}")
     return shown(run, chosen), snapshot
 
 

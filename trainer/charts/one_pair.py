@@ -190,10 +190,10 @@ def one_pair(
     runs, problems = [], [*opened.problems]
     for number, (index, side) in enumerate(opened.found):
         if progress is not None:
-            progress(number / len(opened.found), side.run.name)
+            progress(number / len(opened.found), side.run.short_name)
         its_row = row if side is first else side.row_of(first, row)
         if its_row < 0:
-            problems.append(f"{side.run.name} has no such pair in {side.row.key}.")
+            problems.append(f"{side.run.short_name} has no such pair in {side.row.key}.")
             continue
         runs.append(_in_run(workspace, opened, index, side, its_row, k))
     identity = items.id[row]

@@ -50,7 +50,7 @@ class OpenedSnapshot:
             ChartError: The run embeds only one modality.
         """
         if self.snapshot.image is None or self.snapshot.text is None:
-            raise ChartError(f"Run {self.run.name} embeds only one modality; {what} images and texts. {BOTH}")
+            raise ChartError(f"Run {self.run.short_name} embeds only one modality; {what} images and texts. {BOTH}")
         return self.snapshot.image, self.snapshot.text
 
 

@@ -204,11 +204,13 @@ def changes(
     first, second = read_snapshot(chosen_a.folder), read_snapshot(chosen_b.folder)
     at_a, at_b = common_rows(first.items, second.items)
     if not len(at_a):
-        raise ChartError(f"{row_a.name} and {row_b.name} have no pair of {chosen_a.dataset} in common.")
+        raise ChartError(f"{row_a.short_name} and {row_b.short_name} have no pair of {chosen_a.dataset} in common.")
     modality: Literal["image", "text"] = "image" if first.image is not None and second.image is not None else "text"
     sides = [_rows(getattr(s, modality), rows) for s, rows in ((first, at_a), (second, at_b))]
     if any(side is None for side in sides):
-        raise ChartError(f"{row_a.name} embeds only images and {row_b.name} only texts: nothing can be compared.")
+        raise ChartError(
+            f"{row_a.short_name} embeds only images and {row_b.short_name} only texts: nothing can be compared."
+        )
     stages = _Stages(progress)
     units = units_of(first, at_a)
     drawn = _drawn(units)

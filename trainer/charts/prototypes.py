@@ -91,18 +91,20 @@ def of_run(
         progress(index / len(every), f"Clustering step {snapshot_row.step:,}")
         snapshot = read_snapshot(snapshot_row.folder)
         if snapshot.image is None:
-            raise ChartError(f"{row.name} embeds no images. Choose a run with an image tower.")
+            raise ChartError(f"{row.short_name} embeds no images. Choose a run with an image tower.")
         units = units_of(snapshot)
         rows = units.rows("picture", MOST_PAIRS)
         if len(rows) < settings.clusters:
-            raise ChartError(f"{row.name} has {len(rows)} pictures. Choose at most as many clusters.")
+            raise ChartError(f"{row.short_name} has {len(rows)} pictures. Choose at most as many clusters.")
         labels = [snapshot.items.label[at] for at in rows]
         clusterings.append(prototypes(snapshot.image[rows], labels, settings.clusters, settings.seed))
         steps.append(snapshot_row.step)
     last = clusterings[-1]
     assert snapshot.image is not None
     near = np.einsum("nd,nd->n", np.float64(snapshot.image[rows]), last.centers[last.assigned])
-    return RunPrototypes(row.name, *key, tuple(steps), tuple(clusterings), snapshot.items, rows, near, units.counted)
+    return RunPrototypes(
+        row.short_name, *key, tuple(steps), tuple(clusterings), snapshot.items, rows, near, units.counted
+    )
 
 
 def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:

@@ -87,12 +87,12 @@ def replay_of(
     if settings.replayed and stored and settings.replayed not in stored:
         replayed = ", ".join(f"{step:,}" for step in stored)
         raise ChartError(
-            f"Step {settings.replayed:,} of {row.name} was not replayed. Choose one of its replayed steps "
+            f"Step {settings.replayed:,} of {row.short_name} was not replayed. Choose one of its replayed steps "
             f"({replayed}), or run trainer replay {row.id} --step {settings.replayed}."
         )
     candidates = [settings.replayed] if settings.replayed else stored[: -_TRIED - 1 : -1]
     record = next((replay for step in candidates if (replay := read_replay(row.folder, step)) is not None), None)
-    return RunReplay(row.id, row.name, tuple(stored), record)
+    return RunReplay(row.id, row.short_name, tuple(stored), record)
 
 
 def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:

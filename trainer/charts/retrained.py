@@ -74,7 +74,7 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
     """
     before, after = workspace.runs.get(old), workspace.runs.get(new)
     first = read_snapshot(choose_snapshot(workspace, before).folder)
-    second, rows = _same_pairs(workspace, after, first, before.name)
+    second, rows = _same_pairs(workspace, after, first, before.short_name)
     all_rows = np.arange(first.n)
     right = [_first_ranks(snapshot, at, matching_of(first)) for snapshot, at in ((first, all_rows), (second, rows))]
     tests = [(paired_shares(a, b), mcnemar(a, b)) for a, b in zip(*right, strict=True)]
@@ -84,7 +84,7 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
         for direction, a, b, (paired, test), p in zip(DIRECTIONS, *right, tests, adjusted, strict=True)
     ]
     steps, both = (first.step, second.step), (directions[0], directions[1])
-    return Retrained(before.name, after.name, steps, first.dataset, first.split, first.n, both)
+    return Retrained(before.short_name, after.short_name, steps, first.dataset, first.split, first.n, both)
 
 
 def retrained_lines(comparison: Retrained) -> list[str]:
@@ -128,8 +128,9 @@ def _same_pairs(
         if all(key in row_of for key in keys):
             return snapshot, np.array([row_of[key] for key in keys], np.int64)
     raise ChartError(
-        f"{run.name} was not measured on the {first.n:,} held-out pairs of {name} ({first.dataset}-{first.split}): its "
-        "pictures or captions differ. Train it with the held-out list that was written next to the cleaned list."
+        f"{run.short_name} was not measured on the {first.n:,} held-out pairs of {name} "
+        f"({first.dataset}-{first.split}): its pictures or "
+        "captions differ. Train it with the held-out list that was written next to the cleaned list."
     )
 
 

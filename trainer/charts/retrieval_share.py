@@ -102,14 +102,14 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
     size = workspace.runs.config_of(first.id).optimizer.batch_size
     runs, absent, n, pictures = [], [], 0, 0
     for index, (row, objective) in enumerate(alike):
-        progress(index / len(alike), f"Measuring {row.name}")
+        progress(index / len(alike), f"Measuring {row.short_name}")
         snapshot_row = _snapshot_of(workspace, row, chosen)
         if snapshot_row is None:
-            absent.append(row.name)
+            absent.append(row.short_name)
             continue
         n, pictures, values = _measured(snapshot_row, beta, size)
         share = None if isinstance(objective, config.Clip) else getattr(objective, "retrieval_share", 0.0)
-        runs.append(ShareRun(row.id, row.name, workspace.runs.config_of(row.id).seed, share, values))
+        runs.append(ShareRun(row.id, row.short_name, workspace.runs.config_of(row.id).seed, share, values))
     return ShareRuns(chosen.dataset, chosen.split, chosen.step, n, pictures, beta, size, tuple(runs), tuple(absent))
 
 

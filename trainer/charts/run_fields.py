@@ -99,7 +99,7 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
             continue
         fields[name], texts[name] = _numbered(column)
     return RunFields(
-        tuple((row.id, row.name) for row in rows),
+        tuple((row.id, row.short_name) for row in rows),
         fields,
         texts,
         outcome,

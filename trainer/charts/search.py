@@ -101,10 +101,10 @@ def search(
     row = workspace.runs.get(run)
     chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
     snapshot = read_snapshot(chosen.folder)
-    vectors = _vectors(snapshot, target, row.name)
+    vectors = _vectors(snapshot, target, row.short_name)
     if len(query) != snapshot.d:
         raise ChartError(
-            f"The query has {len(query)} dimensions and the snapshot of {row.name} {snapshot.d}: they are of "
+            f"The query has {len(query)} dimensions and the snapshot of {row.short_name} {snapshot.d}: they are of "
             "different models. Choose the step that the snapshot is of."
         )
     scores = products(vectors, query)

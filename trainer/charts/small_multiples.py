@@ -101,7 +101,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     made: list[Multiple] = []
     onto: np.ndarray | None = None
     for index, (opened, both) in enumerate(zip(chosen, sides, strict=True)):
-        progress(index / len(chosen), opened.run.name)
+        progress(index / len(chosen), opened.run.short_name)
         rows = places_of(opened.snapshot.items.id, ids)
         image, text = (np.asarray(side[rows], np.float64) for side in both)
         plane, held = _plane(image, text, units)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.analysis.units import Units
-from trainer.store import RunRow, SnapshotRow
+from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot
 
 
@@ -17,7 +17,7 @@ class SnapshotLabel:
 
     Attributes:
         run: Id of the run.
-        name: Its name.
+        name: Its short name, unique in its workspace.
         objective: What it minimizes, `clip` or `cloob` for example.
         step: Of the snapshot.
         dataset: Of the snapshot.
@@ -38,13 +38,30 @@ def shown(run: RunRow, snapshot: SnapshotRow | Snapshot, units: Units | None = N
     """Return the fields of `SnapshotLabel` for a snapshot of a run, with what its rows are by `units`."""
     return {
         "run": run.id,
-        "name": run.name,
+        "name": run.short_name,
         "objective": run.objective,
         "step": snapshot.step,
         "dataset": snapshot.dataset,
         "split": snapshot.split,
         "counted": units.counted if units is not None else "",
     }
+
+
+def with_full_names(workspace: Workspace | None, values: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is printed of runs with the full name of each as `name`, and its short one as `label`."""
+    return [_with_full_name(workspace, facts) if workspace is not None else facts for facts in values]
+
+
+def document_with_full_names(workspace: Workspace, document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document for JSON whose `runs` are `with_full_names`."""
+    return document | {"runs": with_full_names(workspace, document["runs"])}
+
+
+def _with_full_name(workspace: Workspace, facts: dict[str, Any]) -> dict[str, Any]:
+    if not (isinstance(facts.get("run"), int) and "name" in facts):
+        return facts
+    named = {"run": facts["run"], "name": workspace.runs.get(facts["run"]).name, "label": facts["name"]}
+    return named | {key: value for key, value in facts.items() if key not in named}
 
 
 def counted_notes(data: object) -> tuple[str, ...]:
@@ -66,10 +83,14 @@ def counted_notes(data: object) -> tuple[str, ...]:
 
 
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
-    """Return labels for runs shown together: their names, with steps if those differ."""
-    if len({*steps}) < 2:
-        return [*names]
-    return [f"{name}, step {step:,}" for name, step in zip(names, steps, strict=True)]
+    """Return labels for runs shown together: their names, with the step where one run is shown at two steps."""
+    steps_by_name: dict[str, set[int]] = {}
+    for name, step in zip(names, steps, strict=True):
+        steps_by_name.setdefault(name, set()).add(step)
+    return [
+        f"{name}, step {step:,}" if len(steps_by_name[name]) > 1 else name
+        for name, step in zip(names, steps, strict=True)
+    ]
 
 
 def labels(runs: Sequence[SnapshotLabel]) -> list[str]:

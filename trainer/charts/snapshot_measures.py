@@ -88,9 +88,9 @@ def pairs_of(row: SnapshotRow, run: RunRow) -> Snapshot:
     """
     snapshot = read_snapshot(row.folder)
     if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {run.name} embeds only one modality; this chart needs images and texts. {BOTH}")
+        raise ChartError(f"Run {run.short_name} embeds only one modality; this chart needs images and texts. {BOTH}")
     if snapshot.n < 2:
-        raise ChartError(f"The snapshot of {run.name} has a single pair; a batch needs at least 2.")
+        raise ChartError(f"The snapshot of {run.short_name} has a single pair; a batch needs at least 2.")
     finite(snapshot.image, run)
     finite(snapshot.text, run)
     return snapshot
@@ -109,7 +109,7 @@ def finite(vectors: np.ndarray, run: RunRow) -> np.ndarray:
     """
     if not np.isfinite(vectors).all():
         raise ChartError(
-            f"The embeddings of {run.name} are not numbers: training has diverged. Choose an earlier step."
+            f"The embeddings of {run.short_name} are not numbers: training has diverged. Choose an earlier step."
         )
     return vectors
 

@@ -210,7 +210,7 @@ def timeline_run(
         counted=units.counted,
         index=index,
         run=row.id,
-        name=row.name,
+        name=row.short_name,
         objective=row.objective,
         dataset=last.dataset,
         split=last.split,

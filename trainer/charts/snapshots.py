@@ -26,12 +26,14 @@ def choose_snapshot(
     """
     rows = workspace.results.snapshots(run.id)
     if not rows:
-        raise ChartError(f"Run {run.name} has no snapshot yet: wait for its first evaluation, or train it further.")
+        raise ChartError(
+            f"Run {run.short_name} has no snapshot yet: wait for its first evaluation, or train it further."
+        )
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
         choices = sorted({str(row.key) for row in rows})
         raise ChartError(
-            f"Run {run.name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
+            f"Run {run.short_name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
             f"choose one of {', '.join(choices)}."
         )
     first = min(fitting, key=_preference)
@@ -41,7 +43,7 @@ def choose_snapshot(
     at_step = [row for row in fitting if row.step == step]
     if not at_step:
         choices = ", ".join(str(row.step) for row in sorted(fitting, key=lambda row: row.step))
-        raise ChartError(f"Run {run.name} has no snapshot at step {step}; choose one of {choices}, or last.")
+        raise ChartError(f"Run {run.short_name} has no snapshot at step {step}; choose one of {choices}, or last.")
     return at_step[-1]
 
 
@@ -69,7 +71,7 @@ def step_that_embeds(
     both = sorted({row.step for row in same} & checkpoints)
     choose = f"Choose step {' or '.join(str(common) for common in both)}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
-    raise ChartError(f"Run {run.name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
+    raise ChartError(f"Run {run.short_name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def words(
     vectors = request.vectors_of(target)
     row, chosen, snapshot = _opened(workspace, target, request, settings.pair)
     if snapshot.image is None:
-        raise ChartError(f"Run {row.name} has no images to rank. {BOTH}")
+        raise ChartError(f"Run {row.short_name} has no images to rank. {BOTH}")
     progress(0.0, "ranking images")
     cosines, ranks = caption_effect(vectors.astype(np.float32), snapshot.image, settings.pair)
     deviation = float("nan")

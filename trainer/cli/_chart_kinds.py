@@ -130,12 +130,13 @@ def write(
     `single`: CSV and Parquet hold the single items behind the chart instead of what it shows.
     """
     from trainer.charts.panel_rows import HEADER, panel_rows
+    from trainer.charts.run_tones import in_run_colors
     from trainer.render_mpl import panel as figure
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.untrusted import shell
 
     data = _compute(workspace, chart, request, settings)
-    drawn = chart.panel(data, settings)
+    drawn = in_run_colors(chart.panel(data, settings), workspace, request)
     arguments = ["trainer", "export", chart.name, *request_words(request), *options(settings)]
     arguments += ["--records"] if single else []
     command = shell.join([*arguments, "--out", *(file.name for file in files)])

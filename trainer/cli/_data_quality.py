@@ -158,7 +158,7 @@ def newest_report(workspace: Workspace, run: int) -> QualityReport:
     row = workspace.runs.get(run)
     if not (reports := read_reports(row.folder)):
         raise QualityProblem(
-            f"The data of {row.name} were not checked yet: trainer data quality {shell.quote(row.name)}"
+            f"The data of {row.short_name} were not checked yet: trainer data quality {shell.quote(row.name)}"
         )
     return max(reports, key=lambda report: report.created_at)
 

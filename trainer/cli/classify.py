@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the labels by probability and write files if requested; return 1 if no image could be read."""
+    from trainer.charts.snapshot_label import document_with_full_names
     from trainer.render_mpl.files import check_suffixes
 
     if not args.runs:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         _write(predictions, args)
     if args.json:
-        say_json(json.dumps(_document(predictions), indent=1))
+        say_json(json.dumps(document_with_full_names(args.workspace, _document(predictions)), indent=1))
     else:
         say(as_text(predictions))
     return 0 if predictions.images else 1
@@ -95,7 +96,7 @@ def collect(
             runs=(row.id,), images=paths, labels=tuple(labels), templates=tuple(templates), step=target.step
         )
         answer = predict(models, question)
-        facts: dict[str, Any] = {"index": index, "run": row.id, "name": row.name, "objective": row.objective}
+        facts: dict[str, Any] = {"index": index, "run": row.id, "name": row.short_name, "objective": row.objective}
         said.append(RunPredictions(**facts, **_numbers(answer.runs[row.id])))
         images, unreadable = answer.images, answer.unreadable
     return Predictions(tuple(images), tuple(labels), tuple(templates), tuple(said), dict(unreadable))

@@ -77,10 +77,12 @@ def _compared(args: argparse.Namespace) -> tuple[Chart[Any, Any], Any, Any, dict
     from trainer.charts import comparison, groups
     from trainer.charts.measures import comparison as runs
     from trainer.charts.measures import groups as seeds
+    from trainer.charts.snapshot_label import document_with_full_names
 
     if args.group:
         settings = seeds.GroupSettings(tuple(args.group), args.holm)
         group_rows = seeds.group_table(args.workspace, settings.group, settings.holm)
         return groups.CHART, settings, group_rows, seeds.as_values(group_rows)
     table = runs.comparison(args.workspace, args.runs)
-    return comparison.CHART, comparison.CHART.settings(), table, runs.as_values(table)
+    values = document_with_full_names(args.workspace, runs.as_values(table))
+    return comparison.CHART, comparison.CHART.settings(), table, values

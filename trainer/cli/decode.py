@@ -69,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the measures of what is kept; write files if requested."""
     from trainer.charts.decode import request_words
+    from trainer.charts.snapshot_label import document_with_full_names
     from trainer.cli.export import report
     from trainer.render_mpl import decode as figure
     from trainer.render_mpl import film
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
             command=line,
             title="Decoded",
         )
-    say_json(json_text(document(chart), indent=1)) if args.json else say(as_text(chart))
+    values = document_with_full_names(args.workspace, document(chart))
+    say_json(json_text(values, indent=1)) if args.json else say(as_text(chart))
     return 0
 
 

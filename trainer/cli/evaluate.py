@@ -281,7 +281,7 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
     """Format the numbers for a terminal, one column per split."""
     from trainer.metrics import metric
 
-    lines = [f"{row.name}, {results[0]['pretrained']}"]
+    lines = [f"{row.short_name}, {results[0]['pretrained']}"]
     for result in results:
         templates = f"{result['templates']:,} template{'s' * (result['templates'] != 1)}"
         about = f"{result['classes']:,} classes × {templates}" if result["classes"] else ""

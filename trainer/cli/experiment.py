@@ -262,7 +262,11 @@ def _search(args: argparse.Namespace) -> int:
     for trial in trials:
         values = "  ".join(f"{field}={value}" for field, value in trial.values.items())
         say(f"#{trial.run.id:<5} {trial.state:<9} {trial.value:<9.4g} {values}")
-    say(f"Best: {best.run.name}, {search.metric} {best.value:.4g}." if best else "No trial has ended with a value.")
+    say(
+        f"Best: {best.run.short_name}, {search.metric} {best.value:.4g}."
+        if best
+        else "No trial has ended with a value."
+    )
     say(f"See what matters: trainer analyze field-importance --filter 'experiment:\"{search.name}\"'")
     return 0
 

@@ -244,7 +244,7 @@ def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any
         after = f", after run {row.after}" if row.after is not None else ""
         prefers = f", priority {row.priority}" if row.priority else ""
         span = expected[row.id]
-        say(f"{position:>3}  {row.id:>4}  {row.name}  (starts in {_span(span.start_s)}{prefers}{after})")
+        say(f"{position:>3}  {row.id:>4}  {row.short_name}  (starts in {_span(span.start_s)}{prefers}{after})")
     held = " It is held: trainer queue go." if room.held else ""
     counts = ", ".join(f"{count} on {name}" for name, count in room.names().items())
     say(f"{len(waiting)} waiting; at once: {counts}; all done in {_span(total)}.{held}")

@@ -122,7 +122,7 @@ def _write_folder(
         values = _metrics(workspace, rows, table)
         _write(folder / "metrics.json", f"{json_text(values, indent=1)}\n")
         report = Report(
-            title=title or " against ".join(row.name for row in rows),
+            title=title or " against ".join(row.short_name for row in rows),
             facts=[_facts(row) for row in rows],
             differences=_differences(workspace, rows),
             table=table,
@@ -259,13 +259,14 @@ def _files(folder: Path, stem: str) -> list[Path]:
 
 def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dict[str, Any]:
     from trainer.charts.measures.comparison import as_values
+    from trainer.charts.snapshot_label import document_with_full_names
 
     paired = _paired(workspace, rows)
     return {
         "made": time.strftime("%Y-%m-%d %H:%M %Z"),
         "version": importlib.metadata.version("contrastive-explorer"),
         "runs": [_run_values(workspace, row) for row in rows],
-        "comparison": as_values(table),
+        "comparison": document_with_full_names(workspace, as_values(table)),
         "similarity": _numbers(workspace, "similarity", paired) if paired else {},
         "geometry": _numbers(workspace, "geometry", paired) if paired else {},
     }
@@ -274,13 +275,13 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
 def _numbers(workspace: Workspace, kind: str, runs: Sequence[int]) -> list[dict[str, Any]]:
     """Return the values of `trainer analyze KIND` for these runs."""
     from trainer.charts.registry import load
+    from trainer.charts.snapshot_label import with_full_names
     from trainer.charts.spec import Request, targets_of
 
     chart = load(kind)
     settings = chart.settings()
-    return chart.numbers(
-        chart.result(workspace, Request(targets_of(runs)), settings, lambda _share, _note: None), settings
-    )
+    data = chart.result(workspace, Request(targets_of(runs)), settings, lambda _share, _note: None)
+    return with_full_names(workspace, chart.numbers(data, settings))
 
 
 def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
@@ -289,6 +290,7 @@ def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     return {
         "run": row.id,
         "name": row.name,
+        "label": row.short_name,
         "objective": row.objective,
         "data": row.data,
         "status": row.status,
@@ -309,7 +311,7 @@ def _facts(row: RunRow) -> dict[str, str]:
 
     duration = row.duration_s
     return {
-        "Run": row.name,
+        "Run": row.short_name,
         "Objective": objective_label(row.objective),
         "Data": row.data,
         "Status": row.status,

@@ -316,14 +316,15 @@ def _table(
 
     if not rows:
         return "No runs here yet. Start the demo runs: trainer demo."
-    head = ("ID", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
+    head = ("ID", "LABEL", "NAME", "OBJECTIVE", "DATA", "STATUS", "STEP", "LAST", "BEST", "TRAINED")
     lines = [(*head, *(chosen_column.title for chosen_column in columns))]
     for row in rows:
         number = metric(row.metric)
         step = f"{row.step}/{row.total_steps}" if row.total_steps else "–"
         best, last = number.text(row.best), number.text(row.last)
         status = "not responding" if row.id in silent else row.phase if row.out_of_reach else row.status
-        cells = (str(row.id), row.name, row.objective, row.data, status, step, last, best, _span(row.duration_s))
+        trained = _span(row.duration_s)
+        cells = (str(row.id), row.short_name, row.name, row.objective, row.data, status, step, last, best, trained)
         lines.append((*map(spelled, cells), *(spelled(chosen_column.text(row)) or "–" for chosen_column in columns)))
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     written = [
@@ -350,6 +351,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer.training import provenance
 
     lines = [f"Run {row.id}: {row.name}", f"  status    {row.status}{' - ' + row.reason if row.reason else ''}"]
+    lines.append(f"  label     {row.short_name}")
     lines += [f"  silent    It does not respond. {reason}" for reason in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
     if row.tags:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainer.cli.export import add_step_argument, step_words
 from trainer.untrusted import shell
@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the cosines and the agreement of the runs; write files if requested."""
     from trainer.charts.saliency import request_words
     from trainer.charts.settings import from_options
+    from trainer.charts.snapshot_label import document_with_full_names
     from trainer.charts.spec import targets_of
     from trainer.messages import Saliency
     from trainer.render_mpl import saliency as figure
@@ -67,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
             command=shell.join(arguments),
             title="Saliency",
         )
-    say_json(json_text(document(chart), indent=1)) if args.json else say(as_text(chart))
+    values = document_with_full_names(args.workspace, document(chart))
+    say_json(json_text(values, indent=1)) if args.json else say(as_text(chart))
     return 0
 
 
@@ -87,7 +89,7 @@ def collect(workspace: Workspace, question: Saliency) -> SaliencyChart:
         SaliencyRun(
             index=index,
             run=row.id,
-            name=row.name,
+            name=row.short_name,
             objective=row.objective,
             step=computed.steps[index],
             cells=computed.maps[index],
@@ -98,7 +100,7 @@ def collect(workspace: Workspace, question: Saliency) -> SaliencyChart:
     return SaliencyChart(question.image, computed.image, question.caption, question.method, tuple(maps))
 
 
-def document(chart: SaliencyChart) -> dict[str, object]:
+def document(chart: SaliencyChart) -> dict[str, Any]:
     """Return the output of `--json`."""
     runs = [
         {"run": run.run, "name": run.name, "step": run.step, "cosine": run.cosine, "cells": run.cells.tolist()}

@@ -72,7 +72,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         view = {"step": target.step, "dataset": args.dataset, "split": args.split}
         by = embedder_of(workspace, choose_snapshot(workspace, row, **view))
         if by.note:
-            say(f"{row.name}: {by.note}", error=True)
+            say(f"{row.short_name}: {by.note}", error=True)
         opened = models.get(row.id, by.step).opened
         if args.text:
             vector = embed_sentences(opened, [args.text])[0]

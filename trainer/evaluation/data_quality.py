@@ -89,7 +89,9 @@ def check_data(
     workspace.check_mine()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = list(steps) or [None] * len(rows)
-    progress(0.0, f"opening the {'models' if len(rows) > 1 else 'model'} of {' and '.join(row.name for row in rows)}")
+    progress(
+        0.0, f"opening the {'models' if len(rows) > 1 else 'model'} of {' and '.join(row.short_name for row in rows)}"
+    )
     opened = [models.get(row.id, step).opened for row, step in zip(rows, chosen, strict=True)]
     if any(model.model.visual is None or model.model.text is None for model in opened):
         raise DataError("Both runs have to embed images and captions. Choose a run of CLIP, CLOOB or another such one.")
@@ -115,10 +117,10 @@ def check_data(
         embedded: list[Embedded] = []
         for row, heldout, model in zip(rows, heldouts, opened, strict=True):
             share = 0.3 + 0.3 * (len(parts) + len(embedded) / len(rows)) / (1 + len(splits.heldout))
-            alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.name}")
+            alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.short_name}")
             embedded.append(heldout.embed(model.model, model.device, alive=alive))
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
-    named = [(row.id, row.name, model.step) for row, model in zip(rows, opened, strict=True)]
+    named = [(row.id, row.short_name, model.step) for row, model in zip(rows, opened, strict=True)]
     judges = {split: [first] for split, first in _own_judges(models, named, parts, between(progress, 0.6, 0.7)).items()}
     if len(rows) == 1:
         _ask_others(models, rows[0], opened[0], parts, judges, between(progress, 0.7, 0.8))
@@ -170,9 +172,9 @@ def _ask_others(
                 continue
             rows = np.flatnonzero(not_learned(models, row, part.pairs, other))
             if len(rows) >= LEAST_JUDGED:
-                note = f"embedding {len(part.pairs):,} pairs of {split} with {row.name}, which did not learn them"
+                note = f"embedding {len(part.pairs):,} pairs of {split} with {row.short_name}, which did not learn them"
                 embedded = embedded_by(part.pairs, other, progress, note)
-                runs = [(row.id, row.name, other.step)]
+                runs = [(row.id, row.short_name, other.step)]
                 judged = judge(
                     runs, [embedded], _units(part), rows=rows, advantages=[0.0], trained=False, progress=progress
                 )

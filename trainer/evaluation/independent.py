@@ -58,7 +58,7 @@ def _embed(
         if progress:
             progress((index + share) / parts, note)
 
-    report(0.0, f"opening {row.name}")
+    report(0.0, f"opening {row.short_name}")
     opened = models.get(run, step).opened
     splits = data.load(
         INDEPENDENT_SCENES,
@@ -68,7 +68,7 @@ def _embed(
         progress=lambda share, note: report(0.8 * share, note),
     )
     pairs = splits.heldout["renderings"]
-    report(0.8, f"embedding {len(pairs):,} pairs with {row.name}")
+    report(0.8, f"embedding {len(pairs):,} pairs with {row.short_name}")
     heldout = HeldOut(
         pairs, prefix=INDEPENDENT, suite=None, tokenizer=opened.tokenizer, context_length=opened.context_length
     )
@@ -89,5 +89,5 @@ def _embed(
     )
     width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
     workspace.results.add_snapshot(run, opened.step, pairs.name, INDEPENDENT, folder, n=n, d=width)
-    report(1.0, f"{row.name} is done")
+    report(1.0, f"{row.short_name} is done")
     return next(s for s in workspace.results.snapshots(run) if (s.step, s.split) == (opened.step, INDEPENDENT))

@@ -119,7 +119,7 @@ def _evaluate(
     left_out: dict[str, str] = {}
 
     def part(low: float, high: float, row: RunRow) -> Progress:
-        return lambda share, note: progress(low + (high - low) * share, f"{row.name}: {note}")
+        return lambda share, note: progress(low + (high - low) * share, f"{row.short_name}: {note}")
 
     possible: list[tuple[RunRow, list[str]]] = []
     for index, row in enumerate(rows):
@@ -129,7 +129,7 @@ def _evaluate(
         except UserError as problem:
             if len(rows) == 1:
                 raise
-            left_out[row.name] = str(problem)
+            left_out[row.short_name] = str(problem)
             continue
         left_out |= reasons
         possible.append((row, tasks))
@@ -149,7 +149,7 @@ def _possible(
     """Return the tasks that can be measured for a run, and why others cannot."""
     evaluations = _evaluations(models, row, request, loaded, _Stage(progress))
     reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (request.tasks or CHEAP)}
-    left_out = {f"{row.name}: {task}": reason for task, reason in reasons.items() if reason}
+    left_out = {f"{row.short_name}: {task}": reason for task, reason in reasons.items() if reason}
     return [task for task, reason in reasons.items() if not reason], left_out
 
 
@@ -287,7 +287,7 @@ def _of_snapshot(
     if features is None and request.features:
         raise AnswerError(
             "bad_question",
-            f"The snapshot of {row.name} at step {chosen.step:,} holds no features.",
+            f"The snapshot of {row.short_name} at step {chosen.step:,} holds no features.",
             "Train with watching.features = true, or measure images: leave out --snapshot.",
         )
     suite = suite_of_facts(row.facts.get(ZERO_SHOT)) or _suite_of(workspace, row, snapshot.dataset, stage)

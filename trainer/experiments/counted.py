@@ -52,7 +52,7 @@ class RunGroup:
     def left_out(self) -> tuple[str, ...]:
         """Each run that does not count with its reason, and each seed that has none."""
         names = [
-            f"{self.name} seed {member.seed}" if member.seed >= 0 else member.run.name
+            f"{self.name} seed {member.seed}" if member.seed >= 0 else member.run.short_name
             for member in self.members
             if member.reason
         ]

@@ -18,7 +18,7 @@ def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
     if len(rows) < 2:
         return ""
     parts = [_seeds(workspace, rows), _verdict(workspace, rows)]
-    parts += [f"{row.name} has not finished: {why}." for row in rows if (why := standing(row))]
+    parts += [f"{row.short_name} has not finished: {why}." for row in rows if (why := standing(row))]
     return " ".join(filter(None, parts))
 
 

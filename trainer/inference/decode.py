@@ -251,7 +251,7 @@ def chart_of(
         DecodedRun(
             index=index,
             run=embedding.decoder.row.id,
-            name=embedding.decoder.row.name,
+            name=embedding.decoder.row.short_name,
             of_name=embedding.decoder.of_name,
             of_step=embedding.decoder.of_step,
             step=embedding.decoder.opened.step,
@@ -321,7 +321,7 @@ def check_comparable(a: OpenDecoder, b: OpenDecoder) -> None:
         first = different[0]
         raise AnswerError(
             "bad_question",
-            f"{a.row.name} and {b.row.name} do not compare: {first} is {schedule.get(first)} and "
+            f"{a.row.short_name} and {b.row.short_name} do not compare: {first} is {schedule.get(first)} and "
             f"{other_schedule.get(first)}"
             f"{f', and {len(different) - 1} more differ' if len(different) > 1 else ''}.",
             "Decode one alone, or train both with equal size, seed, pairs, order and steps.",

@@ -163,4 +163,4 @@ class ModelCache:
             checkpoint.load_weights(loaded, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return CachedModel(opened, method, name=run_row.name, objective=objective.label)
+        return CachedModel(opened, method, name=run_row.short_name, objective=objective.label)

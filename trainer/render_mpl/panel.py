@@ -25,7 +25,7 @@ from trainer.charts.marks import (
 )
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
-from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names
+from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names, tone_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -250,7 +250,7 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
         _name_cells(axes, grid)
     if np.isfinite(grid.cursor):
         axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
-    heading(axes, grid.title, grid.note, swatch=TONES[grid.tone] if grid.tone else None)
+    heading(axes, grid.title, grid.note, swatch=tone_color(grid.tone) if grid.tone else None)
 
 
 def _name_cells(axes: Axes, grid: HeatMap) -> None:
@@ -265,7 +265,7 @@ def _draw_images(axes: Axes, strip: ImageRow, *, beside: int) -> None:
     cells = strip.cells[:MOST_PICTURES]
     # Of rows next to each other the images are as large as of a row alone, where they have room.
     room = max(len(cells), MOST_PICTURES // beside)
-    heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=TONES[strip.tone])
+    heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=tone_color(strip.tone))
     for column, cell in enumerate(cells):
         _draw_image(axes, column, cell)
     axes.set_axis_off()
@@ -302,6 +302,11 @@ def _picture(path: str) -> np.ndarray | None:
     return None if answer.reason else pixels[0]
 
 
+def _badge_color(mark: NumberTable, column: int) -> str:
+    tone = mark.tones[column] if column < len(mark.tones) else ""
+    return tone_color(tone or run_tone(mark.first + column))
+
+
 def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:
     heading(axes, mark.title, mark.note)
     axes.set_axis_off()
@@ -312,7 +317,7 @@ def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) ->
     axes.set_ylim(max(len(mark.lines) + heads, (high - 0.5) / LINE_IN), 0)
     at = _column_places(mark, wide)[1:]
     for column, lines in enumerate(names):
-        swatch = TONES[run_tone(mark.first + column)] if mark.badges else QUIET
+        swatch = _badge_color(mark, column) if mark.badges else QUIET
         style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1, "label": "column"}
         axes.text(at[column], heads - 0.1, "\n".join(lines), fontsize=HEAD_PT[len(names) > 4], **style)
     for row, line in enumerate(mark.lines, start=heads):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.analysis.palette import readable
+from trainer.analysis.palette import readable, run_shade
 from trainer.charts.color_words import own_colors
-from trainer.charts.marks import HATCHES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of
+from trainer.charts.marks import HATCHES, RUN_TONES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of, hue_of
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading
 
@@ -34,7 +34,14 @@ TONES: Final = {
     "quiet": "#8A93A0",
     "bad": "#C02B35",
 }
-"""The first two of Okabe and Ito mean runs A and B, and nothing else."""
+"""The hues of runs, and what is no run."""
+
+
+def tone_color(tone: Tone) -> str:
+    """Return the color of a tone on paper."""
+    hue, lightness = hue_of(tone)
+    return run_shade(RUN_TONES.index(hue), lightness) if lightness else TONES[hue]
+
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
 _MARKS: Final = {"diamond": "D", "up": "^", "down": "v"}
@@ -76,7 +83,7 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
     if legend:
         _legend(axes, columns)
     lines = legend_lines(plot, columns) if legend else 0
-    swatch = TONES[plot.tone] if plot.tone else None
+    swatch = tone_color(plot.tone) if plot.tone else None
     heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
 
@@ -87,7 +94,7 @@ def faint(color: str) -> str:
 
 
 def _draw_series(axes: Axes, curve: Series) -> None:
-    color = TONES[curve.tone]
+    color = tone_color(curve.tone)
     style: dict[str, Any] = {"color": color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
     style["alpha"] = 0.75 if curve.filled else 1.0
     if curve.faint:
@@ -123,8 +130,9 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
 
 
 def _bar_style(tone: Tone) -> dict[str, Any]:
-    hatch = {"hatch": 2 * HATCHES[tone], "hatch_linewidth": 0.6} if tone in HATCHES else {}
-    return {"color": TONES[tone], "edgecolor": "white", "linewidth": 0, **hatch}
+    hue, _ = hue_of(tone)
+    hatch = {"hatch": 2 * HATCHES[hue], "hatch_linewidth": 0.6} if hue in HATCHES else {}
+    return {"color": tone_color(tone), "edgecolor": "white", "linewidth": 0, **hatch}
 
 
 def lying_names(plot: XYPlot) -> list[list[str]]:
@@ -149,7 +157,7 @@ def _draw_lying(axes: Axes, plot: XYPlot) -> None:
 def _cloud_color(cloud: Points) -> str:
     if cloud.classes:
         return (own_colors(cloud.classes) or class_colors(len(cloud.classes)))[cloud.at]
-    return TONES[cloud.tone]
+    return tone_color(cloud.tone)
 
 
 def legend_lines(plot: XYPlot, columns: int) -> int:
@@ -180,11 +188,11 @@ def _legend(axes: Axes, columns: int) -> None:
 def _draw_dots(axes: Axes, plot: XYPlot) -> None:
     named: set[str] = set()
     for dot in plot.dots:
-        color = TONES[dot.tone]
+        color = tone_color(dot.tone)
         style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
-        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(dot.tone, ""), "o")
+        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(hue_of(dot.tone)[0], ""), "o")
         x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
         axes.scatter(
             [x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, clip_on=not plot.lying, **style

@@ -164,7 +164,7 @@ def _compares(term: Term, value: Any) -> bool:
 
 def words_of(run: RunRow) -> str:
     """Return what a plain word is looked for in, folded to lower case."""
-    parts = (run.name, run.status, run.objective, run.data, run.tags, run.experiment, run.arm)
+    parts = (run.name, run.label, run.status, run.objective, run.data, run.tags, run.experiment, run.arm)
     return " ".join(parts).casefold()
 
 
@@ -188,6 +188,7 @@ _ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
 FACTS: Final[dict[str, Callable[[RunRow], Any]]] = {
     "id": lambda run: run.id,
     "name": lambda run: run.name,
+    "label": lambda run: run.label,
     "status": lambda run: run.status,
     "is": lambda run: run.status,
     "objective": lambda run: run.objective,

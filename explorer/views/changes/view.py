@@ -234,14 +234,12 @@ class ChangesView(View):
         self.context.selection.select_snapshots(first, second)
 
     def _show_pickers(self, request: Request) -> None:
-        names = {run.id: run.name for run in self.context.jobs.runs}
+        names = {run.id: run.short_name for run in self.context.jobs.runs}
         for picker, target in zip(self.pickers, request.targets, strict=True):
             run = int(target.run)
             steps = steps_of(self.context.workspace, run, self.context.selection.dataset)
             choices = [Choice(s, f"{names.get(run, f'run {run}')} · step {s:,}") for s in steps]
             picker.show_choices(choices, target.step)
-        for picker, other in zip(self.pickers, reversed(self.pickers), strict=True):
-            picker.tell_apart(other.currentText())
 
     def _tab_action(self, tab: int) -> QAction:
         action = QAction(f"Show {self.tabs.tabText(tab).lower()}", self, objectName=f"changes-go-{TABS[tab]}")

@@ -330,7 +330,7 @@ class ClassifyView(View):
 
     def _name(self, side: Side) -> str:
         row = self.context.jobs.run(side.run)
-        name = row.name if row is not None else f"Run {side.run}"
+        name = row.short_name if row is not None else f"Run {side.run}"
         if all(other.run != side.run for other in self.context.selection.sides if other.place != side.place):
             return name
         step = self.asking.answering(side.run, side.step)

@@ -222,11 +222,11 @@ class DecodeView(PictureQuestionView):
         jobs, chosen = self.context.jobs, self.context.selection.runs
         making = next(filter(None, (in_the_making(jobs.runs, run) for run in chosen)), None)
         if making is not None:
-            text = f"{making.name} is {making.status}. Pictures appear here after its first checkpoint."
+            text = f"{making.short_name} is {making.status}. Pictures appear here after its first checkpoint."
             self.show_empty(self.icon, "A decoder is on its way", text)
             return
         reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
-        names = " and ".join(row.name if (row := jobs.run(run)) is not None else f"run {run}" for run in chosen)
+        names = " and ".join(row.short_name if (row := jobs.run(run)) is not None else f"run {run}" for run in chosen)
         why = next(filter(None, reasons), "")
         self._train.setEnabled(not why)
         self._train.setText("Train a decoder" if len(chosen) == 1 else "Train both decoders")
@@ -246,7 +246,9 @@ class DecodeView(PictureQuestionView):
             return
         row, (_, like) = jobs.run(missing[0]), decoders[0]
         why = why_not(row, bool(self.context.workspace.look_only))
-        text = why or f"{row.name if row else missing[0]} has no decoder: one like {like.name} would compare."
+        text = (
+            why or f"{row.short_name if row else missing[0]} has no decoder: one like {like.short_name} would compare."
+        )
         train = ("Train it", lambda: jobs.do(actions.queue_decoders, missing, like.id))
         self.answer_area.partial(text, None if why else train)
 
@@ -358,7 +360,7 @@ class DecodedRow(QWidget):
         super().__init__()
         self.setObjectName(name)
         self._place = index
-        self.heading, self.facts = layouts.elided(role="strong", middle=True), _two_lines()
+        self.heading, self.facts = layouts.elided(role="strong"), _two_lines()
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]
         self._tiles = QWidget()
         self._labels = []
@@ -398,9 +400,9 @@ class DecodedRow(QWidget):
     ) -> None:
         """Show what a decoder answered; empty squares before it did."""
         source = decoder.facts.get("decodes") or {}
-        self.heading.setText(f"{'AB'[self._place]}  {source.get('name', decoder.name)}")
+        self.heading.setText(f"{'AB'[self._place]}  {source.get('name', decoder.short_name)}")
         if run is None:
-            self.facts.setText(f"by {decoder.name}, step {decoder.step:,}")
+            self.facts.setText(f"by {decoder.short_name}, step {decoder.step:,}")
             for title, box in zip(COLUMNS, self.boxes, strict=True):
                 box.show_pixels(None, f"{title}: not decoded yet")
             return

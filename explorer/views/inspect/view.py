@@ -258,9 +258,6 @@ class InspectView(PictureQuestionView):
             reach = max(float(abs(saliency.cells).max()), 1e-9)
             overlay = SaliencyOverlay(saliency.cells, reach, ("outline", theme.run_color(index)), ("against", "for"))
             self.maps[1 + index].show_map(image, overlay, f"{name}: {_strongest(saliency.cells)}")
-        first, second = self._heads[1][0], self._heads[2][0]
-        first.tell_apart(second.text())
-        second.tell_apart(first.text())
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):
             widget.setVisible(len(sides) == 2)
@@ -281,7 +278,7 @@ class InspectView(PictureQuestionView):
 
     def _named(self, run: int | None) -> tuple[str, str]:
         row = self.context.jobs.run(run) if run is not None else None
-        return (row.name, row.objective) if row is not None else (f"Run {run}", "")
+        return (row.short_name, row.objective) if row is not None else (f"Run {run}", "")
 
     # -- putting it together -----------------------------------------------------------------------------------
 
@@ -324,7 +321,7 @@ class InspectView(PictureQuestionView):
         grid.setHorizontalSpacing(theme.BETWEEN)
         grid.setVerticalSpacing(2)
         for map_index, saliency_map in enumerate(self.maps):
-            heading, quiet = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
+            heading, quiet = layouts.elided(role="strong"), layouts.elided(role="small")
             self._heads.append((heading, quiet))
             head = layouts.row()
             if map_index in (1, 2):

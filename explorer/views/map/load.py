@@ -186,7 +186,7 @@ def _side(
     run_row = workspace.runs.get(run)
     return MapSide(
         run=run,
-        name=run_row.name,
+        name=run_row.short_name,
         objective=run_row.objective,
         row=row,
         items=snapshot.items,

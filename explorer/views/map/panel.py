@@ -82,7 +82,7 @@ class MapPanel(MapCard):
         diamond = np.arange(some.images + some.texts) >= some.images
         self.map.set_points(some.xy, diamond=diamond, color=colors.index, palette=colors.palette)
         self.sprites.set_points(np.zeros(len(diamond), bool))
-        self.entitle(f"{some.name} · step {some.row.step:,}")
+        self.title.setText(f"{some.name} · step {some.row.step:,}")
         self.note.setText(f"{len(diamond):,} of {sketch.points:,} points, the others are being placed")
         self.area.ready()
 
@@ -120,7 +120,7 @@ class MapPanel(MapCard):
         if self.side is None:
             return
         row = self.side.row
-        self.entitle(f"{self.side.name} · step {row.step:,}")
+        self.title.setText(f"{self.side.name} · step {row.step:,}")
         count = f"{self.side.n:,} pairs" if self.side.images and self.side.texts else f"{self.side.n:,} items"
         sampled = ", a sample of the split" if self.side.sampled else ""
         parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {split_words(row.split)}")
@@ -137,7 +137,7 @@ class MapPanel(MapCard):
         self._sketched = False
         self.labels.show(())
         self.pins.show(())
-        self.entitle(name)
+        self.title.setText(name)
         self.note.setText("")
 
     def _picture(self, point: int) -> QPixmap | None:

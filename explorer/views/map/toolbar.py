@@ -36,7 +36,6 @@ class MapToolbar(FlowRow):
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
         self.neighbors, self.min_dist = self.methods.neighbors, self.methods.min_dist
         self.color = SearchableComboBox(name="map-color", label="Color by", width=92)
-        self.color.tell_apart("Color: ")
         self.tools = Tools()
         self._lay_out()
         self._connect()

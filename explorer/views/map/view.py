@@ -52,7 +52,6 @@ class MapView(View):
         self.pictures = Thumbnails(context.background, self)
         self.toolbar = MapToolbar()
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
-        self.panels[0].stand_beside(self.panels[1])
         self.card = PairCard(self.pictures, self)
         yield
         self.details_pane = MapDetails(context, self.pictures)

@@ -96,8 +96,6 @@ class CalibrationPane(QWidget):
             if run is not None:
                 trained, best = 1 / run.own.inv_tau, 1 / run.fitted.inv_tau
                 control.show_run(run.name, trained=trained, best=best, tau=control.tau if same else None)
-        for control, beside in zip(self.taus, reversed(self.taus), strict=True):
-            control.name.tell_apart(beside.name.text())
         self._draw()
         self._show_bars()
 

@@ -32,7 +32,7 @@ class TauControl(QWidget):
         super().__init__(parent, objectName=f"prompts-tau-{letter.lower()}")
         self.index = index
         self._tau, self._trained, self._best = 0.07, 0.07, 0.07
-        self.name = layouts.elided(role="strong", middle=True)
+        self.name = layouts.elided(role="strong")
         self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
         self.slider.setRange(0, STEPS)

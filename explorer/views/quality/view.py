@@ -68,6 +68,7 @@ class QualityView(View):
     title = "Data quality"
     question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
     icon = "database"
+    compares = False
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
 
     def build(self) -> Iterator[None]:

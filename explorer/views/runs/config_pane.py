@@ -54,7 +54,7 @@ class ConfigPane(QWidget):
 
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Show one run's configuration, the differences of two, or a hint for any other number."""
-        self._ask(tuple((run.id, run.name) for run in runs))
+        self._ask(tuple((run.id, run.short_name) for run in runs))
 
     def _ask(self, runs: tuple[tuple[int, str], ...]) -> None:
         if runs == self._asked:

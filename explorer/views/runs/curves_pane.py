@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -31,8 +31,9 @@ from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.still import StillSlider
 from trainer.charts import ChartError
-from trainer.charts.marks import RUN_TONES, Axis, dash_of, run_tone
+from trainer.charts.marks import Axis, dash_of, run_tone
 from trainer.charts.measures import curves as charts
+from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HEADLINE, METRICS, logged_name, metric
 from trainer.store import RunRow, ScalarRow
 
@@ -63,7 +64,7 @@ class CurvesPane(QWidget):
         self._book = CurveBook()
         self._runs: tuple[RunRow, ...] = ()
         self._few = ""
-        self._colors: dict[int, str] = {}
+        self._styles: dict[int, RunStyle] = {}
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
         self._drawing = self._draw_again = False
@@ -72,7 +73,7 @@ class CurvesPane(QWidget):
         self._restore()
         context.jobs.scalars_arrived.connect(self._take_rows)
         context.jobs.snapshots_changed.connect(self._snapshot_came)
-        theme.theme().follow(self._draw)
+        theme.theme().follow(self._repaint)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -95,21 +96,19 @@ class CurvesPane(QWidget):
         """The weight of the moving average, 0 to 0.99."""
         return self.slider.value() / 100
 
-    def show_runs(self, runs: Sequence[RunRow], colors: dict[int, str], *, chosen: int = 0) -> None:
-        """Draw these runs in these colors (run id -> `#rrggbb`), reading only those the book lacks.
+    def show_runs(self, runs: Sequence[RunRow], styles: Mapping[int, RunStyle], *, chosen: int = 0) -> None:
+        """Draw these runs, each in the style of its id, reading only those the book lacks.
 
         Of more `chosen` ones it says how many are drawn.
         """
         before = {run.id: run for run in self._runs}
-        self._runs, self._colors = tuple(runs), dict(colors)
+        self._runs, self._styles = tuple(runs), dict(styles)
         for run in runs:
             self._book.update(run)
             # A resumed run goes back to its checkpoint: what lies past it is drawn no more.
             if run.id in before and run.step < before[run.id].step:
                 self._book.forget(run.id)
-        self.legend.show_entries(
-            [LegendEntry(run.name, colors[run.id], "line", dash=dash_of_color(colors[run.id])) for run in runs]
-        )
+        self._show_legend()
         few = f"Curves of {len(runs)} of the {chosen:,} selected runs, the first in the table."
         self._few = few if chosen > len(runs) else ""
         self._show_notes()
@@ -117,6 +116,12 @@ class CurvesPane(QWidget):
         if runs and not before:
             self.area.loading()  # that there is no run to draw is true no more
         self.draw_later.start()
+
+    def _show_legend(self) -> None:
+        looks = [(run.short_name, self._styles[run.id]) for run in self._runs]
+        self.legend.show_entries(
+            [LegendEntry(name, color_of(style), "line", dash_of_run(style)) for name, style in looks]
+        )
 
     def _show_notes(self, copies: Sequence[str] = ()) -> None:
         """Show that only some of the chosen runs are drawn, and how many held-out pictures they were trained on."""
@@ -192,6 +197,11 @@ class CurvesPane(QWidget):
             key="draw",
         )
 
+    def _repaint(self) -> None:
+        """Draw in the colors of the theme, which is another."""
+        self._show_legend()
+        self._draw()
+
     def _drawing_failed(self, error: Exception) -> None:
         self._drawing = False
         self.area.failed("Could not draw the curves", error, retry=self._draw)
@@ -240,8 +250,9 @@ class CurvesPane(QWidget):
         for series in panel.series:
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
-            color = self._colors[series.run]
-            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of_color(color)))
+            style = self._styles[series.run]
+            color, dash = color_of(style), dash_of_run(style)
+            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash))
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not entry.is_recall else "")
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
@@ -263,7 +274,7 @@ class CurvesPane(QWidget):
         for run in self._runs:
             step = round(points.get(run.id, 0))
             if step >= 1:
-                label = f"Replay this step ({step:,}{f' of {run.name}' if several else ''})"
+                label = f"Replay this step ({step:,}{f' of {run.short_name}' if several else ''})"
                 action = menu.addAction(label.replace("&", "&&"))
                 action.triggered.connect(partial(self._request, Replay(run.id, step)))
         if menu.actions():
@@ -384,10 +395,14 @@ def draw_panels(
         return ()
 
 
-def dash_of_color(color: str) -> tuple[float, ...]:
-    """Return the dashes that belong to the color of a run, as in every other chart."""
-    tones = [tone for tone in range(len(RUN_TONES)) if theme.run_color(tone) == color]
-    return dash_of(run_tone(tones[0])) if tones else ()
+def color_of(style: RunStyle) -> str:
+    """Return the color of a run in the current theme."""
+    return theme.run_shade(style.hue, style.tone)
+
+
+def dash_of_run(style: RunStyle) -> tuple[float, ...]:
+    """Return the dashes of a run: the second arm is dashed, further hues have patterns of their own."""
+    return dash_of(run_tone(style.hue))
 
 
 def _axis_button(label: str) -> QPushButton:

@@ -24,7 +24,7 @@ class ExperimentSheet(Sheet):
     chosen = Signal(str, str)
 
     def __init__(self, row: RunRow, run: config.Run, parent: QWidget | None = None) -> None:
-        super().__init__(f"Repeat {row.name} with other settings", "Start the experiment", parent)
+        super().__init__(f"Repeat {row.short_name} with other settings", "Start the experiment", parent)
         self.setObjectName("experiment-sheet")
         self._run = run
         self.field = StillComboBox(objectName="experiment-field", accessibleName="Field", editable=False)

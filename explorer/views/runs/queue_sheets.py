@@ -93,7 +93,7 @@ class Repeat(Sheet):
         taken: Sequence[str] = (),
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(f"Repeat {row.name}", "Queue", parent)
+        super().__init__(f"Repeat {row.short_name}", "Queue", parent)
         self.setObjectName("repeat-sheet")
         self._row, self._run, self._taken = row, run, tuple(taken)
         self.seeds = QLineEdit(str(run.seed), objectName="repeat-seeds", accessibleName="Seeds")
@@ -242,7 +242,7 @@ class Branch(Sheet):
     chosen = Signal(int, str)
 
     def __init__(self, row: RunRow, steps: Sequence[int], parent: QWidget | None = None) -> None:
-        super().__init__(f"Fork {row.name}", "Queue", parent)
+        super().__init__(f"Fork {row.short_name}", "Queue", parent)
         self.setObjectName("branch-sheet")
         self._row = row
         self.step = StillComboBox(objectName="branch-step", accessibleName="Checkpoint")
@@ -255,10 +255,10 @@ class Branch(Sheet):
         self._propose()
         self.show_message(
             "A new run with the same configuration, curves and snapshots up to that step; it continues from there "
-            f"when a slot is free. {row.name} is not changed."
+            f"when a slot is free. {row.short_name} is not changed."
         )
         if not steps:
-            self.show_message(f"{row.name} has no checkpoint yet.", wrong=True)
+            self.show_message(f"{row.short_name} has no checkpoint yet.", wrong=True)
 
     def accept(self) -> None:
         """Create the branch."""
@@ -334,7 +334,7 @@ def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
     box.addItem("No run", None)
     for run in runs:
         if run.active:
-            box.addItem(f"{run.id}  {run.name}", run.id)
+            box.addItem(f"{run.id}  {run.short_name}", run.id)
     box.setCurrentIndex(max(0, box.findData(chosen)))
     return box
 

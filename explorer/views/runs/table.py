@@ -23,8 +23,9 @@ from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderV
 
 from explorer import theme
 from explorer.models.runs import (
+    LETTERS_ROLE,
     SHARE_ROLE,
-    SWATCHES_ROLE,
+    SWATCH_ROLE,
     TONE_ROLE,
     GroupRow,
     RunColumn,
@@ -98,7 +99,7 @@ class RunsTable(QTableView):
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
         self._drop_row: int | None = None
         self._dress_headers()
-        self._names = SwatchCell(swatches_role=SWATCHES_ROLE, letters=_letter, parent=self)
+        self._names = SwatchCell(swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
         self._progress = ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=self)
         self.setItemDelegateForColumn(RunColumn.NAME, self._names)
         self.setItemDelegateForColumn(RunColumn.PROGRESS, self._progress)
@@ -364,8 +365,3 @@ class RunsTable(QTableView):
 
 def _ids(data: QMimeData) -> list[int]:
     return [int(run) for run in json.loads(bytes(data.data(QUEUED).data()))]
-
-
-def _letter(color: str) -> str:
-    """Return the letter A or B of a color, so that color is not the only cue."""
-    return {theme.run_color(0): "A", theme.run_color(1): "B"}.get(color, "")

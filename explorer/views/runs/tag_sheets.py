@@ -22,7 +22,7 @@ class TagSheet(Sheet):
     chosen = Signal(list, list)
 
     def __init__(self, runs: Sequence[RunRow], all_runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
-        super().__init__(f"Tags of {runs[0].name if len(runs) == 1 else f'{len(runs)} runs'}", "Save", parent)
+        super().__init__(f"Tags of {runs[0].short_name if len(runs) == 1 else f'{len(runs)} runs'}", "Save", parent)
         self.setObjectName("tag-sheet")
         self._common = [tag for tag in runs[0].tag_list if all(tag in run.tag_list for run in runs)]
         self.tags = QLineEdit(" ".join(self._common), objectName="tag-words", accessibleName="Tags")
@@ -60,7 +60,7 @@ class NoteSheet(Sheet):
     chosen = Signal(str)
 
     def __init__(self, run: RunRow, parent: QWidget | None = None) -> None:
-        super().__init__(f"Note of {run.name}", "Save", parent)
+        super().__init__(f"Note of {run.short_name}", "Save", parent)
         self.setObjectName("note-sheet")
         self.note = QPlainTextEdit(run.note, objectName="note-text")
         self.note.setAccessibleName("Note in Markdown")

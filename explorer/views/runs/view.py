@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -48,6 +48,7 @@ from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
+from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
 from trainer.store import RunRow
 
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from explorer.state.view_link import ViewLink
     from trainer.store.run_values import ValueColumn, Values
 
-LOG_TAB_PX: Final = 260
-"""Longer names of runs are cut in the tab of the log."""
 DRAWN_AT_MOST: Final = 24
 """Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
 
@@ -79,6 +78,7 @@ class RunsView(View):
     title = "Runs"
     question = "All runs and their training curves."
     icon = "activity"
+    compares = False
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -393,37 +393,21 @@ class RunsView(View):
         self.actions_of_runs.show_chosen(chosen)
         self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
-        colors = self._colors(drawn)
-        selection = self.context.selection
-        swatches = {run.id: (colors[run.id],) for run in drawn}
-        for index, run in ((1, selection.run_b), (0, selection.run_a)):
-            if run is not None:
-                swatches[run] = (
-                    theme.run_color(index),
-                    *(swatches.get(run, ()) if selection.run_a == selection.run_b else ()),
-                )
-        self.table.runs.show_swatches(swatches)
-        self.curves.show_runs(drawn, colors, chosen=len(chosen))
+        styles = run_style(self.context.jobs.runs)
+        self.table.runs.show_styles(styles, self._letters())
+        self.curves.show_runs(drawn, styles, chosen=len(chosen))
         self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
-        of_one = f"Log of {drawn[0].name}" if len(drawn) > 1 else "Log"
-        elided = self.tabs.fontMetrics().elidedText(of_one, Qt.TextElideMode.ElideMiddle, LOG_TAB_PX)
-        self.tabs.setTabText(1, elided)
-        self.tabs.setTabToolTip(1, of_one if elided != of_one else "")
+        self.tabs.setTabText(1, f"Log of {drawn[0].short_name}" if len(drawn) > 1 else "Log")
+        self.tabs.setTabToolTip(1, drawn[0].name if len(drawn) > 1 else "")
         self.config.show_runs(drawn)
 
-    def _colors(self, runs: Sequence[RunRow]) -> dict[int, str]:
-        """Return A in blue, B in orange, and further colors for other runs."""
-        selection = self.context.selection
-        colors, index = {}, 2
-        for run in sorted(runs, key=lambda run: run.id):
-            if run.id == selection.run_a:
-                colors[run.id] = theme.run_color(0)
-            elif run.id == selection.run_b:
-                colors[run.id] = theme.run_color(1)
-            else:
-                colors[run.id] = theme.run_color(index)
-                index += 1
-        return colors
+    def _letters(self) -> dict[int, str]:
+        """Return `A` and `B` by the runs that are compared, `AB` of one that is compared with itself."""
+        letters: dict[int, str] = {}
+        for letter, run in zip("AB", (self.context.selection.run_a, self.context.selection.run_b), strict=True):
+            if run is not None:
+                letters[run] = letters.get(run, "") + letter
+        return letters
 
     def _count(self) -> None:
         total, fitting = len(self.table.runs.runs), self.table.shown.fitting()

@@ -21,7 +21,7 @@ class HitsPanel(QFrame):
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
         self.index = index
         self.hits: Hits | None = None
-        self.title, self.note = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
+        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
         self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", label=f"Hits of {'AB'[index]}", edge=96)
         self.area = StateArea(self.tiles, width=320)
         layouts.column(layouts.row(RunBadge("AB"[index], index), (self.title, 1)), self.note, (self.area, 1), of=self)

@@ -328,7 +328,7 @@ class SearchView(View):
                 panel.title.setText(self._name(run))
 
     def _name(self, run: int) -> str:
-        return next((row.name for row in self.context.jobs.runs if row.id == run), f"run {run}")
+        return next((row.short_name for row in self.context.jobs.runs if row.id == run), f"run {run}")
 
     def _typed(self) -> None:
         text = " ".join(self.field.text().split())

@@ -262,7 +262,7 @@ class MatrixSide(QWidget):
         super().__init__(parent)
         self.index = index
         self.snapshot: Snapshot | None = None
-        self.title, self.note = layouts.elided(role="strong", middle=True), layouts.elided(role="small")
+        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
         self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")

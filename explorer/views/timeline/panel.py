@@ -57,7 +57,7 @@ class TimelinePanel(MapCard):
     def clear(self) -> None:
         """Remove the points; `area` then shows the reason."""
         self.run, self._place = None, -1
-        self.entitle("")
+        self.title.setText("")
         self.note.setText("")
 
     @property
@@ -72,7 +72,7 @@ class TimelinePanel(MapCard):
 
     def _show_step(self) -> None:
         run = self.run
-        self.entitle(f"{run.name} · step {run.steps[self._place]:,}")
+        self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
         what = "pairs" if run.images and run.texts else "items"
         sampled = ", a sample of the split" if run.sampled else ""
         shots = f"{len(run.steps)} snapshot" + "s" * (len(run.steps) != 1)

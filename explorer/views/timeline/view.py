@@ -58,7 +58,6 @@ class TimelineView(View):
         self.colors: Colors | None = None
         self._asked: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
-        self.panels[0].stand_beside(self.panels[1])
         yield
         self.transport = Transport()
         yield

@@ -125,7 +125,7 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
     others: dict[str, float] = dict.fromkeys(named, math.nan)
     untried: dict[str, str] = {}
     for index, (name, classes) in enumerate(named.items()):
-        progress(index / len(named), f"Probing {run.name}: {name}")
+        progress(index / len(named), f"Probing {run.short_name}: {name}")
         for side, vectors in modalities_of(snapshot):
             vectors, (unit, apart) = finite(vectors[rows], run), HELD_OUT[side]
             try:
@@ -136,7 +136,7 @@ def probed(workspace: Workspace, run: RunRow, row: SnapshotRow, progress: Progre
         with suppress(ValueError):
             others[name] = probe(_one_hot(rest), classes, units).accuracy if rest else math.nan
     if not (probes["image"] or probes["text"]):
-        raise ChartError(f"{run.name} cannot be probed: {next(iter(untried.values()))}.")
+        raise ChartError(f"{run.short_name} cannot be probed: {next(iter(untried.values()))}.")
     spectra = {
         side: covariance_spectrum(vectors[rows[units.rows(UNIT_OF[side])]]) for side, vectors in modalities_of(snapshot)
     }
@@ -199,7 +199,7 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
         try:
             row = _snapshot(workspace, run, target, request, settings)
             if row is None:
-                missing.append(run.name)
+                missing.append(run.short_name)
                 continue
             results.append(probed(workspace, run, row, part))
             indices += [] if index is None else [index]

@@ -147,11 +147,13 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
     newest = [_newest(workspace, row, same) for row in rows]
     keys = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
     if not keys:
-        names = ", ".join(row.name for row in rows)
+        names = ", ".join(row.short_name for row in rows)
         raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
     sizes = [_sizes(workspace, row, same) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
     compared = tuple(
-        ComparedRun(row.id, row.name, row.objective, max((e.step for e in evaluations.values()), default=row.step))
+        ComparedRun(
+            row.id, row.short_name, row.objective, max((e.step for e in evaluations.values()), default=row.step)
+        )
         for row, evaluations in zip(rows, newest)
     )
     table = [

@@ -151,7 +151,7 @@ def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis
     x, values = np.asarray(numbers.seconds if axis == "time" else numbers.steps, dtype=np.float64), numbers.values
     # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
     weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
-    return RunCurve(index, row.id, row.name, row.objective, x, values, smooth(values, weight))
+    return RunCurve(index, row.id, row.short_name, row.objective, x, values, smooth(values, weight))
 
 
 def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:

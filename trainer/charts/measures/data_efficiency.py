@@ -255,7 +255,7 @@ def _group(
         if key in measured:
             points = sorted(measured[key].items())
             pairs, values = zip(*points, strict=True)
-            runs.append(EfficiencyRun(row.id, row.name, workspace.runs.config_of(row.id).seed, pairs, values))
+            runs.append(EfficiencyRun(row.id, row.short_name, workspace.runs.config_of(row.id).seed, pairs, values))
     made = band([(np.array(run.pairs), np.array(run.values)) for run in runs])
     if not len(made.pairs):
         raise ChartError(

@@ -102,7 +102,7 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
     named = runs_of_groups(workspace, patterns)
     same = same_splits(workspace, [row for group in named for row in group.counted])
     for group in named:
-        groups.append(GroupColumn(group.name, tuple(row.name for row in group.counted)))
+        groups.append(GroupColumn(group.name, tuple(row.short_name for row in group.counted)))
         members.append([_newest(workspace, row, same) for row in group.counted])
     keys = list(dict.fromkeys(key for group in members for run in group for key in run))
     splits = list(dict.fromkeys(key[:2] for key in keys))

@@ -15,7 +15,8 @@ def alike_in_all_but_share(workspace: Workspace, first: RunRow) -> list[tuple[Ru
     first_config = workspace.runs.config_of(first.id)
     if not isinstance(first_config.objective, config.Cloob | config.InfoLoobPair | config.Clip):
         raise ChartError(
-            f"{first.name} minimizes {first_config.objective.label}. Choose a run of CLOOB, InfoLOOB or CLIP as A."
+            f"{first.short_name} minimizes {first_config.objective.label}. "
+            "Choose a run of CLOOB, InfoLOOB or CLIP as A."
         )
     alike = []
     for row in workspace.runs.all():

@@ -232,7 +232,7 @@ class _Cosines:
 
 def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Progress) -> _Cosines:
     image, text = opened.both("matched pairs need")
-    snapshot, name = opened.snapshot, opened.run.name
+    snapshot, name = opened.snapshot, opened.run.short_name
     units = opened.units
     texts = units.matching.texts
     values = column_values(snapshot.items, settings.facet) if settings.facet else None

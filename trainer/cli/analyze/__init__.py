@@ -22,9 +22,12 @@ def add_arguments_of_runs(parser: argparse.ArgumentParser) -> None:
 
 def print_values(args: argparse.Namespace, values: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> None:
     """Print one column per run, or with `--json` one object per run; the notes say why there are no values."""
+    from trainer.charts.snapshot_label import with_full_names
     from trainer.render_mpl.files import json_text
 
-    answer = {"analysis": args.kind, "runs": values} | ({"notes": notes} if notes else {})
+    answer = {"analysis": args.kind, "runs": with_full_names(args.workspace, values)} | (
+        {"notes": notes} if notes else {}
+    )
     say_json(json_text(answer)) if args.json else say("\n".join([table(values), *notes]).strip("\n"))
 
 

@@ -1,0 +1,89 @@
+"""The sentence over seeds: what the experiment of two runs knows, and which of its runs do not count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.trainer.experiments.conftest import end
+from trainer import config
+from trainer.experiments.experiment import Experiment, to_toml
+from trainer.experiments.seed_truth import SeedTruth, seed_truth
+from trainer.store import Workspace
+
+CLIP, CLOOB = (0.80, 0.82, 0.84), (0.85, 0.78, 0.88)
+
+
+def add_seed(workspace: Workspace, experiment: Experiment, seed: int, values: dict[str, float | None]) -> list[int]:
+    """Add a run of each arm, ended with this outcome; None: it was stopped after 46 of 384 steps."""
+    made = []
+    for arm in experiment.arms:
+        run_config = experiment.run_of(arm, seed)
+        run_config = replace(run_config, name=f"{experiment.name}, {run_config.name}")
+        run = workspace.runs.create(run_config, status="queued", experiment=experiment.name, arm=arm.name)
+        made.append(run)
+        if arm.name not in values:
+            continue
+        if (value := values[arm.name]) is None:
+            workspace.runs.change(run, status="stopped", step=46, total_steps=384)
+        else:
+            end(workspace, run, {"image_to_text_R@1": value})
+    return made
+
+
+@pytest.fixture
+def two_experiments(workspace: Workspace, stored: Experiment) -> Workspace:
+    """Three undecided seeds and a stopped one, and five seeds of a second experiment that are decided."""
+    for seed in range(3):
+        add_seed(workspace, stored, seed, {"CLIP": CLIP[seed], "CLOOB": CLOOB[seed]})
+    add_seed(workspace, stored, 3, {"CLIP": None})
+    second = replace(stored, name="rematch")
+    workspace.experiments.add(second.name, to_toml(second))
+    for seed in range(5):
+        add_seed(workspace, second, seed, {"CLIP": 0.5 + 0.001 * seed, "CLOOB": 0.8 + 0.0012 * seed})
+    return workspace
+
+
+def ids(workspace: Workspace, experiment: str, arm: str) -> list[int]:
+    return [row.id for row in workspace.runs.of_experiment(experiment) if row.arm == arm]
+
+
+def test_each_experiment_answers_for_its_own_runs(two_experiments: Workspace):
+    clip, cloob = (ids(two_experiments, "duel", arm) for arm in ("CLIP", "CLOOB"))
+    truth = seed_truth(two_experiments, clip[0], cloob[0])
+    stopped = two_experiments.runs.get(clip[3]).short_name
+    assert truth == SeedTruth(
+        "1 seed each", "over 3 seeds: undecided", f"1 run not counted: {stopped} stopped at 46 of 384", "duel"
+    )
+    assert truth.text == f"1 seed each · over 3 seeds: undecided · 1 run not counted: {stopped} stopped at 46 of 384"
+    again = seed_truth(
+        two_experiments, ids(two_experiments, "rematch", "CLIP")[0], *ids(two_experiments, "rematch", "CLOOB")[:1]
+    )
+    assert again == SeedTruth("1 seed each", "over 5 seeds: CLOOB is better", "", "rematch")
+
+
+def test_swapping_a_and_b_changes_nothing(two_experiments: Workspace):
+    clip, cloob = (ids(two_experiments, "duel", arm)[0] for arm in ("CLIP", "CLOOB"))
+    assert seed_truth(two_experiments, clip, cloob) == seed_truth(two_experiments, cloob, clip)
+
+
+def test_runs_that_no_experiment_compares(two_experiments: Workspace):
+    clip, other = (ids(two_experiments, name, "CLIP") for name in ("duel", "rematch"))
+    assert seed_truth(two_experiments, clip[0], other[0]).text == "1 seed each · no experiment compares them"
+    two_seeds = seed_truth(two_experiments, clip[0], clip[1])
+    assert two_seeds.text.startswith("2 seeds of CLIP · one variant: nothing is compared")
+    lone = two_experiments.runs.create(config.Run(name="lone", seed=7), status="queued")
+    two_experiments.runs.change(lone, status="stopped", step=3, total_steps=9)
+    said = seed_truth(two_experiments, clip[0], lone)
+    assert (said.experiment, said.not_counted) == ("", "1 run not counted: CLIP · lone stopped at 3 of 9")
+
+
+def test_where_nothing_is_compared_nothing_is_said(two_experiments: Workspace):
+    (run, *_) = ids(two_experiments, "duel", "CLIP")
+    assert [seed_truth(two_experiments, run, other).text for other in (None, run, 9_999)] == ["", "", ""]
+
+
+def test_an_experiment_without_a_complete_seed_waits(workspace: Workspace, stored: Experiment):
+    clip, cloob = add_seed(workspace, stored, 0, {"CLIP": 0.8})
+    assert seed_truth(workspace, clip, cloob).text == "1 seed each · waiting for the first seed of CLOOB and CLIP"

@@ -1,0 +1,41 @@
+"""The colors of a chart of many runs: each run has the one that it has in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from trainer.charts.marks import RUN_TONES, NumberTable, Panel, Tone, XYPlot, run_tone, shade
+from trainer.charts.spec import Request
+from trainer.experiments.run_style import RunStyle, run_style
+from trainer.store import Workspace
+
+FEWEST: Final = 3
+"""Runs from which on each is drawn in its own color; of two, A and B have the first hues, by which all tells them."""
+
+
+def style_tone(style: RunStyle) -> Tone:
+    """Return the tone of a mark that is about a run of this style."""
+    return shade(run_tone(style.hue), style.tone)
+
+
+def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -> Panel:
+    """Return the panel with the lines, dots, points and bars of each run of the request in the run's own color."""
+    if workspace is None or len({target.run for target in request.targets}) < FEWEST:
+        return panel
+    styles = run_style(workspace.runs.all())
+    ids = [workspace.runs.get(target.run).id for target in request.targets[: len(RUN_TONES)]]
+    own = {RUN_TONES[index]: style_tone(styles[run]) for index, run in enumerate(ids) if run in styles}
+    return replace(panel, rows=tuple(tuple(_in_tones(mark, own) for mark in row) for row in panel.rows))
+
+
+def _in_tones(mark: Any, own: Mapping[Tone, Tone]) -> Any:
+    if isinstance(mark, NumberTable):
+        return replace(mark, tones=tuple(own.get(run_tone(mark.first + at), "") for at in range(len(mark.columns))))
+    if not isinstance(mark, XYPlot):
+        return mark
+    parts = {name: getattr(mark, name) for name in ("curves", "dots", "points", "bars")}
+    return replace(
+        mark, **{name: tuple(replace(p, tone=own.get(p.tone, p.tone)) for p in part) for name, part in parts.items()}
+    )

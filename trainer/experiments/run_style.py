@@ -1,0 +1,59 @@
+"""How a run is drawn, the same in every view: its hue is what was trained, its tone the seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainer.store import RunRow
+
+
+@dataclass(frozen=True)
+class RunStyle:
+    """How one run is drawn.
+
+    Attributes:
+        hue: Place in the color-blind-safe cycle of `trainer.analysis.palette`: the arm of its experiment, or its
+            objective where it has none.
+        tone: Step of lightness of that hue, 0 its own: the seed.
+    """
+
+    hue: int
+    tone: int
+
+    @property
+    def dashed(self) -> bool:
+        """Whether its lines are dashed: those of the second arm, and of every second hue after it."""
+        return self.hue % 2 == 1
+
+
+def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
+    """Return the style of each run, by its id.
+
+    Arms take the first hues in the order in which their experiment made them; runs of no experiment take the next, one
+    for each objective. Give all runs of a workspace: of fewer the hues may be others.
+    """
+    ordered = sorted(rows, key=lambda row: row.id)
+    arms: dict[str, list[str]] = {}
+    for row in ordered:
+        if row.experiment and row.arm not in arms.setdefault(row.experiment, []):
+            arms[row.experiment].append(row.arm)
+    first = max(map(len, arms.values()), default=0)
+    objectives = list(dict.fromkeys(row.objective for row in ordered if not row.experiment))
+    tones: dict[tuple[str, str], int] = {}
+    styles = {}
+    for row in ordered:
+        if row.experiment:
+            kind, hue = (row.experiment, row.arm), arms[row.experiment].index(row.arm)
+        else:
+            kind, hue = ("", row.objective), first + objectives.index(row.objective)
+        tones[kind] = tones.get(kind, -1) + 1
+        styles[row.id] = RunStyle(hue, _seed(row) if row.experiment else tones[kind])
+    return styles
+
+
+def _seed(row: RunRow) -> int:
+    """Return the seed that the label ends with, so that a deleted run changes no other's tone; 0 where it has none."""
+    found = re.search(r"· s(\d{1,6})\b", row.label)
+    return int(found[1]) if found else 0
