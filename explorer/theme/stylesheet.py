@@ -5,7 +5,18 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
-from explorer.theme.tokens import BODY_PX, CONTROL_PX, INSIDE, RADIUS, ROW_PX, SMALL_PX, SPACE, TITLE_PX, Tokens
+from explorer.theme.tokens import (
+    BODY_PX,
+    CONTROL_PX,
+    HEADLINE_PX,
+    INSIDE,
+    RADIUS,
+    ROW_PX,
+    SMALL_PX,
+    SPACE,
+    TITLE_PX,
+    Tokens,
+)
 
 
 def marks(now: Tokens, *, dark: bool) -> dict[str, tuple[str, str]]:
@@ -32,6 +43,7 @@ def stylesheet(now: Tokens, *, dark: bool) -> str:
         "body_px": BODY_PX,
         "small_px": SMALL_PX,
         "title_px": TITLE_PX,
+        "headline_px": HEADLINE_PX,
         "radius": RADIUS,
         "radius_in": RADIUS - 2,
         "control": CONTROL_PX - 2,
@@ -53,6 +65,7 @@ QLabel[role="title"] { font-size: ${title_px}px; font-weight: 600; }
 QLabel[role="strong"] { font-weight: 600; }
 QLabel[role="secondary"] { color: $secondary; }
 QLabel[role="small"] { color: $secondary; font-size: ${small_px}px; }
+QLabel[role="headline"] { font-size: ${headline_px}px; font-weight: 600; }
 QLabel[role="heading"] { color: $secondary; font-size: ${small_px}px; font-weight: 600; }
 QLabel[role="good"] { color: $good; }
 QLabel[role="warn"] { color: $warn; }

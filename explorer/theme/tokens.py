@@ -20,6 +20,7 @@ RADIUS: Final = 6
 SMALL_PX: Final = 12
 BODY_PX: Final = 13
 TITLE_PX: Final = 16
+HEADLINE_PX: Final = 20
 CONTROL_PX: Final = 30
 """Height of buttons, inputs and pickers."""
 ROW_PX: Final = 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,12 +33,36 @@ FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 
 @dataclass(frozen=True)
 class ExperimentEntry:
-    """An experiment as the view lists it; `progress` is where it stands, and `words` are its verdict."""
+    """An experiment as the view lists it.
+
+    Attributes:
+        progress: Where it stands, and which runs do not count.
+        headline: Its verdict in a line.
+        seeds_left: Of its budget, while nothing is decided; None where the budget has no end.
+        minutes: That a seed of all arms takes; NaN where none has ended.
+        training: Ids of its runs that train now.
+    """
 
     name: str
     state: str
     progress: str
-    words: str = ""
+    headline: str = ""
+    seeds_left: int | None = 0
+    minutes: float = math.nan
+    training: tuple[int, ...] = ()
+
+    @property
+    def go_text(self) -> str:
+        """What the button does that lets it train."""
+        if self.state == "new":
+            return "Run"
+        if self.seeds_left is None:
+            return "Add seeds"
+        if not self.seeds_left:
+            return "Continue"
+        takes = self.seeds_left * self.minutes
+        about = "" if math.isnan(takes) else f", about {max(1, round(takes))} min"
+        return f"Add {self.seeds_left} seed{'s' * (self.seeds_left != 1)}{about}"
 
 
 def listed(
@@ -68,17 +93,27 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
+    from trainer.analysis.repeated_intervals import OPEN
     from trainer.experiments.verdict import judge
     from trainer.scheduling.experiments import progress
 
-    text = ""
     try:
         verdict = judge(workspace, row.name)
-        state, text = progress(row, verdict.experiment, verdict), verdict.words
-        state = ". ".join(filter(None, (state, verdict.not_counted)))
     except ConfigError as error:
-        state = str(error)
-    return ExperimentEntry(row.name, row.state, state, text)
+        return ExperimentEntry(row.name, row.state, str(error))
+    experiment, rows = verdict.experiment, [outcome.run for outcome in verdict.runs]
+    left = None if experiment.most_seeds == OPEN else max(0, experiment.most_seeds - len(verdict.seeds))
+    took = [row.duration_s for row in rows if row.status == "finished" and row.duration_s]
+    minutes = len(experiment.arms) * sum(took) / len(took) / 60 if took else math.nan
+    return ExperimentEntry(
+        row.name,
+        row.state,
+        ". ".join(filter(None, (progress(row, experiment, verdict), verdict.not_counted))),
+        verdict.headline,
+        0 if verdict.decided else left,
+        minutes,
+        tuple(row.id for row in rows if row.active and row.status != "queued"),
+    )
 
 
 def import_definition(workspace: Workspace, file: str) -> str:
@@ -98,7 +133,7 @@ class ExperimentsView(ChartView):
     """One experiment at a time: its verdict, its runs, its curves."""
 
     title = "Experiments"
-    question = "Which arm is better, by how much, and is it decided?"
+    question = "Which variant is better, and is it decided?"
     icon = "scale"
     compares = False
     name = "experiments"
@@ -123,9 +158,12 @@ class ExperimentsView(ChartView):
         theme.set_role(self.first, "primary")
         self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
-        self.stop = QPushButton("Stop", objectName="experiments-stop")
+        self.stop = QPushButton("Stop after this run", objectName="experiments-stop")
+        self.stop.setToolTip("Trains nothing more after the runs that train now")
+        self.stop_now = QPushButton("Stop now", objectName="experiments-stop-now")
+        self.stop_now.setToolTip("Stops the runs that train now, too; each keeps its last checkpoint")
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
-        self.verdict = layouts.text(role="heading", name="experiments-verdict", wrap=True)
+        self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         layouts.add(self.above, self._choices(), self.verdict, self.progress)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
@@ -135,6 +173,7 @@ class ExperimentsView(ChartView):
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(lambda: self._change_state(experiments.start))
         self.stop.clicked.connect(lambda: self._change_state(experiments.stop))
+        self.stop_now.clicked.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
 
     def _choices(self) -> FlowRow:
@@ -143,7 +182,7 @@ class ExperimentsView(ChartView):
         load = QPushButton("Import…", objectName="experiments-import-button")
         load.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         load.clicked.connect(self._ask_for_file)
-        for widget in (self.go, self.stop, load, self.first):
+        for widget in (self.go, self.stop, self.stop_now, load, self.first):
             row.add(widget)
         return row
 
@@ -232,15 +271,27 @@ class ExperimentsView(ChartView):
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
         entry = self.chosen
         if entry is not None:
-            self.verdict.setText(entry.words)
-            self.verdict.setVisible(bool(entry.words))
+            self.verdict.setText(entry.headline)
+            self.verdict.setVisible(bool(entry.headline))
             self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
-            self.go.setEnabled(entry.state in ("new", "stopped"))
-            self.stop.setEnabled(entry.state == "going")
+            self._show_buttons(entry)
         if changed:
             self.pane.forget()
         if self.isVisible():
             super().refresh()
+
+    def _show_buttons(self, entry: ExperimentEntry) -> None:
+        self.go.setText(entry.go_text)
+        self.go.setEnabled(entry.state in ("new", "stopped"))
+        theme.set_role(self.go, "primary" if self.go.isEnabled() else "")
+        theme.set_role(self.first, "" if self.go.isEnabled() else "primary")
+        self.stop.setEnabled(entry.state == "going")
+        self.stop_now.setEnabled(bool(entry.training))
+
+    def _stop_now(self) -> None:
+        if (entry := self.chosen) is not None:
+            self._change_state(experiments.stop)
+            self.context.jobs.stop(entry.training)
 
     def _change_state(self, change: Callable[[Workspace, str], object]) -> None:
         if self.chosen is not None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from explorer.intents import ShowExperiment
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
+from explorer.views.seed_truth_line import SeedTruthLine
 from trainer import catalog
 from trainer.__main__ import main
 from trainer.experiments import verdict
@@ -78,8 +81,62 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert view.chart.name == "experiment-verdict"
     assert any("CLOOB is better than CLIP: +10" in line for line in view.pane.answer.panel.head)
     assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
-    assert "Ended, decided" in view.progress.text()
+    assert view.progress.text() == "Ended after 3 of 5 seeds, decided."
+    assert (view.verdict.property("role"), view.stop_now.isEnabled(), view.go.isEnabled()) == ("headline", False, False)
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
+    workspace = context.workspace
+    made = dataclasses.replace(clip_and_cloob(None), name="open")
+    workspace.experiments.add("open", to_toml(made))
+    experiments.start(workspace, "open")
+    for row in workspace.runs.of_experiment("open"):
+        seed = workspace.runs.config_of(row.id).seed
+        if (seed, row.arm) == (2, "CLOOB"):
+            continue
+        value = 0.5 + (0.1 * (-1) ** seed if row.arm == "CLOOB" else 0)
+        workspace.runs.change(row.id, status="finished", step=40, trained_s=60.0, started_at=1.0)
+        numbers = {"val/image_to_text_R@1": value}
+        workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    assert view.progress.text().startswith("Running: CLIP 3 of 3 seeds, CLOOB 2 of 3. 1 run not counted")
+    assert view.verdict.text() == "Too early to say: CLOOB +0.0 points on the 2 seeds that both have finished"
+    assert view.go.text() == "Add 3 seeds, about 6 min"
+    assert (view.go.isEnabled(), view.stop.isEnabled()) == (False, True)
+    view.stop.click()
+    qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "stopped")
+    assert view.progress.text().startswith("Stopped after 2 of 5 seeds, no winner yet.")
+    assert (view.go.isEnabled(), view.go.property("role"), view.first.property("role")) == (True, "primary", "")
+
+
+def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
+    workspace = context.workspace
+    judged(workspace)
+    workspace.experiments.add("newer", to_toml(dataclasses.replace(clip_and_cloob(None), name="newer")))
+    rows = workspace.runs.of_experiment("duel")
+    asked: list[object] = []
+    line = SeedTruthLine(context, asked.append)
+    host = QWidget()
+    qtbot.addWidget(host)
+    QVBoxLayout(host).addWidget(line)
+    host.resize(700, 60)
+    host.show()
+    context.jobs.watch()
+    context.selection.select_runs(rows[0].id, rows[1].id)
+    qtbot.waitUntil(lambda: line.said == "1 seed each · over 3 seeds: CLOOB is better")
+    assert (line.height(), line.isVisible(), line.toolTip()) == (28, True, line.said)
+    line.setFixedWidth(170)
+    qtbot.waitUntil(lambda: line.said == "over 3 seeds: CLOOB is better")
+    line.linkActivated.emit("duel")
+    assert asked == [ShowExperiment("duel")]
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.name == "newer")
+    view.carry_out(ShowExperiment("duel"))
+    assert view.chosen.name == "duel"
+    context.selection.select_runs(rows[0].id, None)
+    qtbot.waitUntil(lambda: not line.isVisible())
 
 
 def test_a_stopped_run_is_named_beside_the_verdict_and_over_seeds(qtbot, context):

@@ -183,7 +183,7 @@ def records(data: ArmCurves, _settings: ArmCurveSettings) -> tuple[tuple[str, ..
 CHART: Final = Chart(
     name="experiment-curves",
     view="experiments",
-    label="Curves of arms",
+    label="Learning curves",
     question="How do the arms learn, over all of their seeds?",
     method=METHOD,
     settings=ArmCurveSettings,

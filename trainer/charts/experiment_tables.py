@@ -103,7 +103,7 @@ def runs_table(verdict: ExperimentVerdict) -> NumberTable:
         )
         for run_outcome in verdict.runs
     )
-    columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Counted")
+    columns = ("Arm", "Seed", "Status", *(outcome.label for outcome in outcomes), "Included")
     return NumberTable("runs", f"Every run ({len(verdict.runs)})", columns, lines, badges=False)
 
 
@@ -138,10 +138,10 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
         "The arms differ in": ", ".join(experiment.fields),
         "Data": config.data_name(experiment.control.run.data),
         "Budget": _budget(experiment),
-        "Equal within": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
+        "Equivalence margin": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
         if experiment.margin
         else "nothing is called equal",
-        "Wrong verdicts": f"at most {100 * experiment.alpha:g} % at any stop within the budget, if differences are "
+        "Error rate": f"≤ {100 * experiment.alpha:g} % at any stopping time within the budget, if differences are "
         "about normal",
     }
     lines = tuple(NumberRow(title, "", (value,)) for title, value in facts.items())

@@ -97,7 +97,9 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     ]
     margin = factor * verdict.experiment.margin
     # Over the seeds and not over the bars: an interval that is still wide would squeeze the seeds into a line.
-    y = axis_over(f"{unit} over {verdict.experiment.control.name}", [*clouds, [0.0, margin, -margin]], margin=0.2)
+    y = axis_over(
+        f"difference vs. {verdict.experiment.control.name} ({unit})", [*clouds, [0.0, margin, -margin]], margin=0.2
+    )
     dots, points = [], []
     for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
         if not len(gaps):
@@ -168,9 +170,7 @@ def _decisive(verdict: ExperimentVerdict) -> NumberTable:
 
 
 def _secondary(verdict: ExperimentVerdict) -> NumberTable:
-    return compared_table(
-        "secondary", "Secondary outcomes (exploratory, they decide nothing)", verdict.secondaries, verdict
-    )
+    return compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict)
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:
@@ -233,7 +233,7 @@ CHART: Final = Chart(
     name="experiment-verdict",
     view="experiments",
     label="Verdict",
-    question="Which arm is better, by how much, and is it decided?",
+    question="Which variant is better, and is it decided?",
     method=METHOD,
     settings=ExperimentSettings,
     needs="none",

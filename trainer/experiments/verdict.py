@@ -154,7 +154,34 @@ class ExperimentVerdict:
         if n > 1:
             ends = [difference_text(measure, end(gap for _, gap in comparison.differences)) for end in (min, max)]
             spread = f"; seeds range from {ends[0].removesuffix(' points')} to {ends[1]}"
-        return f"{comparison.arm} against {comparison.control} is undecided: {difference}{spread}."
+        mean, around = difference_text(measure, bounds.mean), interval_text(measure, bounds)
+        over = f"{comparison.arm} against {comparison.control} {mean} {around}"
+        return f"No clear winner after {seeds}: {over}{spread}."
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line a comparison, for everybody: no interval, no p."""
+        return "\n".join(map(self._headline_of, self.primary))
+
+    def _headline_of(self, comparison: ArmComparison) -> str:
+        measure, gaps = metric(f"val/{comparison.outcome.metric}"), [gap for _, gap in comparison.differences]
+        arm, control, n = comparison.arm, comparison.control, len(gaps)
+        if not n:
+            return f"Waiting for the first seed of {control} and {arm}"
+        mean = difference_text(measure, comparison.interval.mean)
+        if comparison.decision in ("better", "worse"):
+            return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"
+        if comparison.decision == "equal":
+            margin = difference_text(measure, self.experiment.margin).removeprefix("+")
+            return f"{arm} and {control} are equal within {margin}, after {n} seeds"
+        if n < self.experiment.least_seeds:
+            seeds = "the one seed" if n == 1 else f"the {n} seeds"
+            return f"Too early to say: {arm} {mean} on {seeds} that both have finished"
+        low, high = (difference_text(measure, end(gaps)) for end in (min, max))
+        return (
+            f"Not decided after {n} seed{'s' * (n != 1)}: {arm} {mean}, seeds from {low.removesuffix(' points')} to "
+            + high
+        )
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
@@ -205,7 +232,7 @@ def difference_text(measure: Metric, value: float) -> str:
 def interval_text(measure: Metric, bounds: Interval) -> str:
     """Format an interval in brackets, shares in points; says so where there is none yet."""
     if math.isinf(bounds.low):
-        return "[no interval yet]"
+        return "[no interval yet: needs more seeds]"
     factor, digits = (100, 1) if measure.percent else (1, measure.digits)
     return f"[{factor * bounds.low:+.{digits}f}, {factor * bounds.high:+.{digits}f}]".replace("-", "−")
 

@@ -147,8 +147,20 @@ def _advance(workspace: Workspace, experiment: Experiment) -> list[int]:
 
 
 def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerdict) -> str:
-    """Return how far an experiment is, in words."""
-    states = {"new": "not started", "going": "going on", "stopped": "stopped", "ended": "ended"}
-    ended = "decided" if verdict.decided else "undecided"
-    most = f"of at most {experiment.most_seeds} seeds" if experiment.most_seeds else "seeds, without an end,"
-    return f"{states[row.state]}, {ended}: {len(verdict.seeds)} {most} complete in all {len(experiment.arms)} arms"
+    """Return how far an experiment is: `running: CLIP 2 of 3 seeds, CLOOB 1 of 3`."""
+    decided = "decided" if verdict.decided else "no winner yet"
+    done, most = len(verdict.seeds), experiment.most_seeds
+    seeds = f"{done} of {most} seeds" if most else f"{done} seed{'s' * (done != 1)}"
+    if row.state == "new":
+        return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
+    if row.state == "going":
+        return f"running: {_seeds_by_arm(experiment, verdict)}"
+    return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}, {decided}"
+
+
+def _seeds_by_arm(experiment: Experiment, verdict: ExperimentVerdict) -> str:
+    """Return how many seeds of each arm count, of those that have a run."""
+    planned = max(experiment.least_seeds, len({run.seed for run in verdict.runs if run.seed >= 0}))
+    counts = [sum(run.arm == arm.name and not run.note for run in verdict.runs) for arm in experiment.arms]
+    parts = [f"{arm.name} {count} of {planned}" for arm, count in zip(experiment.arms, counts, strict=True)]
+    return ", ".join([f"{parts[0]} seeds", *parts[1:]])

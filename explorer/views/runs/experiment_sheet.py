@@ -40,7 +40,7 @@ class ExperimentSheet(Sheet):
         self.seeds.setObjectName("experiment-seeds")
         self.form.addRow("Field", self.field)
         self.form.addRow("Values", self.values)
-        self.form.addRow("Equal within", self.margin)
+        self.form.addRow("Equivalence margin", self.margin)
         self.form.addRow("Max seeds", self.seeds)
         self.field.currentIndexChanged.connect(self._check)
         self.values.textChanged.connect(self._check)

@@ -107,10 +107,13 @@ def test_one_seed_against_one_says_so_and_what_its_experiment_says_over_seeds(pl
     a, b = (row.id for row in planted.runs.of_experiment("duel")[:2])
     said = comparison(planted, [a, b]).over_seeds
     assert said.startswith("One seed each (seed 0)")
-    assert judge(planted, "duel").primary[0].decision in said
+    assert judge(planted, "duel").sentence(judge(planted, "duel").primary[0]) in said
     assert LINE in said
     stopped = planted.runs.of_experiment("duel")[-1]
-    assert f"{stopped.name} has not finished: stopped at 46 of 384." in comparison(planted, [b, stopped.id]).over_seeds
+    assert (
+        f"{stopped.short_name} has not finished: stopped at 46 of 384."
+        in comparison(planted, [b, stopped.id]).over_seeds
+    )
     assert comparison(planted, [a]).over_seeds == ""
     lone = planted.runs.create(config.Run(name="lone", seed=7), status="finished")
     planted.results.add_evaluation(lone, 10, "scenes", "renderings", {f"val/{NAME}": 0.5}, {"retrieval": ASKED})
@@ -158,7 +161,7 @@ def test_report_api_and_export_name_the_stopped_run(planted, tmp_path):
     table = comparison(planted, [rows[1].id, stopped.id])
     report = Report("t", [{"Run": "a"}], [], table, [], "now")
     text = html.unescape(page(report, tmp_path))
-    assert f"{stopped.name} has not finished: stopped at 46 of 384." in text
+    assert f"{stopped.short_name} has not finished: stopped at 46 of 384." in text
     handle = ce.workspace(planted.folder).run(rows[0].id)
     for name, settings in (("groups", {"group": ("duel",)}), ("experiment_verdict", {"experiment": "duel"})):
         drawn = getattr(ce.charts, name)(handle, **settings)

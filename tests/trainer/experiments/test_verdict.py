@@ -65,7 +65,7 @@ def test_the_budget_ends_undecided_and_equal_arms_are_equal_within_the_margin(wo
     found = judge(workspace, "duel")
     assert (found.state, found.decided, found.seeds) == ("ended", False, (0, 1, 2, 3, 4))
     sentence, after = found.words.splitlines()
-    assert sentence.startswith("CLOOB against CLIP is undecided: ")
+    assert sentence.startswith("No clear winner after 5 seeds: CLOOB against CLIP +")
     assert after == "The budget is used up."
     same = dataclasses.replace(clip_cloob, name="same", margin=0.05)
     workspace.experiments.add("same", to_toml(same))
