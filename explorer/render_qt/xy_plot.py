@@ -48,7 +48,7 @@ HATCH_PX = 9
 def tone_color(tone: marks.Tone) -> QColor:
     """Return the color of a series in the current theme."""
     hue, lightness = marks.hue_of(tone)
-    if lightness:
+    if lightness is not None:
         return QColor(theme.run_shade(marks.RUN_TONES.index(hue), lightness))
     if tone in _CLASSES:
         return QColor(theme.class_colors(8)[_CLASSES[tone]])

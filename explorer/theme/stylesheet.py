@@ -239,7 +239,7 @@ QMenu::separator { height: 1px; background: $line; margin: 4px 8px; }
 QMenu::indicator { width: 14px; height: 14px; left: 6px; }
 QMenu::indicator:checked { image: url(theme:tick-$theme.svg); }
 QLabel, QToolTip, QTipLabel { qproperty-textFormat: PlainText; }
-QLabel#curve-readout { qproperty-textFormat: RichText; }
+QLabel#curve-readout, QLabel#truth-line { qproperty-textFormat: RichText; }
 QToolTip { background: $raised; color: $text; border: 1px solid $line; padding: 4px 8px; font-size: ${small_px}px; }
 
 QTabWidget::pane { border: none; border-top: 1px solid $line; }

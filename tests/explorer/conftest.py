@@ -101,6 +101,7 @@ def _nothing_stays() -> Iterator[None]:
     """Check that no test leaves a running thread; pytest-qt closes widgets passed to `qtbot.addWidget`."""
     before = set(threading.enumerate())
     yield
+    theme.theme().show_sides(())
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive() and not thread.daemon]
     # Threads of Qt's pools that have run Python once look alive as `_DummyThread` until the pool lets them go.
     left = [thread for thread in left if not isinstance(thread, threading._DummyThread)]
@@ -131,6 +132,12 @@ def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tupl
     """Create the runs once and copy them, because syncing every run to disk takes a second."""
     from trainer import config
 
+    from trainer.store import Workspace
+
     folder = tmp_path_factory.mktemp("two-runs")
     good, bad = write_two_runs(folder, [(config.Run(name="good"), 0.4), (config.Run(name="bad"), 1.6)])
+    workspace = Workspace(folder / "workspace")
+    for run, label in ((good, "good"), (bad, "bad")):
+        workspace.runs.change(run, label=label)  # what every view shows
+    workspace.close()
     return folder / "workspace", (good, bad)

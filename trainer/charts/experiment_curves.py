@@ -15,7 +15,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
 from trainer.charts.experiment_verdict import newest
-from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over
 from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
 from trainer.experiments.counted import CountedRun, arm_groups, counted_in, counted_line
@@ -136,7 +136,7 @@ def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
     factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []
     for curve in curves:
-        tone = run_tone(curve.place)
+        tone = arm_tone(curve.place)
         for line_tone, runs in ((tone, curve.runs), ("quiet", curve.left_out)):
             lines += [
                 Series("", line_tone, s.astype(np.float64), factor * v, faint=line_tone != "quiet", width=1.0)

@@ -19,9 +19,9 @@ from trainer.charts.marks import (
     Points,
     Series,
     XYPlot,
+    arm_tone,
     axis_over,
     categories,
-    run_tone,
 )
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.charts.settings import setting
@@ -105,7 +105,7 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
         if not len(gaps):
             continue
         spread = _spread(index, len(gaps))
-        points.append(Points("", run_tone(index + 1), np.column_stack([spread, gaps]), size=6.0))
+        points.append(Points("", arm_tone(index + 1), np.column_stack([spread, gaps]), size=6.0))
         dots += _bar(comparison, index, factor, y)
     names = tuple(comparison.arm for comparison in verdict.primary)
     x = categories("", names)
@@ -126,7 +126,7 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
 def _bar(comparison: ArmComparison, index: int, factor: float, y: Axis) -> list[Marker]:
     """Return the mean with its interval, cut at the ends of the axis where arrows say that it is longer."""
     low, high = factor * comparison.interval.low, factor * comparison.interval.high
-    tone, mean = run_tone(index + 1), factor * comparison.interval.mean
+    tone, mean = arm_tone(index + 1), factor * comparison.interval.mean
     if math.isinf(low):
         return [Marker(comparison.arm, tone, index, mean, 11.0, "diamond")]
     hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
@@ -150,7 +150,7 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
         # Next to each other, so that equal values of two arms are both seen.
         x = [seeds.index(run_outcome.seed) + 0.3 * (index / (len(arms) - 1) - 0.5) for run_outcome in counted]
         xy = np.array([x, [factor * run_outcome.values[0] for run_outcome in counted]], dtype=np.float64).T
-        points.append(Points(arm.name, run_tone(index), xy, size=8.0))
+        points.append(Points(arm.name, arm_tone(index), xy, size=8.0))
     names = tuple(f"seed {seed}" for seed in seeds)
     y = axis_over(
         "%" if metric_of.percent else metric_of.unit,

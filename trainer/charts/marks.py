@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 Tone = str
 """What colors a series: `run_a`, `run_b` and `first` to `sixth` are hues, `quiet`, and `bad` for what must not be done.
 
-A hue with a number behind it, `run_a:2`, is a lightness of it: see `shade`.
+Alone, `run_a` and `run_b` are what is about run A or B, in the colors that these have; with a number behind it a tone is
+a hue of the cycle in a lightness, whatever A and B are: see `shade`.
 """
 
 RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
@@ -29,13 +30,18 @@ def run_tone(index: int) -> Tone:
 
 def shade(tone: Tone, lightness: int) -> Tone:
     """Return a lightness of a hue, 0 to be the hue itself: a seed of an arm."""
-    return f"{tone}:{lightness}" if lightness else tone
+    return f"{tone}:{lightness}"
 
 
-def hue_of(tone: Tone) -> tuple[Tone, int]:
-    """Return the hue of a tone, and which lightness of it the tone is."""
+def arm_tone(index: int) -> Tone:
+    """Return the tone of the arm at this index of an experiment: a hue, whichever of its runs are A and B."""
+    return shade(run_tone(index), 0)
+
+
+def hue_of(tone: Tone) -> tuple[Tone, int | None]:
+    """Return the hue of a tone, and which lightness of it the tone is; None where it is about A or B or no run."""
     hue, _, lightness = tone.partition(":")
-    return hue, int(lightness or 0)
+    return hue, int(lightness) if lightness else None
 
 
 _DASHES: Final[dict[Tone, tuple[float, ...]]] = {

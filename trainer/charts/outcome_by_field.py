@@ -12,7 +12,7 @@ import numpy as np
 from trainer import config
 from trainer.analysis.anytime_valid import Interval
 from trainer.analysis.repeated_intervals import interval
-from trainer.charts.marks import Axis, Points, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Axis, Points, Series, Tone, XYPlot, arm_tone, axis_over
 from trainer.config.names import in_a_word
 from trainer.experiments.experiment import Arm, Experiment
 from trainer.experiments.verdict import ExperimentVerdict, RunOutcome
@@ -93,8 +93,8 @@ def _plot(
         x = np.array([positions[arm] for arm in measured], np.float64)
         seeds = [outcomes[arm] for arm in measured]
         intervals = [_interval(experiment, values, most) for values in seeds]
-        curves.append(_mean_line(name, run_tone(index), x, intervals))
-        points.append(_seed_points(run_tone(index), x, seeds))
+        curves.append(_mean_line(name, arm_tone(index), x, intervals))
+        points.append(_seed_points(arm_tone(index), x, seeds))
     integer = all(isinstance(value, int) for value in positions.values())
     x_axis = axis_over(x_label, [curve.x for curve in curves], integer=integer)
     curves += [_line_across(arm, values, x_axis) for arm, values in outcomes.items() if field not in flat[arm]]

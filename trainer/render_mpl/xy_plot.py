@@ -40,7 +40,7 @@ TONES: Final = {
 def tone_color(tone: Tone) -> str:
     """Return the color of a tone on paper."""
     hue, lightness = hue_of(tone)
-    return run_shade(RUN_TONES.index(hue), lightness) if lightness else TONES[hue]
+    return TONES[hue] if lightness is None else run_shade(RUN_TONES.index(hue), lightness)
 
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
