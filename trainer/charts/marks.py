@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 Tone = str
 """What colors a series: `run_a`, `run_b` and `first` to `sixth` are hues, `quiet`, and `bad` for what must not be done.
 
-Alone, `run_a` and `run_b` are what is about run A or B, in the colors that these have; with a number behind it a tone is
-a hue of the cycle in a lightness, whatever A and B are: see `shade`.
+Alone, `run_a` and `run_b` are what is about run A or B, in the colors that these have; with a number behind it, a tone
+is a hue of the cycle in a lightness, whatever A and B are: see `shade`.
 """
 
 RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")

@@ -58,10 +58,14 @@ def document_with_full_names(workspace: Workspace, document: dict[str, Any]) -> 
 
 
 def _with_full_name(workspace: Workspace, facts: dict[str, Any]) -> dict[str, Any]:
-    if not (isinstance(facts.get("run"), int) and "name" in facts):
-        return facts
-    named = {"run": facts["run"], "name": workspace.runs.get(facts["run"]).name, "label": facts["name"]}
-    return named | {key: value for key, value in facts.items() if key not in named}
+    named: dict[str, Any] = {}
+    for key, value in facts.items():
+        named[key] = value
+        # Of two runs in one dictionary the keys are `run_a`, `name_a` and so on.
+        side = key.removeprefix("name")
+        if key in ("name", "name_a", "name_b") and isinstance(run := facts.get(f"run{side}"), int):
+            named |= {key: workspace.runs.get(run).name, f"label{side}": value}
+    return named
 
 
 def counted_notes(data: object) -> tuple[str, ...]:

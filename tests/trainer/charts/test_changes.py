@@ -259,7 +259,7 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
     for kind, extra in (("changes", []), ("representation-similarity", ["--steps", "2"]), ("hubness", [])):
         file = tmp_path / f"{kind}.svg"
         assert main(["export", kind, "--runs", "1", "2", *extra, "--out", str(file), *space]) == 0
-        assert "clip-scenes" in file.read_text()
+        assert "CLIP · s0" in file.read_text()
     assert (
         main(["export", "changes", "--runs", "1", "2", "2", "--step", "80", "80", "240", "--out", str(out), *space])
         == 0
@@ -289,7 +289,9 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
     np.testing.assert_allclose([space["rsa"] for space in told], chart.matrices["rsa"])
     for words in (["changes", "1", "2"], ["hubness", "1"], ["representation-similarity", "1", "--steps", "1"]):
         assert main(["analyze", *words, *space[:2]]) == 0
-        assert "clip-scenes" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "CLIP · s0" in said
+        assert "clip-scenes" in said, "the full name is there as well"
 
 
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(

@@ -167,7 +167,7 @@ def test_a_grid_chooses_the_fields_that_fill_it_and_says_which_runs_did_not_fini
     assert set(grid(about).names) != {"objective", "objective.inv_tau"}, "those two say the same: half is empty"
     assert grid(about).count.sum() == 3, "the stopped one is in no mean"
     assert (
-        "1 run not counted, because it did not finish: run 3."
+        "1 run not counted, because it did not finish: CLOOB · s1."
         in field_grid.CHART.panel(grid(about), field_grid.FieldGridSettings()).warnings
     )
     assert grid(about, "seed").names[0] == "seed"

@@ -236,7 +236,7 @@ def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_pa
     assert main(line) == 0
     assert json.loads(capsys.readouterr().out)["files"] == out
     assert "step 240" in (tmp_path / "t.svg").read_text()
-    assert "by rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
+    assert "rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
     chart = timeline(charted, [1, 2])
     lines = (tmp_path / "t.csv").read_text().splitlines()
     assert len(lines) == 1 + sum(len(curve.x) for run in chart.runs for curve in run.curves.values())
