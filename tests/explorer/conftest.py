@@ -131,7 +131,6 @@ def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tu
 def _two_runs_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[int, int]]:
     """Create the runs once and copy them, because syncing every run to disk takes a second."""
     from trainer import config
-
     from trainer.store import Workspace
 
     folder = tmp_path_factory.mktemp("two-runs")

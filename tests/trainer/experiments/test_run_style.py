@@ -1,0 +1,120 @@
+"""A run keeps one look: its hue is the arm, its tone the seed, and charts of many runs draw it in both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.trainer.experiments.conftest import end
+from trainer import config
+from trainer.__main__ import main
+from trainer.analysis import palette
+from trainer.charts import curves
+from trainer.charts.marks import NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, dash_of, hue_of, run_tone
+from trainer.charts.run_tones import in_run_colors
+from trainer.charts.snapshot_label import told_apart
+from trainer.charts.spec import Request, targets_of
+from trainer.experiments.experiment import Experiment
+from trainer.experiments.run_style import RunStyle, run_style
+from trainer.render_mpl.xy_plot import tone_color
+from trainer.store import RunLog, Workspace
+
+
+@pytest.fixture
+def six(workspace: Workspace, stored: Experiment) -> list[int]:
+    """Three seeds of two arms, and a run of no experiment between them."""
+    made = []
+    for seed in range(3):
+        for arm in stored.arms:
+            run = workspace.runs.create(stored.run_of(arm, seed), status="queued", experiment="duel", arm=arm.name)
+            end(workspace, run, {"image_to_text_R@1": 0.5 + 0.01 * seed})
+            made.append(run)
+        if seed == 0:
+            workspace.runs.create(config.Run(name="lone", objective=config.Cloob()), status="queued")
+    return made
+
+
+def test_hue_is_the_arm_tone_the_seed_and_the_second_arm_is_dashed(workspace: Workspace, six: list[int]):
+    styles = run_style(workspace.runs.all())
+    assert [styles[run] for run in six] == [RunStyle(hue, tone) for tone in range(3) for hue in range(2)]
+    assert [styles[run].dashed for run in six] == [False, True] * 3
+    assert styles[3] == RunStyle(2, 0), "a run of no experiment takes the next hue"
+    assert [bool(dash_of(run_tone(styles[run].hue))) for run in six] == [False, True] * 3
+
+
+def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, stored: Experiment, six: list[int]):
+    before = run_style(workspace.runs.all())
+    workspace.runs.change(six[2], deleted_at=1.0)
+    left = run_style(row for row in workspace.runs.all() if row.deleted_at is None)
+    assert {run: before[run] for run in left} == left
+    workspace.runs.create(stored.run_of(stored.control, 3), status="queued", experiment="duel", arm="CLIP")
+    assert run_style(workspace.runs.all()).items() >= before.items()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
+    grounds = palette.DARK_GROUNDS if dark else palette.LIGHT_GROUNDS
+    for hue in range(len(palette.ON_LIGHT)):
+        shades = [palette.run_shade(hue, tone, dark) for tone in range(palette.TONES)]
+        assert shades[0] == (palette.ON_DARK if dark else palette.ON_LIGHT)[hue]
+        assert min(palette.contrast(shade, ground) for shade in shades for ground in grounds) >= 3
+        assert palette.run_shade(hue, palette.TONES, dark) == shades[0]
+        if hue < 2:
+            assert len({*shades}) == palette.TONES
+
+
+def panel_of(count: int) -> Panel:
+    x = np.arange(2.0)
+    lines = tuple(Series(f"run {at}", run_tone(at), x, x) for at in range(count))
+    table = NumberTable("t", "T", tuple("abcdef"[:count]), (NumberRow("n", "", (1.0,) * count),))
+    return Panel(title="P", rows=((XYPlot("p", "P", axis_over("x", [x]), axis_over("y", [x]), lines), table),))
+
+
+def test_charts_of_many_runs_draw_each_in_its_own_color(workspace: Workspace, six: list[int]):
+    styles = run_style(workspace.runs.all())
+    drawn = in_run_colors(panel_of(6), workspace, Request(targets_of(six)))
+    tones = [line.tone for line in drawn.mark("p").curves]
+    assert [tone_color(tone).lower() for tone in tones] == [
+        palette.run_shade(s.hue, s.tone) for s in map(styles.get, six)
+    ]
+    assert [bool(dash_of(tone)) for tone in tones] == [False, True] * 3
+    assert drawn.mark("t").tones == tuple(tones)
+    assert len({hue_of(tone) for tone in tones}) == 6
+    two = panel_of(2)
+    assert in_run_colors(two, workspace, Request(targets_of(six[:2]))) is two
+
+
+def test_files_of_many_runs_have_their_short_names_and_json_has_both(workspace, six, tmp_path: Path, capsys):
+    for run in six[:3]:
+        workspace.runs.change(run, status="running")
+        with RunLog.claim(workspace, run) as log:
+            for step in (1, 2):
+                log.scalars(step, {"train/loss": 1.0 / step})
+            log.status("finished")
+    rows = [workspace.runs.get(run) for run in six[:3]]
+    assert all(row.short_name != row.name for row in rows)
+    names = [*map(str, six[:3])]
+    where = ["--workspace", str(workspace.folder)]
+    files = [str(tmp_path / "c.svg"), str(tmp_path / "c.csv")]
+    assert (
+        main(["export", curves.CHART.name, "--runs", *names, "--metrics", "train/loss", "--out", *files, *where]) == 0
+    )
+    for file in map(Path, files):
+        text = file.read_text()
+        assert all(row.short_name in text and row.name not in text for row in rows), file
+    capsys.readouterr()
+    assert main(["compare", *names, "--json", *where]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(run["name"], run["label"]) for run in runs] == [(row.name, row.short_name) for row in rows]
+    assert main(["runs", "list", *where]) == 0
+    head, first, *_ = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["ID", "LABEL", "NAME"]
+    assert "CLIP · s0" in first or "CLOOB · s" in first
+
+
+def test_a_step_is_added_only_where_one_run_is_shown_at_two():
+    assert told_apart(["CLIP · s0", "CLOOB · s0"], [10, 20]) == ["CLIP · s0", "CLOOB · s0"]
+    assert told_apart(["CLIP · s0", "CLIP · s0", "B"], [10, 20, 5]) == ["CLIP · s0, step 10", "CLIP · s0, step 20", "B"]
