@@ -32,7 +32,7 @@ NUMBER_ROOM, NUMBER_ROOM_LYING = 0.12, 0.2
 MOST_WRITTEN = 16
 """More bars than these have no number written over them."""
 _CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth": 7}
-"""Places among the class colors: the first two are blue and orange, which mean runs A and B."""
+"""Places among the class colors: the first two are blue and orange, those of runs A and B."""
 FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
 _SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}

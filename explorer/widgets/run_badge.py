@@ -10,7 +10,7 @@ from explorer import theme
 
 
 class RunBadge(QWidget):
-    """A letter on a small square in a run's color: A is blue, B is orange, and readable without color."""
+    """A letter on a small square in the run's color, readable without color."""
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)

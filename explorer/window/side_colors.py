@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class SideColors(QObject):
-    """Follows the selection: two runs of different hues are drawn in theirs, others in the first two hues."""
+    """Follows the selection: runs of the first two hues are drawn in them, whichever is A; else A is blue, B orange.
+
+    Further hues mean modalities and what is no run where A and B are shown.
+    """
 
     def __init__(self, selection: Selection, jobs: Jobs, parent: QObject) -> None:
         super().__init__(parent)
@@ -29,5 +32,5 @@ class SideColors(QObject):
         chosen = [styles.get(run) for run in (self._selection.run_a, self._selection.run_b) if run is not None]
         sides = [(style.hue, style.tone) for style in chosen if style is not None]
         # Two seeds of an arm differ in lightness alone, which bars and clouds beside each other would not show.
-        told_by_hue = len({hue for hue, _ in sides}) == len(chosen)
+        told_by_hue = {hue for hue, _ in sides} == {0, 1} or [hue for hue, _ in sides] == [0]
         theme.theme().show_sides(sides if told_by_hue else ())

@@ -216,5 +216,7 @@ def changed_colors(by: str, values: Float[np.ndarray, " n"]) -> ColoredPoints:
         return ColoredPoints(by, numbers=values, ends=ends, note=left)
     far = float(np.quantile(np.abs(finite), _MOST_SHOWN)) if len(finite) else 0.0
     far = far or (float(np.abs(finite).max()) if len(finite) else 0.0) or 1.0
-    said = "; ".join(filter(None, ("blue is better in A, orange in B", f"beyond ±{far:,.3g} the color stays", left)))
+    said = "; ".join(
+        filter(None, ("the color of A is better in A, that of B in B", f"beyond ±{far:,.3g} the color stays", left))
+    )
     return ColoredPoints(by, numbers=values, ends=(-far, far), note=said, better=BETTER_IN_B[by])

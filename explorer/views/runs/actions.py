@@ -152,8 +152,8 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Remove from the list; can be undone",
         lambda runs: bool(runs) and not any(working(run) for run in runs),
     ),
-    "show-a": ActionSpec("Show as A", "circle-dot", "A", "Make it run A, blue in every view", _one),
-    "show-b": ActionSpec("Show as B", "circle-dot", "B", "Make it run B, orange in every view", _one),
+    "show-a": ActionSpec("Show as A", "circle-dot", "A", "Make it the first run of every comparison", _one),
+    "show-b": ActionSpec("Show as B", "circle-dot", "B", "Make it the second run of every comparison", _one),
     "folder": ActionSpec("Open folder", "folder-open", "", "Show the files of the run", _one),
 }
 

@@ -111,7 +111,7 @@ def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> l
     if by in COMPUTED:
         entries.append(LegendEntry("at each run's last step", theme().tokens.unselected, "line"))
     if by in CHANGED:
-        direction = ("blue is better in A, orange in B",) if by in BETTER_IN_B else ()
+        direction = ("the color of A is better in A, that of B in B",) if by in BETTER_IN_B else ()
         entries += [LegendEntry(w, theme().tokens.unselected, "line") for w in (*direction, compared_words(runs))]
     return entries
 
