@@ -289,9 +289,7 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
     np.testing.assert_allclose([space["rsa"] for space in told], chart.matrices["rsa"])
     for words in (["changes", "1", "2"], ["hubness", "1"], ["representation-similarity", "1", "--steps", "1"]):
         assert main(["analyze", *words, *space[:2]]) == 0
-        said = capsys.readouterr().out
-        assert "CLIP · s0" in said
-        assert "clip-scenes" in said, "the full name is there as well"
+        assert "CLIP · s0" in capsys.readouterr().out
 
 
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(
