@@ -24,7 +24,7 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
     """Return the panel with the lines, dots, points and bars of each run of the request in the run's own color."""
     if workspace is None or len({target.run for target in request.targets}) < FEWEST:
         return panel
-    styles = run_style(row for row in workspace.runs.all() if row.deleted_at is None)
+    styles = run_style(workspace.runs.all())
     ids = [workspace.runs.get(target.run).id for target in request.targets[: len(RUN_TONES)]]
     own = {RUN_TONES[index]: style_tone(styles[run]) for index, run in enumerate(ids) if run in styles}
     return replace(panel, rows=tuple(tuple(_in_tones(mark, own) for mark in row) for row in panel.rows))

@@ -34,7 +34,7 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
     Arms take the first hues in the order in which their experiment made them; runs of no experiment take the next, one
     for each objective. Give all runs of a workspace: of fewer the hues may be others.
     """
-    ordered = sorted(rows, key=lambda row: row.id)
+    ordered = sorted({row.id: row for row in rows}.values(), key=lambda row: row.id)
     arms: dict[str, list[str]] = {}
     for row in ordered:
         if row.experiment and row.arm not in arms.setdefault(row.experiment, []):

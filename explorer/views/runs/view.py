@@ -393,7 +393,8 @@ class RunsView(View):
         self.actions_of_runs.show_chosen(chosen)
         self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
-        styles = run_style(self.table.runs.runs)
+        # While rows leave the table, some that are gone are still chosen.
+        styles = run_style([*self.table.runs.runs, *drawn])
         self.table.runs.show_styles(styles, self._letters())
         self.curves.show_runs(drawn, styles, chosen=len(chosen))
         self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)

@@ -91,8 +91,8 @@ def test_the_verdict_is_one_page_with_every_run(ask, workspace, stored, tmp_path
     assert all(load.startswith("data:image/svg+xml;base64,") for load in page.loads)
     assert len(page.loads) == 1, "without curves there is one figure"
     for run in found["runs"]:
-        assert f"#{run['run']} {run['name']}" in text
-        assert run["name"] in files[1].read_text(encoding="utf-8").replace("\\", "")
+        assert f"#{run['run']} {run['label']}" in text
+        assert run["label"] in files[1].read_text(encoding="utf-8").replace("\\", "")
     assert len(list(csv.DictReader(files[3].open(encoding="utf-8")))) == len(found["runs"]) == 6
     tables = files[2].read_text(encoding="utf-8").split(r"\toprule")[1:]
     assert tables
