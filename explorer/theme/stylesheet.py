@@ -112,14 +112,14 @@ QToolButton:checked { background: $selection; color: $selection_text; }
 QToolButton:focus { border: 1px solid $focus; }
 QToolButton:disabled { color: $disabled; }
 QToolButton::menu-indicator { image: none; width: 0; }
-QToolButton[role="picker"] { text-align: left; background: $surface; border-color: $line; padding: 0 26px 0 8px;
-    font-weight: 500; }
-QToolButton[role="picker"]:hover { border-color: $outline; }
-QToolButton[role="picker"]:focus { border-color: $focus; }
-QToolButton[role="picker"]::menu-indicator, QToolButton[role="view-menu"]::menu-indicator {
+QPushButton[role="picker"] { text-align: left; border-color: $line; padding: 0 28px 0 0; }
+QPushButton[role="picker"]:hover { border-color: $outline; }
+QPushButton[role="picker"]:focus { border: 1px solid $focus; padding: 0 28px 0 0;
+    min-height: ${control}px; }
+QToolButton[role="view-menu"]::menu-indicator {
     image: url(theme:down-$theme.svg); width: 14px; height: 14px; subcontrol-origin: padding;
     subcontrol-position: right center; right: 6px; }
-QToolButton[role="view"], QToolButton[role="view-menu"] { font-size: 14px; font-weight: 600; padding: 0 8px; }
+QToolButton[role="view"], QToolButton[role="view-menu"] { padding: 0 8px; }
 QToolButton[role="view"]:hover { background: transparent; }
 QToolButton[role="view-menu"] { padding-right: 26px; }
 QPushButton[role="entry"] { text-align: left; padding: 0 8px; background: transparent; border-color: transparent;

@@ -110,7 +110,6 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         "type",
         "PromptsView",
         place="classify",
-        tab="Prompts and calibration",
         synonyms=("Reliability diagram", "Calibration", "Templates", "Temperature"),
     ),
     ViewEntry(

@@ -30,6 +30,10 @@ Index = QModelIndex | QPersistentModelIndex
 
 ENTRY_ROLE: Final = Qt.ItemDataRole.UserRole
 ROWS_SHOWN: Final = 10
+SENTENCE: Final = 32
+"""Letters from which on another name is a sentence, such as the question of a chart."""
+WHOLE_NAME: Final = 3.0
+"""What a command gains whose other name is exactly what is typed."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +168,17 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
     name_score = good_score(typed, f"{entry.words} {entry.group}")
-    others = [synonym_score - 1 for name in entry.synonyms if (synonym_score := good_score(typed, name)) is not None]
+    others = [fit - 1 for name in entry.synonyms if (fit := _synonym_score(typed, name)) is not None]
     return max([*([] if name_score is None else [name_score]), *others], default=None)
+
+
+def _synonym_score(typed: str, name: str) -> float | None:
+    """Return how well another name matches: best as a whole; in a sentence only letters that stand together count."""
+    sought = typed.strip().casefold()
+    if len(name) > SENTENCE and sought not in name.casefold():
+        return None
+    fit = good_score(typed, name)
+    return fit if fit is None or sought != name.casefold() else fit + WHOLE_NAME
 
 
 def _habit(used: int, entry: PaletteEntry) -> float:

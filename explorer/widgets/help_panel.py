@@ -46,7 +46,7 @@ class HelpPanel(Overlay):
         self.body.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.INSIDE, theme.BETWEEN)
         self._folder = Path()
         # Selectable by the mouse only: text that the keyboard selects has a blinking caret.
-        self.text = _Page(objectName="methodText", openLinks=False)
+        self.text = _Page(objectName="methodText", accessibleName="Help", openLinks=False)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByMouse

@@ -109,8 +109,9 @@ class Bar(QWidget):
 
     def show_pickers(self, on: bool) -> None:
         """Show what A and B are, or leave it out where a view does not depend on them."""
-        for part in (*self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step, self._lines[1]):
+        for part in (*self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step):
             part.setVisible(on)
+        self._show_lines()
 
     def show_view(self, view: View | None) -> None:
         """Offer the main controls and the exports of a view; None: a page that is no view."""
@@ -120,7 +121,7 @@ class Bar(QWidget):
                 self.controls.addWidget(controls)
             self.controls.setCurrentWidget(controls)
         self.controls.setVisible(controls is not None)
-        self._lines[1].setVisible(controls is not None and view is not None and view.main.count() > 0)
+        self._show_lines()
         for button in (self.more, self.copy, self.export):
             button.setEnabled(view is not None)
         self._fill_exports(view)
@@ -129,6 +130,15 @@ class Bar(QWidget):
         super().resizeEvent(event)
         if (event.oldSize().width() >= WITH_CONTROLS_PX) != self.has_room:
             self.narrowed.emit()
+
+    def _show_lines(self) -> None:
+        """Show a line only between two groups that are there."""
+        page = self.controls.currentWidget()
+        buttons = page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly) if page else []
+        has_controls = not self.controls.isHidden() and any(not button.isHidden() for button in buttons)
+        has_pickers = not self.run_a.isHidden()
+        self._lines[0].setVisible(has_pickers or has_controls)
+        self._lines[1].setVisible(has_pickers and has_controls)
 
     def _fill_exports(self, view: View | None) -> None:
         self._exports.clear()

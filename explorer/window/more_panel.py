@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
 
-WIDTH: Final = 360
+WIDTH: Final = 376
+LEAST_PX: Final = 120
 EDGE_PX: Final = 8
 
 
@@ -47,16 +48,17 @@ class MorePanel(QFrame):
         self._show_entries(actions)
         window = button.window()
         below = button.mapToGlobal(QPoint(button.width(), button.height() + 4))
-        room = window.mapToGlobal(QPoint(0, window.height())).y() - below.y() - EDGE_PX
-        content = self._scroll.widget()
-        wide = max(WIDTH, content.minimumSizeHint().width() + 2 * EDGE_PX)
-        # Rows that wrap say how high they are once they are as wide as they will be.
-        self.resize(wide, max(120, room))
-        content.resize(wide - 2 * EDGE_PX, content.height())
-        content.layout().activate()
-        self.resize(wide, min(max(120, room), content.sizeHint().height() + 2 * EDGE_PX + 2))
-        self.move(below.x() - self.width(), below.y())
+        room = max(LEAST_PX, window.mapToGlobal(QPoint(0, window.height())).y() - below.y() - EDGE_PX)
+        wide = max(WIDTH, self._scroll.widget().minimumSizeHint().width() + 4 * EDGE_PX)
+        self.setGeometry(below.x() - wide, below.y(), wide, room)
         self.show()
+        # Rows that wrap know how high they are only when they are as wide as they will be.
+        QTimer.singleShot(0, self, self._fit)
+
+    def _fit(self) -> None:
+        content = self._scroll.widget()
+        content.layout().activate()
+        self.resize(self.width(), min(self.height(), content.sizeHint().height() + 2 * EDGE_PX + 2))
 
     def _show_entries(self, actions: Sequence[QAction]) -> None:
         entries = QWidget()
@@ -67,6 +69,7 @@ class MorePanel(QFrame):
             column.addWidget(self._entry(action))
         host = self._scroll.widget().layout()
         host.replaceWidget(self._entries, entries)
+        self._entries.hide()
         self._entries.deleteLater()
         self._entries = entries
         has_controls = any(not self.controls.itemAt(i).widget().isHidden() for i in range(self.controls.count()))

@@ -8,9 +8,8 @@ from PySide6.QtGui import QAction
 
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "newRun": ("Train", "Start a run", "Fit", "Create run"),
-    "new": ("Train", "Start a run", "Fit", "Create run"),
     "startDemo": ("Example", "Sample", "Try it"),
-    "showSettingsAction": ("Preferences", "Options", "Configuration", "Zoom", "Appearance"),
+    "showSettingsAction": ("Preferences", "Options", "Configuration", "Appearance"),
     "theme-dark": ("Dark mode", "Night mode", "Appearance"),
     "theme-light": ("Light mode", "Appearance"),
     "theme-system": ("Appearance",),
@@ -23,9 +22,6 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "goTo-evaluate": ("Accuracy", "Zero-shot accuracy"),
     "goToPlace-evaluate": ("Accuracy", "Zero-shot accuracy"),
     "goTo-map": ("Color", "Scatter", "Clusters"),
-    "map-umap-action": ("UMAP",),
-    "experiments-import": ("Report",),
-    "queue-slots": ("Parallel runs", "Jobs at once", "GPUs"),
 }
 """Object name of an action -> its other names."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, Signal
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from explorer import theme
@@ -13,6 +14,7 @@ from explorer.state.settings import Settings
 from explorer.views import Place
 
 LAST_KEY: Final = "window/last_tabs"
+FONT_PX: Final = 14
 
 
 class ViewMenu(QToolButton):
@@ -30,6 +32,8 @@ class ViewMenu(QToolButton):
         self._view = ""
         self._menu = QMenu(self)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        # Set here and not by the sheet: the width that the button asks for before it is seen depends on it.
+        self.setFont(theme.pixel_font(FONT_PX, weight=QFont.Weight.DemiBold))
         theme.set_role(self, "view")
 
     @property

@@ -10,18 +10,20 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
+from explorer.widgets.command_palette import matching
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
 from explorer.window import Window
+from tests.explorer.window_tabs import tabs_of
 from trainer.charts.marks import HeatMap
 
 
@@ -43,7 +45,7 @@ def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterato
 def every_tab(qtbot, window: Window, name: str) -> Iterator[str]:
     """Open every tab of a view, and yield its name once its data are shown."""
     window.navigation.go_to(name)
-    bars = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
+    bars = tabs_of(window)[:1]
     for tab in range(bars[0].count() if bars else 1):
         if bars:
             bars[0].setCurrentIndex(tab)
@@ -213,3 +215,23 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
         inks = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(0, image.height(), 1)}
         assert focus in inks, type(widget).__name__
         assert theme.contrast(focus, theme.theme().tokens.surface) >= 3
+
+
+def test_the_palette_finds_what_people_look_for(window: Window) -> None:
+    """From a view that has none of these commands."""
+    window.navigation.go_to("quality")
+    window.menus.show_palette()
+    entries = window.palette_panel._entries
+    window.palette_panel.close_panel()
+    for typed, expected in (
+        ("new run", "New run…"),
+        ("settings", "Settings…"),
+        ("color", "Map"),
+        ("accuracy", "Evaluate"),
+        ("report", "Export evidence bundle…"),
+        ("tutorial", "Help"),
+        ("umap", "Map"),
+        ("zoom", "Zoom in"),
+        ("shortcuts", "Keys"),
+    ):
+        assert matching(typed, entries)[0].words == expected, typed

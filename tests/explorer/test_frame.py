@@ -34,8 +34,9 @@ class Stage(View):
         self.done: list[str] = []
         self.main.addWidget(self.go)
         self.more.addWidget(self.other)
-        self.body.addWidget(self.below)
+        self.body.addWidget(self.below, 0, Qt.AlignmentFlag.AlignTop)
         self.act = QAction("Paint the stage", self, triggered=lambda: self.done.append(self.objectName()))
+        self.show_content()
         yield
 
     def actions_for_palette(self) -> list[QAction]:
@@ -189,8 +190,8 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
     menu = TabMenu(tabs)
     qtbot.addWidget(menu)
     wide = menu.sizeHint().width()
-    assert (menu.text(), tabs.isHidden()) == ("One", True)
+    assert (menu.text().strip(), tabs.isHidden()) == ("One", True)
     menu.menu().aboutToShow.emit()
     menu.menu().actions()[1].trigger()
-    assert (menu.text(), tabs.currentIndex()) == ("The second", 1)
+    assert (menu.text().strip(), tabs.currentIndex()) == ("The second", 1)
     assert menu.sizeHint().width() == wide

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QPushButton,
-    QTabBar,
     QToolButton,
     QWidget,
 )
@@ -32,6 +31,7 @@ from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
+from tests.explorer.window_tabs import tabs_of
 from tests.nightly import nightly_except
 from trainer.store import Workspace
 
@@ -172,7 +172,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
     for place in VIEWS:
         window.resize(1280, 800)
         open_view(qtbot, window, place.name)
-        tabs = [bar for bar in window.pages.open_view.findChildren(QTabBar) if bar.isVisible()][:1]
+        tabs = tabs_of(window)[:1]
         for tab in range(min(most, tabs[0].count()) if tabs else 1):
             if tabs:
                 tabs[0].setCurrentIndex(tab)
@@ -235,8 +235,8 @@ def test_the_buttons_of_runs_keep_one_line_beside_the_inspector(qtbot, window: W
     window.selection.pairs = [3]
     qtbot.waitUntil(lambda: window.inspector.isVisible())
     qtbot.wait(30)
+    qtbot.waitUntil(lambda: button.toolButtonStyle() == ICON_ONLY)
     assert row.height() == before
-    assert button.toolButtonStyle() == ICON_ONLY
     assert button.toolTip()
     assert not clipped(window)
     window.resize(1100, 700)
@@ -275,7 +275,7 @@ def test_long_names_of_runs_make_no_view_wider_than_the_window(qtbot, window: Wi
     for place in VIEWS:
         open_view(qtbot, window, place.name)
         view = window.pages.open_view
-        tabs = [bar for bar in view.findChildren(QTabBar) if bar.isVisible()][:1]
+        tabs = tabs_of(window)[:1]
         for tab in range(tabs[0].count() if tabs else 1):
             if tabs:
                 tabs[0].setCurrentIndex(tab)

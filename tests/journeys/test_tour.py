@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QPushButton,
     QSlider,
-    QTabBar,
 )
 
 from explorer import theme
@@ -28,8 +27,8 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.event_loop.stall_detector import LONGEST_MS, Gap
 from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
-from explorer.views.view import View
 from explorer.window import Window
+from tests.explorer.window_tabs import tabs_of
 from trainer.__main__ import main
 
 LEFT_ALONE = {
@@ -179,18 +178,18 @@ def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
 def commands(window: Window) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the commands of the open view and the window, except those that train, delete or ask for a file."""
     view = window.pages.open_view
-    for bar in seen(view, QTabBar):
+    for bar in tabs_of(window):
         for tab in (*range(bar.count()), 0):
             if bar.isTabEnabled(tab):
                 yield f"tab {bar.tabText(tab)}", partial(bar.setCurrentIndex, tab)
-    for box in seen(view, QComboBox):
+    for box in (*seen(view, QComboBox), *seen(window.bar.controls, QComboBox)):
         for key in (Qt.Key.Key_Down, Qt.Key.Key_Up) if box.count() > 1 else ():
             yield f"{box.accessibleName()} {key.name}", partial(QTest.keyClick, box, key)
-    for button in seen(view, QAbstractButton):
+    for button in (*seen(view, QAbstractButton), *seen(window.bar.controls, QAbstractButton)):
         if button.isCheckable() and button.text() not in LEFT_ALONE:
             for _ in range(2):
                 yield f"{button.accessibleName() or button.text()} clicked", button.click
-    for slider in seen(view, QSlider):
+    for slider in (*seen(view, QSlider), *seen(window.bar.controls, QSlider)):
         for key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             yield f"{slider.accessibleName()} {key.name}", partial(QTest.keyClick, slider, key)
     for action in (*view.actions_for_palette(), *(window.findChild(QAction, name) for name in OF_THE_WINDOW)):
@@ -199,7 +198,7 @@ def commands(window: Window) -> Iterator[tuple[str, Callable[[], object]]]:
                 yield action.text(), action.trigger
 
 
-def seen(view: View, kind: type) -> list:
+def seen(view: object, kind: type) -> list:
     return [one for one in view.findChildren(kind) if one.isVisible() and one.isEnabled()]
 
 

@@ -116,8 +116,8 @@ class RunsView(View):
         return ["export", "curves", *request_words(request), *options(self.curves.settings)]
 
     def actions_for_palette(self) -> list[QAction]:
-        # Import is an action of the window as well.
-        actions = (action for name, action in self.actions_of_runs.by_name.items() if name != "import")
+        # These are actions of the window as well.
+        actions = (each for name, each in self.actions_of_runs.by_name.items() if name not in ("import", "new"))
         return [self.start_demo, *actions, *self.arrangement.actions, *self.curves.actions_for_palette()]
 
     def refresh(self) -> None:
