@@ -119,9 +119,9 @@ QPushButton[role="picker"]:focus { border: 1px solid $focus; padding: 0 28px 0 0
 QToolButton[role="view-menu"]::menu-indicator {
     image: url(theme:down-$theme.svg); width: 14px; height: 14px; subcontrol-origin: padding;
     subcontrol-position: right center; right: 6px; }
-QToolButton[role="view"], QToolButton[role="view-menu"] { padding: 0 8px; }
+#bar QToolButton[role="view"], #bar QToolButton[role="view-menu"] { padding: 0 8px; }
 QToolButton[role="view"]:hover { background: transparent; }
-QToolButton[role="view-menu"] { padding-right: 26px; }
+#bar QToolButton[role="view-menu"] { padding-right: 26px; }
 QPushButton[role="entry"] { text-align: left; padding: 0 8px; background: transparent; border-color: transparent;
     font-weight: 400; }
 QPushButton[role="entry"]:hover { background: $hover; }
@@ -272,6 +272,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #rail QToolButton:checked { color: $selection_text; background: $selection; font-weight: 600; }
 #bar { background: $surface; border-bottom: 1px solid $line; }
 #bar QToolButton, #bar QPushButton, #bar QComboBox { min-height: 26px; }
+#bar QToolButton { padding: 0 5px; }
 #bar QComboBox { border-color: $line; }
 #bar QComboBox:hover { border-color: $outline; }
 #bar QComboBox:focus { min-height: 24px; border-color: $focus; }

@@ -68,10 +68,10 @@ class Bar(QWidget):
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
         self._view: View | None = None
-        self.run_a = SearchableComboBox(name="runA", label="Run A", width=80)
-        self.run_b = SearchableComboBox(name="runB", label="Run B", width=80)
+        self.run_a = SearchableComboBox(name="runA", label="Run A", width=76)
+        self.run_b = SearchableComboBox(name="runB", label="Run B", width=76)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
-        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=88)
+        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=80)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.more = _sign("viewMore", "ellipsis", "Further controls of this view")

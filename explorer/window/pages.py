@@ -144,7 +144,8 @@ class Pages(HairlineSplitter):
             self._details.hide()
         elif self._details.isHidden():
             self._details.show()
-            self._slide_in()
+            # What belongs to the view is there with it; the inspector comes with a selection.
+            self._slide_in() if details is None else self._share()
 
     @property
     def _has_pair(self) -> bool:

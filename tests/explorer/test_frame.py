@@ -194,4 +194,4 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
     menu.menu().aboutToShow.emit()
     menu.menu().actions()[1].trigger()
     assert (menu.text().strip(), tabs.currentIndex()) == ("The second", 1)
-    assert menu.sizeHint().width() == wide
+    assert abs(menu.sizeHint().width() - wide) <= 1, "but for rounding"
