@@ -74,5 +74,5 @@ class TruthLine(QLabel):
         self._text = dot.join(filter(None, (begun, rest)))
         ink = theme.theme().tokens.text
         marked = f'<a href="{html.escape(truth.experiment)}" style="color: {ink}">{html.escape(truth.verdict)}</a>'
-        shown = [marked if truth.experiment and part == truth.verdict else html.escape(part) for part in begins]
-        self.setText(dot.join(filter(None, (*shown, html.escape(rest)))))
+        linked = [marked if truth.experiment and part == truth.verdict else html.escape(part) for part in begins]
+        self.setText(dot.join(filter(None, (*linked, html.escape(rest)))))

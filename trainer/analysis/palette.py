@@ -65,9 +65,9 @@ def run_shade(hue: int, tone: int, dark: bool = False) -> str:
     Tone 0 is the hue's own color, odd ones go towards the ground and even ones away from it.
     """
     cycle = ON_DARK if dark else ON_LIGHT
-    own, share = cycle[hue % len(cycle)], _SHARES[tone % TONES]
-    hue_angle, lightness, saturation = colorsys.rgb_to_hls(*_channels(own))
-    ends = _FAR_ENDS[dark] if share < 0 else _near_end(own, dark)
+    base, share = cycle[hue % len(cycle)], _SHARES[tone % TONES]
+    hue_angle, lightness, saturation = colorsys.rgb_to_hls(*_channels(base))
+    ends = _FAR_ENDS[dark] if share < 0 else _near_end(base, dark)
     return _hex(*colorsys.hls_to_rgb(hue_angle, lightness + abs(share) * (ends - lightness), saturation))
 
 

@@ -26,16 +26,16 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
         return panel
     styles = run_style(workspace.runs.all())
     ids = [workspace.runs.get(target.run).id for target in request.targets[: len(RUN_TONES)]]
-    own = {RUN_TONES[index]: style_tone(styles[run]) for index, run in enumerate(ids) if run in styles}
-    return replace(panel, rows=tuple(tuple(_in_tones(mark, own) for mark in row) for row in panel.rows))
+    tones = {RUN_TONES[index]: style_tone(styles[run]) for index, run in enumerate(ids) if run in styles}
+    return replace(panel, rows=tuple(tuple(_in_tones(mark, tones) for mark in row) for row in panel.rows))
 
 
-def _in_tones(mark: Any, own: Mapping[Tone, Tone]) -> Any:
+def _in_tones(mark: Any, tones: Mapping[Tone, Tone]) -> Any:
     if isinstance(mark, NumberTable):
-        return replace(mark, tones=tuple(own.get(run_tone(mark.first + at), "") for at in range(len(mark.columns))))
+        return replace(mark, tones=tuple(tones.get(run_tone(mark.first + at), "") for at in range(len(mark.columns))))
     if not isinstance(mark, XYPlot):
         return mark
     parts = {name: getattr(mark, name) for name in ("curves", "dots", "points", "bars")}
     return replace(
-        mark, **{name: tuple(replace(p, tone=own.get(p.tone, p.tone)) for p in part) for name, part in parts.items()}
+        mark, **{name: tuple(replace(p, tone=tones.get(p.tone, p.tone)) for p in part) for name, part in parts.items()}
     )

@@ -55,5 +55,5 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
 
 def _seed(row: RunRow) -> int:
     """Return the seed that the label ends with, so that a deleted run changes no other's tone; 0 where it has none."""
-    found = re.search(r"· s(\d{1,6})\b", row.label)
-    return int(found[1]) if found else 0
+    match = re.search(r"· s(\d{1,6})\b", row.label)
+    return int(match[1]) if match else 0
