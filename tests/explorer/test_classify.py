@@ -255,10 +255,10 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     assert view.strip.current == str(images["a-red"])
     assert label(view, "classifyVerdict") == "Both predict red"
     assert view.bars.names[0] == "red"
-    assert [column.title for column in view.bars.columns] == ["one", "two"]
+    assert [column.title for column in view.bars.columns] == ["CLIP · one", "CLIP · two"]
     assert [column.note for column in view.bars.columns] == ["step 41 · 5 ms", "step 42 · 5 ms"]
     assert all(column.shares[0] == pytest.approx(0.9) for column in view.bars.columns)
-    assert "one gives 90.0 % to red" in view.bars.accessibleDescription()
+    assert "CLIP · one gives 90.0 % to red" in view.bars.accessibleDescription()
     assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
     assert [item.mark for item in view.strip.items] == ["good", "warn"]
     assert "A and B agree on 1 of 2" in label(view, "classifyCount")
@@ -296,7 +296,7 @@ def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
     context.client.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-red"])))
-    assert label(view, "classifyVerdict") == "one predicts red"
+    assert label(view, "classifyVerdict") == "CLIP · one predicts red"
     assert view.bars.columns[1].note == "Run 'two' has no checkpoint yet. Wait."
     assert view.bars.columns[1].shares == ()
 
@@ -379,8 +379,8 @@ def test_choosing_other_runs_asks_them(
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     context.selection.select_runs(2, None)
     qtbot.waitUntil(lambda: words_under(view, images["disagree-red"]) == ["blue 90 %"])
-    assert [column.title for column in view.bars.columns] == ["two"]
-    assert label(view, "classifyVerdict") == "two predicts blue"
+    assert [column.title for column in view.bars.columns] == ["CLIP · two"]
+    assert label(view, "classifyVerdict") == "CLIP · two predicts blue"
 
 
 def test_the_checkpoints_of_the_chosen_steps_answer(
@@ -405,12 +405,12 @@ def test_one_run_at_two_steps_answers_twice(
     context.selection.select_snapshots((2, 10), (2, 20))
     view.take([images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
-    assert [column.title for column in view.bars.columns] == ["two, step 10", "two, step 20"]
+    assert [column.title for column in view.bars.columns] == ["CLIP · two, step 10", "CLIP · two, step 20"]
     assert len({column.color for column in view.bars.columns}) == 2
     assert view.command()[2:7] == ["--runs", "2", "--step", "10", "20"]
     context.selection.select_snapshots((2, 10), (2, 30))
     qtbot.waitUntil(lambda: [column.note for column in view.bars.columns][1:] == ["step 42 (30 not kept)"])
-    assert [column.title for column in view.bars.columns] == ["two, step 10", "two, last step"]
+    assert [column.title for column in view.bars.columns] == ["CLIP · two, step 10", "CLIP · two, last step"]
 
 
 def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_said(

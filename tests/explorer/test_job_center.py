@@ -166,14 +166,14 @@ def test_the_time_left_is_told_from_the_pace_since_progress_began(monkeypatch) -
 def test_a_projection_is_listed_by_the_name_of_its_run(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
     jobs = make_list()
     monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 0)
-    row = SimpleNamespace(name="clip", folder=Path("/w/runs/clip"))
+    row = SimpleNamespace(short_name="CLIP · s0", folder=Path("/w/runs/clip"))
     monkeypatch.setattr(type(jobs._runs), "runs", [row], raising=False)
     client.ask(
         Project(snapshot="/w/runs/clip/snapshots/a", placement=UMAP),
         done=lambda _: None,
         failed=lambda _: None,
     )
-    assert [job.title for job in jobs.active] == ["UMAP, clip"]
+    assert [job.title for job in jobs.active] == ["UMAP, CLIP · s0"]
 
 
 @pytest.mark.parametrize(("pictures", "titles"), [(2, ["2 pictures"]), (0, [])])
@@ -241,20 +241,24 @@ def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
         runs.watch()
         qtbot.waitUntil(lambda: len(jobs.active) == 3)
         first, before, second = jobs.active
-        assert (before.title, before.note, second.note) == ("next", "Number 1 in the queue", "Number 2 in the queue")
+        assert (before.title, before.note, second.note) == (
+            "CLIP · next",
+            "Number 1 in the queue",
+            "Number 2 in the queue",
+        )
         before.cancel()
         qtbot.waitUntil(lambda: len(jobs.active) == 2 and second.note == "Number 1 in the queue")
-        assert (first.title, first.state, first.share, first.expected_s) == ("trains", "running", 0.25, 90.0)
-        assert (second.title, second.state) == ("waits", "waiting")
+        assert (first.title, first.state, first.share, first.expected_s) == ("CLIP · trains", "running", 0.25, 90.0)
+        assert (second.title, second.state) == ("CLIP · waits", "waiting")
         second.cancel()
         qtbot.waitUntil(lambda: len(jobs.active) == 1)
         assert workspace.runs.get(waits).status == "stopped"
         log.status("finished")
     qtbot.waitUntil(lambda: not jobs.active)
     assert [(job.title, job.state) for job in jobs.past] == [
-        ("trains", "finished"),
-        ("waits", "cancelled"),
-        ("next", "cancelled"),
+        ("CLIP · trains", "finished"),
+        ("CLIP · waits", "cancelled"),
+        ("CLIP · next", "cancelled"),
     ]
 
 

@@ -22,7 +22,7 @@ ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
 """Blue and orange are the first two arms; the others follow. Told apart by color-blind people, too."""
 
-_SHARES: Final = (0.0, 1.0, -0.45, 0.5, -0.75)
+_SHARES: Final = (0.0, 1.0, -0.45, 0.5, -0.75, -0.22)
 TONES: Final = len(_SHARES)
 """Lightnesses of a hue, for seeds; the next one repeats the first."""
 _FAR_ENDS: Final = (0.08, 0.95)

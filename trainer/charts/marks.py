@@ -436,7 +436,7 @@ class NumberTable:
     Attributes:
         badges: Columns are the runs in order.
         first: The place of the first column among the runs, where a page has the columns in parts.
-        tones: Of the columns' badges; empty: those of the places.
+        tones: Of the badges, by the place among the runs; empty: those of the places.
     """
 
     key: str

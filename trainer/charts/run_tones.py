@@ -32,7 +32,7 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
 
 def _in_tones(mark: Any, tones: Mapping[Tone, Tone]) -> Any:
     if isinstance(mark, NumberTable):
-        return replace(mark, tones=tuple(tones.get(run_tone(mark.first + at), "") for at in range(len(mark.columns))))
+        return replace(mark, tones=tuple(tones.get(run_tone(at), "") for at in range(mark.first + len(mark.columns))))
     if not isinstance(mark, XYPlot):
         return mark
     parts = {name: getattr(mark, name) for name in ("curves", "dots", "points", "bars")}

@@ -303,8 +303,9 @@ def _picture(path: str) -> np.ndarray | None:
 
 
 def _badge_color(mark: NumberTable, column: int) -> str:
-    tone = mark.tones[column] if column < len(mark.tones) else ""
-    return tone_color(tone or run_tone(mark.first + column))
+    place = mark.first + column
+    tone = mark.tones[place] if place < len(mark.tones) else ""
+    return tone_color(tone or run_tone(place))
 
 
 def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:
