@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 NAMES: Final = (
+    "companion",
     "coverage",
     "data",
     "experiments",

@@ -52,9 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{side}",
             metavar="PATH",
             help=f"{side} vectors: .npy, .npz, .safetensors, .pt, a table or Arrow file with a column of lists, or a "
-            "folder of clip-retrieval, of CLIP_benchmark or that `datasets` saved",
+            "folder of clip-retrieval, of CLIP_benchmark, that `datasets` saved, or of step_N.npy (a step each)",
         )
         vectors.add_argument(f"--{side}-column", metavar="NAME", default="", help="which array or column of it")
+    vectors.add_argument("--into", metavar="RUN", help="add a step to this run of vectors; needs --step")
+    vectors.add_argument("--step", type=int, metavar="N", help="updates that the model had seen, of --into")
     vectors.add_argument("--items", metavar="FILE", help="CSV, JSONL, Parquet or Arrow: id, path, caption, label")
     vectors.add_argument("--pictures", metavar="FOLDER", help="where the paths of the items start")
     vectors.add_argument("--rows", type=int, metavar="N", help="how many to keep, drawn at random (10,000)")
@@ -115,15 +117,26 @@ def _list(args: argparse.Namespace) -> int:
 
 def _open_vectors(args: argparse.Namespace) -> int:
     """Open vectors here: that takes no model, no torch and little time."""
-    from trainer.vectors.open_run import open_here
+    from trainer import config
+    from trainer.vectors.found import VectorError
+    from trainer.vectors.open_run import add_step, open_here
 
-    number = args.workspace.runs.create(_vectors(args))
-    opened = open_here(args.workspace, number)
+    if (args.into is None) != (args.step is None):
+        raise VectorError("--into RUN and --step N belong together: the run of vectors, and the step to add to it.")
+    if args.into is None:
+        number = args.workspace.runs.create(_vectors(args))
+        opened = open_here(args.workspace, number)
+    else:
+        data = _vectors(args).data
+        assert isinstance(data, config.Vectors)
+        number, opened = add_step(args.workspace, args.into, data, args.step)
     row = args.workspace.runs.get(number)
     left_out = f", {opened.left_out:,} left out that are zero or no numbers" if opened.left_out else ""
     answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
     text = f"Run {number} ({row.name}): {opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers{left_out}."
-    answer |= {"left_out": opened.left_out, "width": opened.width, "note": opened.note}
+    answer |= {"left_out": opened.left_out, "width": opened.width, "note": opened.note, "steps": opened.steps}
+    if opened.steps > 1:
+        text = f"{text} {opened.steps} steps, the last is {row.step}."
     say_json(json.dumps(answer)) if args.json else say(f"{text} {opened.note}".strip())
     return 0
 
@@ -174,7 +187,7 @@ def _refuse_vector_options(args: argparse.Namespace) -> None:
     """
     from trainer.config import ConfigError
 
-    options = [name for name in ("image", "text", "items", "pictures", "rows", "called") if getattr(args, name)]
+    options = [name for name in ("image", "text", "items", "pictures", "rows", "called", "into") if getattr(args, name)]
     if options:
         raise ConfigError(f"--{options[0]} belongs to vectors: trainer open vectors --image PATH ...")
 

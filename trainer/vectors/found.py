@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -23,6 +23,7 @@ from trainer.errors import UserError
 from trainer.format_detection.tables import encoding_and_separator
 from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.arrays import load_npz, map_npy, map_safetensors
+from trainer.vectors.step_files import step_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +99,7 @@ class _Contents:
 
 
 def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors:
-    """Return the vectors in a file or folder.
+    """Return the vectors in a file or folder; in one of several steps, those of the first.
 
     Args:
         path: Where.
@@ -109,6 +110,8 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         VectorError: There are none, or it is not clear which.
         UserError: A file is damaged, or claims what it does not hold.
     """
+    if by_step := files_of_steps(path):
+        return _of_step(path, next(iter(by_step.values())), side, column)
     try:
         contents = _contents(path)
     except UserError:
@@ -142,6 +145,27 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
     if (classes := _classes(path, first)) is not None:
         columns["targets"] = classes
     return FoundVectors(by_side.get("image"), by_side.get("text"), contents.items, columns, " ".join(contents.notes))
+
+
+def files_of_steps(path: Path) -> dict[int, dict[Side | None, Path]]:
+    """Return step -> side -> file of a folder of several steps; empty for any other path."""
+    return step_files(path, (".npy", ".npz", ".safetensors", *TORCH), _side_of)
+
+
+def _of_step(folder: Path, files: Mapping[Side | None, Path], side: Side | None, column: str) -> FoundVectors:
+    """Return the vectors of one step: of a file for each side, or of one file for what the person asks for."""
+    if None in files or (side is None and len(files) == 1):
+        return find(next(iter(files.values())), side, column)
+    if side is not None:
+        if side not in files:
+            raise VectorError(f"{folder} has no {side} vectors of a step: its files are of the other side.")
+        return find(files[side], side, column)
+    sides = {each: find(files[each], each) for each in SIDES}
+    image, text = sides["image"].image, sides["text"].text
+    assert image is not None
+    assert text is not None
+    # The name of an array is that of its file here, which no other step has.
+    return FoundVectors(replace(image, name=""), replace(text, name=""))
 
 
 def _one(path: Path, matrices: Sequence[Matrix], side: Side, column: str = "") -> Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,8 +21,9 @@ from trainer.analysis.units import Units
 from trainer.charts.matching import units_of
 from trainer.store import Items, RunLog, Workspace, disk, read_snapshot, snapshot_name, write_snapshot
 from trainer.store.question import Question, retrieval_question
+from trainer.store.rows import MOST_STEP
 from trainer.untrusted.files import expanded
-from trainer.vectors.found import FoundVectors, Matrix, Side, VectorError, find
+from trainer.vectors.found import FoundVectors, Matrix, Side, VectorError, files_of_steps, find
 from trainer.vectors.item_table import check_items, read_items
 
 SPLIT: Final = "vectors"
@@ -32,13 +34,18 @@ _SPARE: Final = 16 << 20
 
 @dataclass(frozen=True)
 class OpenedVectors:
-    """What was kept: rows of the files, those in the snapshot, and those that are no vectors; a note on their items."""
+    """What was kept: rows of the files, those in the snapshot, and those that are no vectors; a note on their items.
+
+    Attributes:
+        steps: How many steps were opened; the other numbers are of the last of them.
+    """
 
     rows: int
     kept: int
     left_out: int
     width: int
     note: str = ""
+    steps: int = 1
 
 
 def run_of(data: config.Vectors, name: str = "") -> config.Run:
@@ -102,12 +109,65 @@ def _check_pairs(image: Matrix, text: Matrix) -> None:
         )
 
 
+def at_steps(data: config.Vectors) -> dict[int, config.Vectors]:
+    """Return step -> what to open there, ascending; what is no folder of steps is step 0, or is that of each step.
+
+    Raises:
+        VectorError: The two sides have other steps, or steps have other rows or widths.
+    """
+    paths: dict[Side, str] = {"image": data.image_vectors, "text": data.text_vectors}
+    folders = {side: files_of_steps(expanded(path)) for side, path in paths.items() if path.strip()}
+    steps = {tuple(files) for files in folders.values() if files}
+    if len(steps) > 1:
+        raise VectorError("Images and texts are of other steps: each step needs a file of both.")
+    by_step = {}
+    for step in next(iter(steps)) if steps else ():
+        of_side = {side: str(_file_of(side, files[step])) for side, files in folders.items() if files}
+        image, text = of_side.get("image", data.image_vectors), of_side.get("text", data.text_vectors)
+        by_step[step] = replace(data, image_vectors=image, text_vectors=text)
+    shapes = {step: _shape_of(of_step) for step, of_step in by_step.items()}
+    for step, shape in shapes.items():
+        if shape != (first := next(iter(shapes.values()))):
+            raise VectorError(
+                f"Step {step} has {shape[0]:,} rows of {shape[1]} numbers, and the first step {first[0]:,} of "
+                f"{first[1]}: row i of each step must be one item. Open the steps as several runs."
+            )
+    return by_step or {0: data}
+
+
+def _file_of(side: Side, files: Mapping[Side | None, Path]) -> Path:
+    file = files.get(side, files.get(None))
+    if file is None:
+        raise VectorError(f"{next(iter(files.values())).name} has no file of {side}s of its step next to it.")
+    return file
+
+
+def _shape_of(data: config.Vectors) -> tuple[int, int]:
+    vectors = located(data)
+    matrix = vectors.image or vectors.text
+    assert matrix is not None
+    return matrix.rows, matrix.width
+
+
 def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
-    """Write the snapshot of the run, register it, and measure how often the right answer comes first.
+    """Write the snapshots of the run, register them, and measure how often the right answer comes first.
 
     Raises:
         VectorError: The files hold no vectors that can be used.
     """
+    by_step = at_steps(data)
+    recalls = []
+    for step, of_step in by_step.items():
+        opened, recall = _open_step(log, of_step, step)
+        recalls += [] if recall is None else [recall]
+        log.progress(step=step, total_steps=max(by_step))
+    if recalls:
+        log.headline(recalls[-1], max(recalls))
+    return replace(opened, steps=len(by_step))
+
+
+def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVectors, float | None]:
+    """Store one step; return what was kept, and the main metric where there are images and texts."""
     located_vectors = located(data)
     first = located_vectors.image or located_vectors.text
     assert first is not None
@@ -128,28 +188,27 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     kept_items = _only(items, np.flatnonzero(sound))
     unit = {name: unit_rows(rows[sound]) for name, rows in arrays.items()}
     opened = OpenedVectors(first.rows, len(kept_items), int((~sound).sum()), first.width, note)
-    folder = log.folder / "snapshots" / snapshot_name(dataset=data.called, split=SPLIT, step=0)
+    folder = log.folder / "snapshots" / snapshot_name(dataset=data.called, split=SPLIT, step=step)
     with disk.writing("The snapshot of the vectors", folder, _SPARE + sum(rows.nbytes for rows in unit.values())):
         write_snapshot(
             folder,
             image=unit.get("image"),
             text=unit.get("text"),
             items=kept_items,
-            step=0,
+            step=step,
             dataset=data.called,
             split=SPLIT,
             model=log.run.name,
             sampled=opened.kept < opened.rows,
         )
-    log.snapshot(0, data.called, SPLIT, folder, opened.kept, opened.width)
+    log.snapshot(step, data.called, SPLIT, folder, opened.kept, opened.width)
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
     units = units_of(read_snapshot(folder))
-    if len(unit) == 2:
-        _measure(log, data.called, folder, units)
+    recall = _measure(log, data.called, folder, units, step) if len(unit) == 2 else None
     if "image" in unit and units.count("picture") < len(units):
         # How pictures are told apart changes every number where several rows show one.
         opened = replace(opened, note=f"{units.words()}. {note}".strip())
-    return opened
+    return opened, recall
 
 
 def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
@@ -176,8 +235,8 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
 
 
-def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
-    """Store recalls in both directions, the matched cosine and the gap, with their question."""
+def _measure(log: RunLog, dataset: str, folder: Path, units: Units, step: int) -> float:
+    """Store recalls in both directions, the matched cosine and the gap, with their question; return the main one."""
     snapshot = read_snapshot(folder)
     assert snapshot.image is not None
     assert snapshot.text is not None
@@ -199,9 +258,9 @@ def _measure(log: RunLog, dataset: str, folder: Path, units: Units) -> None:
     }
     questions = {direction: by_task["retrieval"].asked(direction) for direction in ("image_to_text", "text_to_image")}
     log.facts(heldout_questions={SPLIT: questions})
-    log.evaluation(0, dataset, SPLIT, numbers, by_task)
-    log.scalars(0, {f"val/{name}": value for name, value in numbers.items()})
-    log.headline(numbers["image_to_text_R@1"], numbers["image_to_text_R@1"])
+    log.evaluation(step, dataset, SPLIT, numbers, by_task)
+    log.scalars(step, {f"val/{name}": value for name, value in numbers.items()})
+    return numbers["image_to_text_R@1"]
 
 
 def _reporting(log: RunLog, direction: str) -> Progress:
@@ -229,3 +288,49 @@ def open_here(workspace: Workspace, run: int) -> OpenedVectors:
         opened = open_vectors(log, data)
         log.status("finished")
     return opened
+
+
+def add_step(workspace: Workspace, ref: int | str, data: config.Vectors, step: int) -> tuple[int, OpenedVectors]:
+    """Open vectors as another step of a run of vectors, or in place of that step; return the run's number, too.
+
+    Items, data and the number of rows are those of the run, unless others are named.
+
+    Args:
+        workspace: Where the run is.
+        ref: Its number, name or folder.
+        data: The vectors.
+        step: Updates that the model had seen.
+
+    Raises:
+        VectorError: The run is of another kind, or its rows are others.
+    """
+    row = workspace.runs.get(ref)
+    run = workspace.runs.config_of(row.id)
+    if not isinstance(run.data, config.Vectors):
+        raise VectorError(f"Run {row.id} ({row.name}) is not one of vectors. Name another, or leave out --into.")
+    if not 0 <= step <= MOST_STEP:
+        raise VectorError(f"--step {step}: choose a step from 0 to 2^53.")
+    data = replace(
+        data,
+        called=run.data.called,
+        rows=run.data.rows,
+        items=data.items or run.data.items,
+        pictures=data.pictures or run.data.pictures,
+    )
+    shape = row.facts.get("vectors"), next((snapshot.d for snapshot in workspace.results.snapshots(row.id)), None)
+    if run_of(data).objective != run.objective or _shape_of(data) != shape:
+        raise VectorError(
+            f"The vectors are of other sides, rows or widths than those of run {row.id} ({row.name}), which has "
+            f"{shape[0]} rows of {shape[1]} numbers. Open them as another run."
+        )
+    with RunLog.claim(workspace, row.id) as log:
+        try:
+            opened, recall = _open_step(log, data, step)
+            log.progress(step=max(step, row.step), total_steps=max(step, row.step))
+            if recall is not None:
+                last = recall if step >= row.step or row.last is None else row.last
+                log.headline(last, max(recall, recall if row.best is None else row.best))
+        finally:
+            # What was there before is as good as it was.
+            log.status("finished")
+    return row.id, opened

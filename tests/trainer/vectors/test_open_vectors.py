@@ -578,3 +578,68 @@ def test_five_captions_a_picture_as_numpy_and_a_list_count_as_clip_benchmark_doe
         if k < 10:
             assert peer[f"text_retrieval_recall@{k}"] == pytest.approx(by_image)
             assert peer[f"image_retrieval_recall@{k}"] == pytest.approx(by_text)
+
+
+def steps_of(folder: Path, files: dict[str, np.ndarray]) -> Path:
+    folder.mkdir()
+    for name, array in files.items():
+        np.save(folder / name, array)
+    return folder
+
+
+def test_a_folder_of_steps_is_one_run_with_its_steps(tmp_path: Path, opened):
+    turned = {10: IMAGE, 2: IMAGE + TEXT, 300: TEXT}
+    folder = steps_of(tmp_path / "v", {f"step_{step:05d}.npy": array for step, array in turned.items()})
+    np.save(tmp_path / "text.npy", TEXT)
+    answer, _ = opened("--image", str(folder), "--text", str(tmp_path / "text.npy"))
+    store = Workspace(tmp_path / "ws")
+    snapshots = store.results.snapshots(answer["id"])
+    assert ([snapshot.step for snapshot in snapshots], answer["steps"]) == ([2, 10, 300], 3)
+    for snapshot in snapshots:
+        np.testing.assert_allclose(read_snapshot(snapshot.folder).image, unit(turned[snapshot.step]), atol=1e-6)
+    steps, recalls, _ = store.results.series(answer["id"], "val/image_to_text_R@1")
+    expected = [(unit(turned[step]) @ unit(TEXT).T).argmax(axis=1) == np.arange(N) for step in (2, 10, 300)]
+    assert (steps.tolist(), recalls.tolist()) == ([2, 10, 300], [pytest.approx(right.mean()) for right in expected])
+    row = store.runs.get(answer["id"])
+    assert (row.step, row.status, row.last, row.best) == (300, "finished", recalls[-1], max(recalls))
+
+
+def test_each_step_may_have_a_file_of_each_side(tmp_path: Path, opened):
+    files = {
+        f"{side}_step-{step}.npy": IMAGE * 1.0 if side == "image" else TEXT
+        for side in ("image", "text")
+        for step in (1, 2)
+    }
+    answer, found = opened("--image", str(steps_of(tmp_path / "v", files)))
+    assert answer["steps"] == 2
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"step_1.npy": IMAGE, "step_2.npy": IMAGE[:5]}, "Step 2 has 5 rows"),
+        ({"step_1.npy": IMAGE, "step_1_a.npy": IMAGE}, "are of one step"),
+        ({"image_step_1.npy": IMAGE, "text_step_2.npy": TEXT}, "no file of"),
+        ({"step_1.npy": IMAGE, "other.npy": IMAGE}, "several arrays"),
+    ],
+)
+def test_steps_that_do_not_fit_are_named(tmp_path: Path, files: dict[str, np.ndarray], words: str, capsys):
+    folder = steps_of(tmp_path / "v", files)
+    assert main(["open", "vectors", "--image", str(folder), "--workspace", str(tmp_path / "ws")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_step_is_added_to_a_run_of_vectors(tmp_path: Path, opened, capsys):
+    answer, _ = opened(*npy(tmp_path))
+    again = ["open", "vectors", *npy(tmp_path), "--workspace", str(tmp_path / "ws"), "--into", str(answer["id"])]
+    assert main([*again, "--step", "7", "--json"]) == 0
+    store = Workspace(tmp_path / "ws")
+    assert [snapshot.step for snapshot in store.results.snapshots(answer["id"])] == [0, 7]
+    assert [row.step for row in store.runs.all()] == [7]
+    capsys.readouterr()
+    np.save(tmp_path / "wide.npy", np.ones((N, D + 1), np.float32))
+    wide = ["open", "vectors", "--image", str(tmp_path / "wide.npy"), "--workspace", str(tmp_path / "ws")]
+    for refused in (again, [*again, "--step", "-1"], [*wide, "--into", str(answer["id"]), "--step", "8"]):
+        assert main(refused) == 2
+    assert (store.runs.get(answer["id"]).status, len(store.runs.all())) == ("finished", 1)
