@@ -16,7 +16,6 @@ Program = Literal["", "open_clip", "transformers", "lightning"]
 Value = TypeVar("Value")
 
 _NAMES: Final[dict[Program, dict[str, str]]] = {
-    "": {},
     "open_clip": {
         "Loss": "train/loss",
         "loss": "train/loss",
@@ -50,7 +49,6 @@ _NAMES: Final[dict[Program, dict[str, str]]] = {
     },
 }
 _NO_CURVES: Final[dict[Program, re.Pattern[str]]] = {
-    "": re.compile(r"(?!)"),
     "open_clip": re.compile(r"(val/)?(epoch|num_samples)|(train/)?(data|batch)_time"),
     "transformers": re.compile(r"epoch|train_loss|total_flos|.*_(runtime|per_second|per_second_per_gpu)"),
     "lightning": re.compile(r"epoch|hp_metric"),
@@ -69,6 +67,8 @@ def shared_names(values: Mapping[str, Value], program: Program, *, distinct_capt
         program: Whose names they are.
         distinct_captions: No two pairs of the validation data have equal captions, so that retrieval is one quantity.
     """
+    if not program:
+        return dict(values)
     no_curve = _NO_CURVES[program]
     named = ((_shared(name, program, distinct_captions), name) for name in values if not no_curve.fullmatch(name))
     return {shared: values[name] for shared, name in named}

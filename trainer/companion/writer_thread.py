@@ -26,8 +26,10 @@ from trainer.store.rows import CHECKPOINTS, COMPANION
 from trainer.store.run_texts import SETTINGS, plain_settings
 from trainer.store.snapshot_files import snapshot_bytes
 
-BATCH_S: Final = 1.0
-"""Numbers are gathered for so long, and written as one block of lines and one transaction."""
+BATCH_S: Final = 2.0
+"""Numbers are gathered for so long, and written as one block of lines and one transaction: every second costs twice."""
+_HEADLINE_S: Final = 10.0
+"""How often the table of runs gets the main metric, which writes the run's file."""
 _RETRY_S: Final = 5.0
 """How soon a disk that was full is tried again."""
 _MOST_PENDING: Final = 100_000
@@ -101,7 +103,8 @@ class WriterThread:
         self._opened = threading.Event()
         self._warned: set[str] = set()
         self._pending: list[Entry] = []
-        self._retry_at = float("-inf")
+        self._retry_at = self._headline_at = float("-inf")
+        self._identity = identity()
         self._first: tuple[int, float] | None = None
         self._judged, self._judged_written = _Judged(), _Judged()
         self._columns: dict[str, Mapping[str, Sequence[Any]]] = {}
@@ -267,7 +270,12 @@ class WriterThread:
             self._retry_at = float("-inf")
             log.all_clear("disk")
             log.take_reserve()
-        if self._judged != self._judged_written and self._judged.name:
+        self._write_headline(log)
+
+    def _write_headline(self, log: RunLog) -> None:
+        is_due = time.monotonic() >= self._headline_at + _HEADLINE_S or self.queue.end is not None
+        if is_due and self._judged != self._judged_written:
+            self._headline_at = time.monotonic()
             judged = self._judged_written = _Judged(**vars(self._judged))
             log.headline(judged.last, judged.best, metric=judged.name)
 
@@ -362,7 +370,7 @@ class WriterThread:
     def _look(self, workspace: Workspace, log: RunLog) -> None:
         """Take what the window asks: a stop is for the loop to see, and nothing else can be done from here."""
         request = log.asked()
-        self.stopping = request in ("stop", "stop-epoch") or stop_flag.is_for(log.folder, identity())
+        self.stopping = request in ("stop", "stop-epoch") or stop_flag.is_for(log.folder, self._identity)
         if request in ("pause", "save", "evaluate"):
             workspace.runs.answered(log.run.id, request)
             log.alert("request", f"Another program trains this run: it cannot {request} from here.", self.step)
@@ -373,6 +381,7 @@ class WriterThread:
             end = RunEnd("stopped", f"Stopped at step {self.step}, as asked.")
         if waiting := sum(len(entry.values) for entry in self._pending):
             self.lose("numbers", "the disk is full", waiting)
+        self._write_headline(log)
         if self._checkpoints:
             self._note_checkpoints(log)
         if self.queue.lost:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,12 +23,11 @@ from trainer.errors import UserError
 from trainer.format_detection.tables import encoding_and_separator
 from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.arrays import load_npz, map_npy, map_safetensors
-from trainer.vectors.step_files import step_files
+from trainer.vectors.step_files import Side, step_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Side = Literal["image", "text"]
 SIDES: Final[dict[Side, tuple[str, ...]]] = {
     "image": ("image", "img", "visual", "vision", "picture"),
     "text": ("text", "txt", "caption", "sentence", "title"),

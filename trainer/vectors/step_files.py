@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal
 
 from trainer.errors import UserError
 from trainer.store.rows import MOST_STEP
 
 _STEP: Final = re.compile(r"(?:^|(?<=[^a-z]))step[_-]?0*(\d{1,16})(?!\d)", re.IGNORECASE)
-Side = TypeVar("Side", bound=str)
+Side = Literal["image", "text"]
 
 
 class StepFilesError(UserError):
