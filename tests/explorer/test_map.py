@@ -315,7 +315,7 @@ def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, client:
     view.toolbar.neighbors.setValue(30)
     qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
     assert client.cancelled == [1, 2]
-    assert {client.asked[i]["question"].neighbors for i in (3, 4)} == {30}
+    assert {client.asked[i]["question"].placement.neighbors for i in (3, 4)} == {30}
 
 
 def test_step_and_missing_snapshots(qtbot, view: MapView):
