@@ -76,7 +76,7 @@ class Ticket:
 
 
 class JobSlot(QWidget):
-    """The place in a view's header that shows the progress of its computations.
+    """Shows the progress of a view's computations: in the window's status bar, or below a view alone.
 
     Signals:
         began: A `ProgressRow` of the view has started.
