@@ -69,7 +69,7 @@ class View(QWidget):
         question: One sentence, with which its page of help begins: what it answers.
         icon: Name of a Lucide icon in `assets/icons`.
         when_chosen: What is then to be done or seen, after the advice to choose runs.
-        method: What the help tells of the open chart, after the page of the view: formula, paper, caveats; plain text.
+        method: The help of the open chart, shown after the page of the view: formula, paper, caveats; plain text.
         exports: Suffix and words of each export that the bar's menu offers.
         margins: Pixels around the body: left, top, right and bottom.
         compares: Whether it shows A against B, so that a line says what is known over seeds.

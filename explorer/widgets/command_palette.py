@@ -70,6 +70,9 @@ class PaletteEntry:
 class CommandPalette(Overlay):
     """A search field above the matching commands; arrows move, Enter runs, Esc closes.
 
+    Attributes:
+        entries: What it was opened with.
+
     Signals:
         used: `PaletteEntry.key` of the command that was run.
     """
@@ -95,7 +98,7 @@ class CommandPalette(Overlay):
         self._none.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         for widget in (self.line, self.list, self._none):
             self.body.addWidget(widget)
-        self._entries: list[PaletteEntry] = []
+        self.entries: list[PaletteEntry] = []
         self._uses: Mapping[str, int] = {}
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
@@ -103,7 +106,7 @@ class CommandPalette(Overlay):
 
     def ask(self, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> None:
         """Open with these commands, without disabled ones of the open view; those used most often come first."""
-        self._entries = [entry for entry in entries if entry.action.isEnabled() or entry.go_first is not None]
+        self.entries = [entry for entry in entries if entry.action.isEnabled() or entry.go_first is not None]
         self._uses = uses or {}
         self.line.clear()
         self._filter("")
@@ -127,7 +130,7 @@ class CommandPalette(Overlay):
         return True
 
     def _filter(self, typed: str) -> None:
-        self._model.show(matching(typed, self._entries, self._uses))
+        self._model.show(matching(typed, self.entries, self._uses))
         count = self._model.rowCount()
         self.list.setVisible(count > 0)
         self._none.setVisible(count == 0)

@@ -38,7 +38,7 @@ class _Page(QTextBrowser):
 
 
 class HelpPanel(Overlay):
-    """A page of `assets/docs`, followed by what a chart tells of its method; links lead to other pages."""
+    """A page of `assets/docs`, followed by the method of a chart; links lead to other pages."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="methodPanel", width=WIDTH)

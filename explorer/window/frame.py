@@ -95,7 +95,8 @@ class Frame(QMainWindow):
         if view is None:
             self.more_panel.take(())
             return
-        self.more_panel.take((view.more_panel,) if self.bar.has_room else (view.main_panel, view.more_panel))
+        panels = (view.more_panel,) if self.bar.has_room else (view.main_panel, view.more_panel)
+        self.more_panel.take([panel for panel in panels if panel.layout().count()])
         self.status.show_progress_of(view.job_slot)
 
     def show_more(self) -> None:

@@ -72,8 +72,7 @@ class MorePanel(QFrame):
         self._entries.hide()
         self._entries.deleteLater()
         self._entries = entries
-        has_controls = any(not self.controls.itemAt(i).widget().isHidden() for i in range(self.controls.count()))
-        self._line.setVisible(has_controls and bool(actions))
+        self._line.setVisible(self.controls.count() > 0 and bool(actions))
 
     def _entry(self, action: QAction) -> QPushButton:
         keys = action.shortcut().toString()

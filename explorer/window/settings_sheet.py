@@ -83,8 +83,8 @@ class SettingsSheet(Overlay):
         self._add("Reduced motion", "Panels appear without sliding.", self._motion)
         self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
         self._add("Notices", "What happens when a job ends.", self._opener("Change…", dialogs.notices))
-        shown, changed = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
-        self._add("Keys", "Shortcuts of all commands.", shown, changed)
+        list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
+        self._add("Keys", "Shortcuts of all commands.", list_button, change_button)
 
     def _add(self, name: str, note: str, *controls: QWidget) -> None:
         row = self._grid.rowCount()

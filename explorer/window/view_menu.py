@@ -43,11 +43,11 @@ class ViewMenu(QToolButton):
 
     def place_of(self, view: str) -> Place:
         """Return the place that holds this view, the first one if none does."""
-        return next((place for place in self._places if view in _names(place)), self._places[0])
+        return next((each for each in self._places if view in _names(each)), self._places[0])
 
     def last_view(self, name: str) -> str:
         """Return the view that was open last in this place, at first its first one."""
-        names = _names(next(place for place in self._places if place.name == name))
+        names = _names(next(each for each in self._places if each.name == name))
         last = self._settings.value(LAST_KEY, {}).get(name)
         return last if last in names else names[0]
 

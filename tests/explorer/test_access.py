@@ -221,7 +221,7 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
     """From a view that has none of these commands."""
     window.navigation.go_to("quality")
     window.menus.show_palette()
-    entries = window.palette_panel._entries
+    entries = window.palette_panel.entries
     window.palette_panel.close_panel()
     for typed, expected in (
         ("new run", "New run…"),

@@ -98,7 +98,7 @@ def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:
     window.menus.show_palette()
-    entries = [entry for entry in window.palette_panel._entries if entry.words == "Paint the stage"]
+    entries = [entry for entry in window.palette_panel.entries if entry.words == "Paint the stage"]
     assert len(entries) == len(ENTRIES)
     entry = next(entry for entry in entries if entry.action is window.pages.views["losslab"].act)
     window.palette_panel.close_panel()

@@ -101,7 +101,7 @@ def test_the_tabs_are_walked_by_keys(open_window, qtbot) -> None:
 def test_the_palette_finds_views_by_other_names(open_window) -> None:
     window = open_window()
     window.menus.show_palette()
-    entries = window.palette_panel._entries
+    entries = window.palette_panel.entries
     assert matching("film", entries)[0].action.objectName() == "goTo-timeline"
     assert matching("what changed", entries)[0].action.objectName() == "goToPlace-compare"
     assert matching("map", entries)[0].action.objectName() == "goTo-map"

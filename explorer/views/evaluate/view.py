@@ -126,7 +126,7 @@ class EvaluateView(View):
 
     @property
     def method(self) -> str:  # type: ignore[override]
-        """What the help tells of the open tab."""
+        """The help of the open tab."""
         return TABS[self.tabs.currentIndex()].method
 
     def _request(self, chart: EvaluationChart) -> Request:

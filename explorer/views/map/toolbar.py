@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.coloring import MODALITY, words
 from explorer.views.map.method_form import MethodForm
 from explorer.views.map.tools import Tools
 from explorer.widgets.finder import Choice
-from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.point_placement import PointPlacement
 
 COLOR_PX: Final = 192
 
 
-class MapToolbar(FlowRow):
-    """The controls above the maps.
+class MapToolbar(QObject):
+    """The controls of the maps: method and color stand in the window's bar, the tools below the maps.
 
     Signals:
         projection_changed: `projection` is another.
@@ -30,14 +28,14 @@ class MapToolbar(FlowRow):
     projection_changed = Signal()
     color_changed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.methods = MethodForm()
         self.pca, self.umap, self.form = self.methods.pca, self.methods.umap, self.methods.form
         self.neighbors, self.min_dist = self.methods.neighbors, self.methods.min_dist
         self.color = SearchableComboBox(name="map-color", label="Color by", width=92)
         self.tools = Tools()
-        self._lay_out()
+        self.color.setMaximumWidth(COLOR_PX)
         self._connect()
 
     @property
@@ -58,10 +56,6 @@ class MapToolbar(FlowRow):
         """Offer these colorings and select `by`, or the first if `by` is missing."""
         self.color.show_choices([Choice(c, f"Color: {words(c)}") for c in choices], by if by in choices else choices[0])
         self.color.setToolTip("What the colors of the points mean")  # the choice says the rest
-
-    def _lay_out(self) -> None:
-        self.add(self.tools)
-        self.color.setMaximumWidth(COLOR_PX)
 
     def _connect(self) -> None:
         self.methods.changed.connect(self.projection_changed)

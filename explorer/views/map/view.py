@@ -50,7 +50,7 @@ class MapView(View):
         self._key: tuple[object, ...] | None = None
         self._card_side = 0
         self.pictures = Thumbnails(context.background, self)
-        self.toolbar = MapToolbar()
+        self.toolbar = MapToolbar(self)
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
         self.card = PairCard(self.pictures, self)
         yield
@@ -67,7 +67,9 @@ class MapView(View):
         yield
         layouts.add(self.main, self.toolbar.methods, self.toolbar.color)
         layouts.add(
-            self.body, self.toolbar, (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1), self.caution
+            self.body,
+            (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1),
+            layouts.row((self.caution, 1), self.toolbar.tools),
         )
         yield
         self._actions = make_actions(self, self.toolbar, self.selecting, fit=self.fit, resize_brush=self.resize_brush)

@@ -121,7 +121,7 @@ class PromptsView(View):
 
     @property
     def method(self) -> str:  # type: ignore[override]
-        """What the help tells of the open tab."""
+        """The help of the open tab."""
         return CHARTS[self.tabs.currentIndex()].method
 
     def _chart_action(self, tab: int) -> QAction:
