@@ -39,6 +39,8 @@ PLANTED = [
     ("trainer/scheduling/launch.py", "import trainer.scheduling.queue", "scheduling-layers"),
     ("trainer/places/source.py", "import trainer.places.mirror", "places-layers"),
     ("trainer/places/planted.py", "def late():\n    import torch", "shelf-without-torch"),
+    ("trainer/companion/planted.py", "def late():\n    import torch", "shelf-without-torch"),
+    ("trainer/companion/run_logger.py", "import trainer.vectors", "trainer-layers"),
     ("trainer/untrusted/files.py", "import trainer.untrusted.bounded", "untrusted-layers"),
 ]
 

@@ -149,7 +149,9 @@ class WriterThread:
     def lose(self, lost_kind: str, error: BaseException | str, count: int = 1) -> None:
         """Count what is not logged, and warn once why."""
         self.queue.lost[lost_kind] += count
-        self.warn(lost_kind, f"some {lost_kind} are not logged: {error}. The training is not affected.")
+        self.warn(
+            lost_kind, f"some {lost_kind} are not logged: {str(error).rstrip('.')}. The training is not affected."
+        )
 
     # -- the thread --------------------------------------------------------------------------------------------
 

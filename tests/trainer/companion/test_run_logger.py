@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -9,12 +10,14 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from trainer import api as ce
+from trainer.charts.measures.curves import curves
 from trainer.companion import run_logger, writer_thread
 from trainer.companion.embedding_set import EmbeddingSet
 from trainer.companion.kept_steps import most_crowded
@@ -22,7 +25,7 @@ from trainer.companion.process_rank import process_rank
 from trainer.scheduling import launch
 from trainer.store import RunRow, Workspace, read_snapshot
 from trainer.store.disk import DiskTrouble
-from trainer.store.process_lock import is_held
+from trainer.store.process_lock import identity, is_held
 
 N, D = 24, 8
 IDS = [f"pair {i}" for i in range(N)]
@@ -272,6 +275,44 @@ def test_a_stop_from_the_window_is_for_the_loop_and_a_pause_is_refused(tmp_path:
     with pytest.raises(launch.LaunchError, match="trained by another program"):
         launch.start_detached(store, row.id)
     assert row_of(log, tmp_path).status == "stopped"
+
+
+def test_a_training_of_others_is_reminded_by_a_file_and_never_by_a_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signaled: list[object] = []
+    monkeypatch.setattr(launch, "signal_trainer", lambda *_, **__: signaled.append(1))
+    monkeypatch.setattr(launch, "trainer_of", lambda *_: identity())
+    monkeypatch.setattr(launch, "os", SimpleNamespace(getpid=lambda: -1))  # as the window, another process
+    store = Workspace(tmp_path)
+    with ce.log_run(tmp_path, name="locked") as log:
+        assert launch.remind(store, log.run_id or 0)
+        monkeypatch.undo()
+        deadline = time.monotonic() + 60
+        while not log.stopping and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert (row_of(log, tmp_path).status, signaled) == ("stopped", [])
+
+
+def test_a_copy_in_another_process_is_silent(tmp_path: Path) -> None:
+    with ce.log_run(tmp_path, name="copied") as log:
+        copied = copy.deepcopy(log)
+        assert (copied.is_open, log.is_open) == (False, True)
+        copied.metrics(1, {"x": 1.0})
+        copied.finish()
+        assert log.is_open
+    assert series(tmp_path, log, "x") == []
+
+
+def test_validation_losses_of_other_batches_have_another_axis(tmp_path: Path) -> None:
+    for batch in (32, 32, 64):
+        with ce.log_run(tmp_path, name=f"batch {batch}", val_batch=batch) as log:
+            log.metrics(1, {"val/loss": 1.0})
+    panels = curves(Workspace(tmp_path), [1, 2, 3], ["val/loss"])
+    assert [(panel.label, len(panel.series)) for panel in panels] == [
+        ("Validation loss, Made elsewhere, batches of 32", 2),
+        ("Validation loss, Made elsewhere, batches of 64", 1),
+    ]
 
 
 def test_a_resumed_run_goes_on_from_the_step_it_begins_at(tmp_path: Path) -> None:

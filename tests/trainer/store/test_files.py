@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from trainer.store import Items, StoreError, read_snapshot, snapshot_name, write_atomically, write_snapshot
+from trainer.store import Items, StoreError, disk, read_snapshot, snapshot_name, write_atomically, write_snapshot
 
 
 def _items(n: int, **metadata: list) -> Items:
@@ -100,3 +100,12 @@ def test_a_writer_that_fails_leaves_the_old_file(tmp_path):
         write_atomically(path, fail)
     np.testing.assert_array_equal(np.load(path), np.arange(3))
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_an_array_of_which_a_part_was_written_is_a_full_disk(tmp_path):
+    """numpy's error for it has no number."""
+    with pytest.raises(disk.DiskTrouble, match="is full") as raised, disk.writing("The snapshot", tmp_path, 1 << 20):
+        raise OSError("1280000 requested and 744416 written")
+    assert raised.value.full
+    with pytest.raises(OSError, match="something else"), disk.writing("The snapshot", tmp_path):
+        raise OSError("something else")
