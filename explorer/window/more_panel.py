@@ -28,10 +28,11 @@ class MorePanel(QFrame):
         self._entries = QWidget()
         self._line = QFrame()
         theme.set_role(self._line, "line")
-        content = layouts.panel(layouts.column(self.controls, self._line, self._entries, layouts.STRETCH))
+        self._column = layouts.column(self.controls, self._line, self._entries, layouts.STRETCH)
+        self._content = layouts.panel(self._column)
         self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(content)
+        self._scroll.setWidget(self._content)
         layouts.column(self._scroll, margins=EDGE_PX, of=self)
 
     def take(self, panels: Sequence[QWidget]) -> None:
@@ -49,16 +50,15 @@ class MorePanel(QFrame):
         window = button.window()
         below = button.mapToGlobal(QPoint(button.width(), button.height() + 4))
         room = max(LEAST_PX, window.mapToGlobal(QPoint(0, window.height())).y() - below.y() - EDGE_PX)
-        wide = max(WIDTH, self._scroll.widget().minimumSizeHint().width() + 4 * EDGE_PX)
+        wide = max(WIDTH, self._content.minimumSizeHint().width() + 4 * EDGE_PX)
         self.setGeometry(below.x() - wide, below.y(), wide, room)
         self.show()
         # Rows that wrap know how high they are only when they are as wide as they will be.
         QTimer.singleShot(0, self, self._fit)
 
     def _fit(self) -> None:
-        content = self._scroll.widget()
-        content.layout().activate()
-        self.resize(self.width(), min(self.height(), content.sizeHint().height() + 2 * EDGE_PX + 2))
+        self._column.activate()
+        self.resize(self.width(), min(self.height(), self._content.sizeHint().height() + 2 * EDGE_PX + 2))
 
     def _show_entries(self, actions: Sequence[QAction]) -> None:
         entries = QWidget()
@@ -67,8 +67,7 @@ class MorePanel(QFrame):
         column.setSpacing(0)
         for action in actions:
             column.addWidget(self._entry(action))
-        host = self._scroll.widget().layout()
-        host.replaceWidget(self._entries, entries)
+        self._column.replaceWidget(self._entries, entries)
         self._entries.hide()
         self._entries.deleteLater()
         self._entries = entries
@@ -81,5 +80,6 @@ class MorePanel(QFrame):
         button.setToolTip(action.toolTip())
         button.setEnabled(action.isEnabled())
         theme.set_role(button, "entry")
-        button.clicked.connect(lambda: (self.hide(), action.trigger()))
+        button.clicked.connect(self.hide)
+        button.clicked.connect(lambda: action.trigger())
         return button

@@ -103,7 +103,8 @@ class SettingsSheet(Overlay):
 
     def _opener(self, text: str, act: Callable[[], object]) -> QPushButton:
         button = QPushButton(text)
-        button.clicked.connect(lambda: (self.close_panel(), act()))
+        button.clicked.connect(self.close_panel)
+        button.clicked.connect(lambda: act())
         return button
 
     def _change_zoom(self, direction: int) -> None:
