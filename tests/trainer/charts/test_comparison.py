@@ -63,8 +63,8 @@ def test_held_out_pictures_that_runs_were_trained_on_are_told_once_for_all(tmp_p
             log.scalars(5, {"val/modality_gap": 0.5, "train/loss": 1.0})
             log.status("stopped")
     table = comparison(workspace, ["a", "b", "c", "d"])
-    words = "3 of 40 held-out pairs show pictures that a, b were trained on (equal pixels); trainer data duplicates"
-    assert table.warnings == (f"{words} lists them.",)
+    words = "3 of 40 held-out pairs show pictures that CLIP · a, CLIP · b were trained on (equal pixels); "
+    assert table.warnings == (f"{words}trainer data duplicates lists them.",)
     held, loss = curves(workspace, ["a", "b", "c", "d"], ["val/modality_gap", "train/loss"])
     assert (held.warnings, loss.warnings) == (table.warnings, ())
     assert comparison(workspace, ["c", "d"]).warnings == ()
@@ -85,7 +85,7 @@ def test_ties_missing_values_and_nothing(tmp_path):
     assert recall.best == (), "two equal values: neither is better"
     assert recall.n == (40, 40, 40)
     assert table.rows[1].best == ()
-    with pytest.raises(ChartError, match="none of c has been evaluated"):
+    with pytest.raises(ChartError, match="none of CLIP · c has been evaluated"):
         comparison(workspace, ["c"])
 
 

@@ -64,18 +64,18 @@ def asked(workspace: Workspace, run: str):
 def test_only_runs_alike_in_all_but_share_and_seed_are_compared(shares: Workspace):
     for first in ("published 0", "none", "clip"):
         data = asked(shares, first)
-        assert {run.name: run.share for run in data.runs} == {
+        assert {shares.runs.get(run.run).name: run.share for run in data.runs} == {
             "published 0": 1.0, "published 1": 1.0, "half": 0.5, "none": 0.0, "clip": None,
         }  # fmt: skip
-        assert data.absent == ("waiting",)
-    assert [run.name for run in asked(shares, "other beta").runs] == ["none", "clip", "other beta"]
+        assert data.absent == ("CLOOB · waiting",)
+    assert [shares.runs.get(run.run).name for run in asked(shares, "other beta").runs] == ["none", "clip", "other beta"]
     with pytest.raises(ChartError, match="Choose a run of CLOOB"):
         asked(shares, "pictures")
 
 
 def test_numbers_equal_naive_ones(shares: Workspace):
     data = asked(shares, "half")
-    run = next(one for one in data.runs if one.name == "half")
+    run = next(one for one in data.runs if one.name == "CLOOB · half")
     image, text = (np.float64(part) for part in rows(2))
     right = sum(int(all(x @ text[i] > x @ text[j] for j in range(N) if j != i)) for i, x in enumerate(image))
     expected = [100 * right / N]

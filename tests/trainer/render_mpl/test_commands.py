@@ -59,7 +59,7 @@ def test_compare_prints_and_writes(trainer, tmp_path):
     status, out, _ = trainer("compare", "1", "2", "--out", str(tmp_path / "t.md"), str(tmp_path / "t.csv"))
     assert status == 0
     assert "Image to text R@1" in out
-    assert "\n| | clip-scenes" in (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert "\n| | CLIP · s0 | CLOOB · s0 |" in (tmp_path / "t.md").read_text(encoding="utf-8")
     assert (tmp_path / "t.csv").read_text(encoding="utf-8").startswith("dataset,split,metric")
     status, out, _ = trainer("compare", "1", "2", "--json")
     assert json.loads(out)["runs"][1]["objective"] == "cloob"

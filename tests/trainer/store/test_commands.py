@@ -37,7 +37,7 @@ def finished(workspace: Workspace, tiny) -> int:
 def test_runs_lists_what_there_is(call, finished):
     status, said, _ = call("runs")
     assert status == 0
-    assert said.splitlines()[1].split()[:5] == ["1", "tiny", "clip", "Scenes", "finished"]
+    assert said.splitlines()[1].split()[:8] == ["1", "CLIP", "·", "tiny", "tiny", "clip", "Scenes", "finished"]
     assert "50.0 %" in said
     document = json.loads(call("runs", "list", "--json")[1])
     assert [(run["id"], run["best"]) for run in document] == [(1, 0.75)]
