@@ -29,6 +29,7 @@ WORDS: Final = {
     "stalled": "Stalled",
     "refused": "Not stored",
     "tracker": "Not logged elsewhere",
+    "guessed": "Heads guessed",
 }
 """Kind -> what a badge says, the gravest first."""
 

@@ -42,6 +42,7 @@ ELSEWHERE = {
     "generative": "trains two models: tests/trainer/evaluation/test_generative.py",
     "remote": "is called by another computer: tests/trainer/places",
     "places": "needs another computer: tests/trainer/places",
+    "watch": "needs a training of another program: tests/trainer/companion",
     "replay": "makes updates again: tests/trainer/training/test_replay.py",
 }
 OPTIONS = {

@@ -14,6 +14,7 @@ import torch
 from trainer.errors import UserError
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_filled
+from trainer.untrusted.bounded.torch_archive import begins_as_archive
 
 MOST_TENSORS: Final = 20_000
 """More than any model has; a file of very many empty ones would take minutes."""
@@ -63,6 +64,11 @@ def check(file: Path) -> None:
 
 
 def _check(file: Path) -> None:
+    if not zipfile.is_zipfile(file) and begins_as_archive(file):
+        raise TensorFileError(
+            f"{file.name} is incomplete: it begins as an archive of torch and its end is missing. Wait until it is "
+            "written, or get it again."
+        )
     if not zipfile.is_zipfile(file):
         raise TensorFileError(
             f"{file.name} is not an archive of torch 1.6 or later: a pickle (as of JAX), old, or damaged. It is "

@@ -251,6 +251,40 @@ def choose_pairs(
     return ChosenPairs(listed, name, tried, train if learn else [], total, chosen)
 
 
+def load_every_pair(
+    data: str,
+    *,
+    split: str,
+    image_size: int,
+    workspace_folder: Path,
+    progress: Progress,
+    preprocessing: Preprocessing | None = None,
+) -> TaskData:
+    """Return all pairs of a data set as one split, decoded at `image_size`, whatever splits it has.
+
+    Raises:
+        DataError: There are no such data, or no image of them can be read.
+    """
+    listed = listed_splits(data, workspace_folder, between(progress, 0.0, 0.2))
+    sources = [source for part in listed.splits.values() for source in part]
+    how: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache", "preprocessing": preprocessing}
+    prepared = prepare(sources, progress=between(progress, 0.2, 1.0), **how)
+    rows = [sources[row] for row in prepared.rows]
+    if not rows:
+        raise DataError(f"No image of {listed.dataset} can be read. See trainer data show.")
+    tried = TaskBatch(
+        prepared.images,
+        [source.caption for source in rows],
+        [source.label for source in rows],
+        [str(source.path) for source in rows],
+        len(sources),
+        fingerprint(prepared.fingerprint, rows),
+        [digest.hex() for digest in digests_of(sources, **how)],
+    )
+    nothing = TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), [], [], [], 0)
+    return TaskData(listed.dataset, split, tried, nothing, _chosen_suite(None, listed, sources))
+
+
 def _copies(listed: Listed, tried: Sequence[Source], prepared_as: dict[str, Any]) -> int:
     """Return how many tried pictures have the pixels of a training picture; 0 where they are not known any more."""
     train = set(digests_of(listed.splits.get("train", []), **prepared_as))

@@ -65,6 +65,8 @@ class ResolvedModel:
         learned: The objective it comes from and its temperature.
         source: Where it is from, for sentences.
         guesses: Sentences about what its files do not tell.
+        head_guess: The sentence on heads of attention that were guessed: every number depends on them. Empty if the
+            files or the person told them.
     """
 
     blueprint: Blueprint
@@ -73,6 +75,7 @@ class ResolvedModel:
     learned: Learned
     source: str
     guesses: tuple[str, ...] = ()
+    head_guess: str = ""
 
     @property
     def origin(self) -> str:
@@ -142,8 +145,11 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
                 "model's own. Leave model.tokenizer empty, or train from random weights."
             )
         blueprint = blueprint.with_vocabulary(tokenizer.size)
+    head_guess = "" if choice.image_heads or choice.text_heads else guesses.get("heads", "")
     sentences = tuple(guesses.values())
-    return ResolvedModel(blueprint, tokenizer, layout.weights or None, layout.learned, files.label, sentences)
+    return ResolvedModel(
+        blueprint, tokenizer, layout.weights or None, layout.learned, files.label, sentences, head_guess
+    )
 
 
 def _exported(folder: Path, choice: config.OpenClip) -> ResolvedModel:
@@ -248,12 +254,13 @@ def _model_files(choice: config.OpenClip, cache: Path, progress: Progress) -> _M
     if name.startswith("hf-hub:"):
         return _of_hub(name.removeprefix("hf-hub:"), cache, progress)
     if name.startswith("local-dir:"):
-        return _of_folder(Path(name.removeprefix("local-dir:")).expanduser())
+        folder = Path(name.removeprefix("local-dir:")).expanduser()
+        return _of_settings(folder, choice.pretrained.strip()) if choice.pretrained.strip() else _of_folder(folder)
     path = Path(name).expanduser()
     if path.is_dir():
         return _of_folder(path) if is_model_folder(path) else _of_run(path)
     if path.suffix.lower() in WEIGHTS:
-        return _ModelFiles(None, path, str(path), path.parent, looks_beside=True)
+        return _of_file(path)
     return _of_architecture(name, choice.pretrained.strip(), cache, progress)
 
 
@@ -314,6 +321,30 @@ def _of_folder(folder: Path) -> _ModelFiles:
     return _ModelFiles(_read(folder / SETTINGS), weights[0], f"the folder {folder}", folder)
 
 
+def _of_settings(folder: Path, pretrained: str) -> _ModelFiles:
+    """Return a file of weights with the settings of a folder: what a training of that model has saved."""
+    file = Path(pretrained).expanduser()
+    settings = _read(folder / SETTINGS) if (folder / SETTINGS).is_file() else transformers_models.settings_of(folder)
+    if settings is None or file.suffix.lower() not in WEIGHTS:
+        raise PretrainedError(
+            f"{folder} has no {SETTINGS}, or {file.name} is no file of weights ({', '.join(WEIGHTS)}). Name both."
+        )
+    return _ModelFiles(settings, file, f"{file} with the settings of {folder}", folder)
+
+
+def _of_file(file: Path) -> _ModelFiles:
+    """Return a file of weights; one of an open_clip run with the architecture that its `params.txt` names."""
+    alone = _ModelFiles(None, file, str(file), file.parent, looks_beside=True)
+    run = file.parent.parent if file.parent.name == "checkpoints" else file.parent
+    if not (run / "params.txt").is_file() or file.suffix.lower() != ".pt":
+        return alone
+    settings, guesses = _settings_of_run(run)
+    label = f"the open_clip run {run.name} ({file.name})"
+    if settings is None:
+        return replace(alone, label=label)
+    return _ModelFiles(settings, file, label, run, guesses=guesses)
+
+
 def _of_transformers(folder: Path) -> _ModelFiles:
     """Return a folder that transformers saved."""
     settings = transformers_models.settings_of(folder)
@@ -327,19 +358,19 @@ def _of_transformers(folder: Path) -> _ModelFiles:
 
 
 def _of_run(folder: Path) -> _ModelFiles:
-    """Return an open_clip run; `params.txt` contains the architecture and its overrides."""
-    file = newest_epoch(folder)
-    settings, guesses = None, {}
-    with_parameters = folder / "params.txt"
-    if with_parameters.is_file():
-        lines = untrusted_files.read_bytes(with_parameters, 1 << 20).decode("utf-8", "replace").splitlines()
-        parameters = dict(line.split(": ", 1) for line in lines if ": " in line)
-        parameters = {name.strip(): value.strip() for name, value in parameters.items()}
-        settings = _of_parameters(parameters)
-        if settings is not None and parameters.get("pretrained") == "openai":
-            guesses = _activation_of_run(settings["model_cfg"], folder)
-    label = f"the open_clip run {folder.name} ({file.name})"
-    return _ModelFiles(settings, file, label, folder, guesses=guesses)
+    """Return the newest checkpoint of an open_clip run, or of the folder of its checkpoints."""
+    return _of_file(newest_epoch(folder))
+
+
+def _settings_of_run(run: Path) -> tuple[dict[str, Any] | None, dict[str, str]]:
+    """Return what `params.txt` tells: the architecture with its overrides, or None; and guesses by what they are of."""
+    lines = untrusted_files.read_bytes(run / "params.txt", 1 << 20).decode("utf-8", "replace").splitlines()
+    parameters = dict(line.split(": ", 1) for line in lines if ": " in line)
+    parameters = {name.strip(): value.strip() for name, value in parameters.items()}
+    settings = _settings_in(run / SETTINGS) or _of_parameters(parameters)
+    if settings is not None and parameters.get("pretrained") == "openai":
+        return settings, _activation_of_run(settings.get("model_cfg", settings), run)
+    return settings, {}
 
 
 def _activation_of_run(sizes: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -368,7 +399,9 @@ def _activation_of_run(sizes: dict[str, Any], folder: Path) -> dict[str, str]:
 def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
     import open_clip
 
-    sizes = open_clip.get_model_config(parameters.get("model", ""))
+    name = parameters.get("model", "")
+    # A file names no other place to read from: `local-dir:` and `hf-hub:` are for the person to say.
+    sizes = None if ":" in name else open_clip.get_model_config(name)
     if sizes is None:
         return None
     if parameters.get("force_quick_gelu") == "True":

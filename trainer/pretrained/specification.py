@@ -9,6 +9,7 @@ from typing import Final
 from trainer import config
 from trainer.distribution.model_folders import CONFIG, SETTINGS, WEIGHTS, is_model_folder
 from trainer.pretrained.errors import PretrainedError
+from trainer.untrusted.bounded.torch_archive import is_complete_archive, numbers_inside
 
 _EPOCH: Final = re.compile(r"epoch_(\d+)\.pt")
 
@@ -46,17 +47,20 @@ def model_of(specification: str) -> config.OpenClip:
 
 
 def newest_epoch(folder: Path) -> Path:
-    """Return the newest checkpoint of an open_clip run.
+    """Return the newest checkpoint of an open_clip run by its epoch; an incomplete one only if there is no other.
 
     Raises:
         PretrainedError: There is none.
     """
     inside = folder / "checkpoints" if (folder / "checkpoints").is_dir() else folder
     epochs = {int(match[1]): file for file in inside.glob("epoch_*.pt") if (match := _EPOCH.fullmatch(file.name))}
-    if epochs:
-        return epochs[max(epochs)]
-    if (inside / "epoch_latest.pt").is_file():
-        return inside / "epoch_latest.pt"
+    complete = {epoch: file for epoch, file in epochs.items() if is_complete_archive(file)}
+    latest = inside / "epoch_latest.pt"
+    numbered = complete or ({} if is_complete_archive(latest) else epochs)
+    if numbered and numbers_inside(latest, "epoch").get("epoch", -1) <= max(numbered):
+        return numbered[max(numbered)]
+    if latest.is_file():
+        return latest
     if next(folder.glob("*.onnx"), None) is not None:
         raise PretrainedError(
             f"{folder} holds graphs of ONNX, which tell no towers. Export the run as open_clip, hf or safetensors."

@@ -67,6 +67,13 @@ class _Curve:
             self.last = (self.steps[-1], *self.points[self.steps[-1]]) if self.steps else None
         return len(dropped)
 
+    def stretch(self, factor: int) -> None:
+        """Multiply the steps, which count epochs, by the updates of one."""
+        self.points = {step * factor: point for step, point in self.points.items()}
+        self.steps = sorted(self.points)
+        if self.last is not None:
+            self.last = (self.last[0] * factor, *self.last[1:])
+
     def thin(self) -> None:
         """Drop every second point."""
         self.steps = self.steps[::2]

@@ -36,6 +36,8 @@ _SECONDS: Final = 5.0
 _AT_ONCE: Final = 2_000
 _APART: Final = ("open_clip_results", "wandb_csv", "wandb_lines")
 """Readers whose numbers are looked at by themselves before they join those of other files."""
+_OF_OPEN_CLIP: Final = frozenset(("train/scale", "train/samples_per_second"))
+"""Curves by which event files of open_clip are known."""
 _LOSSES: Final = ("val/loss", "train/loss", "loss")
 
 
@@ -63,7 +65,7 @@ class ImportedRun:
 
 
 @dataclass(frozen=True)
-class _Source:
+class CurveSource:
     """A file, how it is read, and the run that its curves are of."""
 
     path: Path
@@ -105,9 +107,11 @@ def import_curves(
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
     sources, settings = _sources(path, chosen)
-    curves = _read(sources, progress)
+    curves = read_sources(sources, progress)
     if chosen == "tensorboard":
         join_parts(curves, {source.run for source in sources})
+        for run in curves.runs:
+            _count_updates(curves, run, (path if path.is_dir() else path.parent) / run)
     if not curves.runs:
         reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
         raise TrackerError(
@@ -125,6 +129,27 @@ def import_curves(
     ]
 
 
+def _count_updates(curves: Curves, run: str, folder: Path) -> None:
+    """Move the validations of open_clip's own event files from epochs, which they count, to updates."""
+    names = curves.runs[run]
+    validations = [name for name in names if name.startswith("val/")]
+    if not validations or not names.keys() >= _OF_OPEN_CLIP:
+        return
+    top = folder.parent
+    sources = [source for source in open_clip_sources(top)[0] if source.path.name == "out.log"] if _has_log(top) else []
+    per_epoch = read_sources(sources, lambda words: None).steps_per_epoch.get("", 0) if sources else 0
+    if not per_epoch:
+        sentence = "Its val/ curves count epochs and its train/ curves updates: out.log, which tells how many, is not "
+        curves.note(run, f"{sentence}next to the folder. Import the folder above it.")
+        return
+    for name in validations:
+        names[name].stretch(per_epoch)
+
+
+def _has_log(folder: Path) -> bool:
+    return (folder / "out.log").is_file()
+
+
 @dataclass(frozen=True)
 class _Origin:
     kind: Kind
@@ -139,7 +164,7 @@ def _name(path: Path, name: str, run: str, runs: int) -> str:
     return repaired_name(chosen)
 
 
-def _sources(path: Path, kind: Kind) -> tuple[list[_Source], dict[str, dict[str, str]]]:
+def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
     """Return the files to read, and the settings of the runs by their names."""
     if kind == "tensorboard":
         if importlib.util.find_spec("tensorboard") is None:
@@ -149,14 +174,14 @@ def _sources(path: Path, kind: Kind) -> tuple[list[_Source], dict[str, dict[str,
             )
         files = list(itertools.islice(event_files(path), _MOST_FILES))
         if path.is_dir():
-            return [_Source(file, "event_file", _inside(file.parent, path)) for file in files], {}
-        return [_Source(path, "event_file")], {}
+            return [CurveSource(file, "event_file", _inside(file.parent, path)) for file in files], {}
+        return [CurveSource(path, "event_file")], {}
     if kind == "wandb":
         return _wandb(path), {}
-    return _open_clip(path)
+    return open_clip_sources(path)
 
 
-def _wandb(path: Path) -> list[_Source]:
+def _wandb(path: Path) -> list[CurveSource]:
     files = [path] if path.is_file() else histories(path)
     if not files:
         raise TrackerError(
@@ -167,11 +192,12 @@ def _wandb(path: Path) -> list[_Source]:
     # Exports of Parquet are numbered parts of one history.
     several = len(files) > 1 and not all(file.stem.isdigit() for file in files)
     return [
-        _Source(file, readers.get(file.suffix.lower(), "wandb_lines"), file.stem if several else "") for file in files
+        CurveSource(file, readers.get(file.suffix.lower(), "wandb_lines"), file.stem if several else "")
+        for file in files
     ]
 
 
-def _open_clip(path: Path) -> tuple[list[_Source], dict[str, dict[str, str]]]:
+def open_clip_sources(path: Path) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
     """Return the files of each folder of results, and what it says of its settings; one that lacks a file will do."""
     folders = open_clip_folders(path) or [path]
     sources, by_run = [], {}
@@ -181,11 +207,11 @@ def _open_clip(path: Path) -> tuple[list[_Source], dict[str, dict[str, str]]]:
         log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
         if log.is_file():
             batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
-            sources.append(_Source(log, "open_clip_log", run, {"batch": batch}))
+            sources.append(CurveSource(log, "open_clip_log", run, {"batch": batch}))
         if not results.is_file():
             results = folder / "results.jsonl"
         if results.is_file():
-            sources.append(_Source(results, "open_clip_results", run))
+            sources.append(CurveSource(results, "open_clip_results", run))
     if not sources:
         raise TrackerError(f"{path} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
     return sources, by_run
@@ -210,7 +236,7 @@ def _inside(folder: Path, top: Path) -> str:
     return "" if folder == top else folder.relative_to(top).as_posix()
 
 
-def _read(sources: Sequence[_Source], progress: Callable[[str], None]) -> Curves:
+def read_sources(sources: Sequence[CurveSource], progress: Callable[[str], None]) -> Curves:
     """Return the curves, without empty ones; of several files, one that cannot be read is noted."""
     curves, runs = Curves(), _RunsOfFiles()
     charts: set[frozenset[str]] = set()
@@ -265,7 +291,7 @@ def _join_epochs(curves: Curves, part_curves: Curves, run: str) -> None:
         curves.note(run, sentence)
 
 
-def _join_export(curves: Curves, part_curves: Curves, source: _Source, charts: set[frozenset[str]]) -> None:
+def _join_export(curves: Curves, part_curves: Curves, source: CurveSource, charts: set[frozenset[str]]) -> None:
     """Add the runs of an export. Equal names in several files are of one run only where all fits, which is a guess."""
     names = frozenset(part_curves.runs)
     fits = names in charts and not any(part_curves.runs[name].keys() & curves.runs[name].keys() for name in names)

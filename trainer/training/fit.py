@@ -241,6 +241,8 @@ def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
     start = starting_point(job.workspace, run, job.log, progress)
     if start.published is not None:
         text_log.say(start.published.origin)
+        if start.published.head_guess:
+            job.log.alert("guessed", start.published.head_guess, 0)
     if summary := config.weights_words(run):
         text_log.say(summary)
     room.until_written(lambda: _measure_ahead(job, recorder, progress))

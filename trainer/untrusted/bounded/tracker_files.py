@@ -23,6 +23,7 @@ from trainer.untrusted.bounded.parquet import Answer, numbers
 from trainer.untrusted.bounded.tracker_rows import (
     EPOCH,
     NOTE,
+    RESTART,
     SCHEMA,
     SKIPPED,
     TrackerRow,
@@ -225,6 +226,7 @@ def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str
 def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
     names = re.compile(rf"([A-Z][A-Za-z_ ]*): {_NUMBER}(?: \({_NUMBER}\))?")
     speed = re.compile(r"([\d.eE+]+)/s, ")
+    last = 0
     for line in _lines(path):
         progress = _TRAIN.search(line)
         if progress is None:
@@ -232,6 +234,9 @@ def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
             continue
         epoch, seen, pairs = (int(digits[:15]) for digits in progress.groups()[:3])
         step = epoch * (pairs // batch) + max(0, seen // batch - 1)
+        if step < last:  # resumed from an older checkpoint, in the same file
+            yield remark(RESTART, step=step)
+        last = step
         at = _stamp(line)
         yield remark(EPOCH, value=pairs // batch)
         if match := speed.search(progress.group(4)):
@@ -254,8 +259,12 @@ def _stamp(line: str) -> float:
 
 def _results(path: Path) -> Iterator[TrackerRow | None]:
     notes: list[TrackerRow] = []
+    last = 0
     for number, record in _records(path, notes):
         epoch = record.pop("epoch", number + 1)
+        if isinstance(epoch, int) and epoch <= last:
+            yield remark(RESTART, step=epoch)
+        last = epoch if isinstance(epoch, int) else last
         for name, value in record.items():
             metric = {"clip_val_loss": "loss"}.get(name, name)
             yield number_row("", metric if metric == "num_samples" else f"val/{metric}", epoch, None, value)

@@ -1,0 +1,100 @@
+"""`trainer watch`: a training of another program as a run, while it goes on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import TYPE_CHECKING, Final
+
+from trainer.untrusted.terminal import say, say_json
+
+if TYPE_CHECKING:
+    from trainer.companion.watching import FolderWatch, Measure
+    from trainer.store import RunLog
+
+GROUP = "Train"
+HELP = "show a training of open_clip, Lightning or transformers as a run, while it goes on"
+LOOK_S: Final = 1.0
+"""Between two looks at the folder; a look at 200 files takes less than a millisecond."""
+INTERRUPTED: Final = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the folder, the pairs to embed, and how long to watch."""
+    parser.add_argument(
+        "folder",
+        metavar="FOLDER",
+        help="logs/NAME of open_clip, version_N of Lightning, or the output folder of transformers",
+    )
+    parser.add_argument(
+        "--data", metavar="VAL", help="validation pairs: all of them are embedded with each checkpoint; without, curves"
+    )
+    parser.add_argument(
+        "--every", default="epoch", metavar="epoch|N", help="every checkpoint (epoch), or one in N updates at most"
+    )
+    parser.add_argument("--once", action="store_true", help="bring in what is there, and end")
+    parser.add_argument("--name", default="", help="name of a new run (default: the folder's)")
+    parser.add_argument(
+        "--model",
+        default="",
+        metavar="FOLDER",
+        help="settings of the model (open_clip_config.json or config.json) where the training's files lack them",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch until the training has ended, and print a line for each step."""
+    from pathlib import Path
+
+    from trainer.companion.watching import FolderWatch, watched_run
+    from trainer.companion.watching_files import watched_folder
+
+    folder, every = watched_folder(Path(args.folder)), _every(args.every)
+    measure = _measure(args) if args.data else None
+    dataset = Path(args.data).stem if args.data else ""
+    with watched_run(args.workspace, folder, name=args.name, dataset=dataset) as log:
+        say_now = (lambda sentence: None) if args.json else say
+        say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.top}, a training of {folder.program}.")
+        watch = FolderWatch(args.workspace, log, folder, measure, every=every, say=say_now)
+        _watch(watch, log, once=args.once)
+    row = args.workspace.runs.get(log.run.id)
+    steps = sorted({snapshot.step for snapshot in args.workspace.results.snapshots(row.id)})
+    answer = {"id": row.id, "name": row.name, "status": row.status, "steps": steps}
+    answer |= {"passed_over": list(watch.failures.values())}
+    text = f"Run {row.id} ({row.name}): {row.status}, {len(steps)} steps with embeddings. {row.reason}".strip()
+    say_json(json.dumps(answer)) if args.json else say(text)
+    return 0
+
+
+def _every(text: str) -> int:
+    from trainer.companion.watching_files import WatchError
+
+    if text == "epoch":
+        return 0
+    if not text.isdigit() or not 0 < int(text[:15]):
+        raise WatchError(f"--every {text}: write epoch, or a number of updates.")
+    return int(text[:15])
+
+
+def _measure(args: argparse.Namespace) -> Measure:
+    """Return what embeds the pairs, at the priority of a training, so that the one that is watched comes first."""
+    from trainer import device
+    from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
+
+    device.be_polite(device.choose("auto"))
+    return CheckpointMeasurement(args.workspace, args.data, model=args.model)
+
+
+def _watch(watch: FolderWatch, log: RunLog, *, once: bool) -> None:
+    """Look until the training has ended, somebody stops the watch, or nothing is new and it looks once."""
+    while True:
+        is_new = watch.look()
+        if watch.has_ended:
+            return log.status("finished")
+        if log.asked().startswith("stop"):
+            return log.status("stopped", "The watch was stopped; the training is not affected.")
+        if not is_new:
+            if once:
+                return log.status("stopped", "Its files do not say that the training has ended: watch it again.")
+            time.sleep(LOOK_S)

@@ -1,0 +1,316 @@
+"""Watch the folder of a training that another program does: one run with its curves, and a step a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from trainer import config
+from trainer.companion.watching_curves import TrainingCurves, changed_from, curve_files, read_training
+from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, WatchError
+from trainer.config.run_name import repaired_name
+from trainer.errors import UserError
+from trainer.metrics import HEADLINE, metric
+from trainer.store import RunLog, RunRow, Workspace
+from trainer.store.journal import Entry
+from trainer.store.process_lock import ProcessLock
+from trainer.store.rows import CHECKPOINTS, COMPANION
+from trainer.store.run_texts import SETTINGS, plain_settings
+from trainer.untrusted import confined
+from trainer.untrusted.files import encodable
+
+Measure = Callable[[RunLog, Path, int], Mapping[str, float]]
+"""Embeds the pairs with a checkpoint, stores snapshot and numbers at a step, and returns the numbers."""
+FOLDER: Final = "watched_folder"
+"""Fact of a run: the folder whose training it shows."""
+EMBEDDED: Final = "watched_checkpoints"
+"""Fact of a run: number of a checkpoint -> its step, and what identified its files when they were embedded."""
+NOTES: Final = "import_notes"
+QUIET_S: Final = 60.0
+"""After so long without news, the row says since when there are none."""
+_AT_ONCE: Final = 2_000
+_LOSSES: Final = (HEADLINE, "val/loss", "train/loss")
+
+
+class VanishedCheckpoint(UserError):
+    """A checkpoint that was removed or written anew while it was embedded."""
+
+
+@contextmanager
+def watched_run(workspace: Workspace, folder: WatchedFolder, *, name: str, dataset: str) -> Iterator[RunLog]:
+    """Claim the run of a folder: the one that shows it already, else a new one.
+
+    Args:
+        workspace: Of the run.
+        folder: Whose training it shows.
+        name: Of a new run; empty: the folder's.
+        dataset: Name of the data that are embedded.
+
+    Raises:
+        WatchError: Another process watches the folder.
+        StoreError: The workspace is look only.
+    """
+    workspace.check_mine()
+    digest = hashlib.sha256(str(folder.top).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    lock = ProcessLock.take(confined.make_folder(workspace.folder, "cache") / f"watch-{digest}.lock")
+    if lock is None:
+        raise WatchError(f"{folder.top} is watched by another process. Its run is in this workspace: stop that first.")
+    try:
+        row = _run_of(workspace, folder)
+        number = _created(workspace, folder, name, dataset) if row is None else row.id
+        with RunLog.claim(workspace, number) as log:
+            facts = {COMPANION: f"trainer watch, process {os.getpid()}", FOLDER: _plain(folder.top)}
+            log.facts(**facts)
+            yield log
+    finally:
+        lock.release()
+
+
+def _run_of(workspace: Workspace, folder: WatchedFolder) -> RunRow | None:
+    rows = (row for row in workspace.runs.all() if row.facts.get(FOLDER) == _plain(folder.top))
+    return next(rows, None)
+
+
+def _created(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str) -> int:
+    # Outside of the unions of what can be trained.
+    elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
+    elsewhere["data"] = config.NoData(called=dataset or folder.program, source=_plain(folder.top))
+    run_name = repaired_name(name or folder.top.name)
+    return workspace.runs.create(config.Run(name=run_name, optimizer=config.Optimizer(epochs=0), **elsewhere))
+
+
+def _plain(path: Path) -> str:
+    return encodable(str(path))
+
+
+class FolderWatch:
+    """Brings what is new in a folder into its run, one look after the other.
+
+    Attributes:
+        has_ended: Whether the files say that the training has ended, and all of it is in the run.
+        failures: Checkpoints that could not be opened, with the reason.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        log: RunLog,
+        folder: WatchedFolder,
+        measure: Measure | None,
+        *,
+        every: int = 0,
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        """Go on from what the run has.
+
+        Args:
+            workspace: Of the run.
+            log: Of the run, claimed.
+            folder: What is watched.
+            measure: Embeds a checkpoint; None: only curves are brought in.
+            every: At most one checkpoint in so many updates is embedded; 0: all.
+            say: Gets a sentence for what happens.
+        """
+        self._log, self._folder, self._measure, self._every, self._say = log, folder, measure, every, say
+        self._logged = _logged_numbers(workspace, log.run.id)
+        self._embedded = _embedded_checkpoints(log.run.facts.get(EMBEDDED))
+        self._curves = TrainingCurves()
+        self._curves_stamp: object = None
+        self._seen: dict[str, int] = {}
+        self._void: set[str] = set()
+        self._incomplete: set[Path] = set()
+        self._news_at, self._news_clock = time.monotonic(), time.time()
+        self.failures: dict[str, str] = {}
+        self.has_ended = False
+
+    @property
+    def step(self) -> int:
+        """The last update of which the run has numbers."""
+        return max((step for _, step in self._logged), default=0)
+
+    def look(self) -> bool:
+        """Bring in what is new, of the checkpoints the newest one that is missing; return whether there was anything.
+
+        Raises:
+            UserError: The pairs cannot be read, or the disk is full.
+        """
+        checkpoints = self._folder.checkpoints()
+        self._forget_repeated(checkpoints)
+        is_new = self._read_curves(checkpoints)
+        self._name_incomplete(checkpoints)
+        pending = self._pending(checkpoints)
+        self._seen = {
+            checkpoint.stamp: self._step_of(checkpoint) for checkpoint in checkpoints if checkpoint.is_complete
+        }
+        if pending:
+            self._embed(pending[0])
+            is_new = True
+        self.has_ended = len(pending) <= 1 and self._is_at_end(checkpoints)
+        if is_new:
+            self._news_at, self._news_clock = time.monotonic(), time.time()
+        self._report("watching")
+        return is_new
+
+    def _report(self, phase: str) -> None:
+        if phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:
+            phase = f"nothing new since {time.strftime('%H:%M', time.localtime(self._news_clock))}"
+        self._log.progress(step=self.step, total_steps=max(self._curves.total_steps, self.step), phase=phase)
+
+    def _step_of(self, checkpoint: WatchedCheckpoint) -> int:
+        return checkpoint.number * (self._curves.updates_per_epoch if self._folder.program == "open_clip" else 1)
+
+    # -- curves ------------------------------------------------------------------------------------------------
+
+    def _read_curves(self, checkpoints: Sequence[WatchedCheckpoint]) -> bool:
+        """Log the numbers that are new; those that differ from what was logged replace it and all after it."""
+        newest = [checkpoint.stamp for checkpoint in checkpoints if checkpoint.is_complete][:1]
+        stamp = (newest, [_size_and_time(file) for file in curve_files(self._folder)])
+        if stamp == self._curves_stamp:
+            return False
+        curves = read_training(self._folder, checkpoints)
+        if curves is None:
+            return False
+        self._curves, self._curves_stamp = curves, stamp
+        if (changed := changed_from(self._logged, curves.entries)) is not None:
+            self._go_back(changed - 1)
+        entries = [entry for entry in map(self._new_numbers, curves.entries) if entry.values]
+        for first in range(0, len(entries), _AT_ONCE):
+            self._log.entries(entries[first : first + _AT_ONCE])
+        self._logged |= {(name, entry.step): value for entry in entries for name, value in entry.values.items()}
+        facts = dict(curves.facts) | {SETTINGS: plain_settings(curves.settings), NOTES: " ".join(curves.notes)}
+        self._log.facts(**{name: value for name, value in facts.items() if value})
+        self._judge()
+        return bool(entries)
+
+    def _new_numbers(self, entry: Entry) -> Entry:
+        values = {name: value for name, value in entry.values.items() if (name, entry.step) not in self._logged}
+        return Entry(entry.step, entry.time, entry.elapsed_s, values)
+
+    def _judge(self) -> None:
+        """Let the table of runs judge the run by the first of some numbers that it has."""
+        for chosen in _LOSSES:
+            by_step = {step: value for (name, step), value in self._logged.items() if name == chosen}
+            if by_step:
+                best = min if metric(chosen).better == "down" or "loss" in chosen else max
+                self._log.headline(by_step[max(by_step)], best(by_step.values()), metric=chosen)
+                return
+
+    # -- a training that went back -------------------------------------------------------------------------------
+
+    def _forget_repeated(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
+        """Drop what was embedded of a checkpoint that was written anew, and all after it."""
+        repeated = [
+            self._embedded[checkpoint.number][0]
+            for checkpoint in checkpoints
+            if checkpoint.is_complete
+            and checkpoint.number in self._embedded
+            and self._embedded[checkpoint.number][1] != checkpoint.stamp
+            and checkpoint.stamp not in self._void
+        ]
+        if repeated:
+            self._say(f"Step {min(repeated):,} was written anew: it is embedded again, what came after it is dropped.")
+            self._go_back(min(repeated) - 1)
+
+    def _go_back(self, step: int) -> None:
+        """Drop everything after a step; the checkpoints of that time are void until they are written anew."""
+        self._log.rewind(max(step, 0))
+        after = {number: entry for number, entry in self._embedded.items() if entry[0] > step}
+        self._void |= {stamp for _, stamp in after.values()} | {stamp for stamp, at in self._seen.items() if at > step}
+        self._embedded = {number: entry for number, entry in self._embedded.items() if number not in after}
+        self._logged = {key: value for key, value in self._logged.items() if key[1] <= step}
+        self._curves_stamp = None
+        self._note_embedded()
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    def _pending(self, checkpoints: Sequence[WatchedCheckpoint]) -> list[WatchedCheckpoint]:
+        """Return the checkpoints to embed, the newest first."""
+        if self._measure is None:
+            return []
+        complete = [
+            checkpoint for checkpoint in checkpoints if checkpoint.is_complete and checkpoint.stamp not in self._void
+        ]
+        if self._every:
+            first_of = {self._step_of(checkpoint) // self._every: checkpoint.number for checkpoint in complete}
+            complete = [checkpoint for checkpoint in complete if checkpoint.number in first_of.values()]
+        return [
+            checkpoint
+            for checkpoint in complete
+            if checkpoint.number not in self._embedded and checkpoint.stamp not in self.failures
+        ]
+
+    def _embed(self, checkpoint: WatchedCheckpoint) -> None:
+        assert self._measure is not None
+        step = self._step_of(checkpoint)
+        self._report(f"embedding {checkpoint.path.name}")
+        try:
+            numbers = self._measure(self._log, checkpoint.path, step)
+        except VanishedCheckpoint as error:
+            self.failures[checkpoint.stamp] = str(error)
+            self._say(f"{checkpoint.path.name} is passed over: {error}")
+            return
+        now = {current.stamp for current in self._folder.checkpoints()}
+        if checkpoint.stamp not in now and checkpoint.path.exists():
+            # What was read may be of both: the next look embeds the new one in its stead.
+            self._say(f"{checkpoint.path.name} was written anew while it was embedded.")
+            self._go_back(step - 1)
+            return
+        self._embedded[checkpoint.number] = step, checkpoint.stamp
+        self._logged |= {(name, step): value for name, value in numbers.items()}
+        self._note_embedded()
+        self._judge()
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items() if name == HEADLINE)
+        self._say(f"{checkpoint.path.name} is step {step:,}{scores and ': '}{scores}")
+
+    def _note_embedded(self) -> None:
+        stored = {str(number): list(entry) for number, entry in self._embedded.items()}
+        names = {str(step): stamp.partition(":")[0] for step, stamp in self._embedded.values()}
+        self._log.facts(**{EMBEDDED: stored, CHECKPOINTS: names})
+
+    def _name_incomplete(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
+        """Say once of a checkpoint that it stays incomplete: a newer one is complete."""
+        newest = max((checkpoint.number for checkpoint in checkpoints if checkpoint.is_complete), default=-1)
+        for checkpoint in checkpoints:
+            if not checkpoint.is_complete and checkpoint.number < newest and checkpoint.path not in self._incomplete:
+                self._incomplete.add(checkpoint.path)
+                self._say(f"{checkpoint.path.name} is incomplete and a newer one is complete: it is passed over.")
+
+    def _is_at_end(self, checkpoints: Sequence[WatchedCheckpoint]) -> bool:
+        """Return whether a complete checkpoint is of the last update; Lightning does not tell which that is."""
+        total = self._curves.total_steps
+        return total > 0 and any(
+            checkpoint.is_complete and checkpoint.stamp not in self._void and self._step_of(checkpoint) >= total
+            for checkpoint in checkpoints
+        )
+
+
+def _logged_numbers(workspace: Workspace, run_id: int) -> dict[tuple[str, int], float]:
+    logged: dict[tuple[str, int], float] = {}
+    for name in workspace.results.scalar_names(run_id):
+        steps, values, _ = workspace.results.series(run_id, name)
+        logged |= {(name, step): value for step, value in zip(steps.tolist(), values.tolist(), strict=True)}
+    return logged
+
+
+def _embedded_checkpoints(fact: object) -> dict[int, tuple[int, str]]:
+    """Return what `EMBEDDED` tells; nothing where somebody else wrote it otherwise."""
+    embedded: dict[int, tuple[int, str]] = {}
+    for number, entry in fact.items() if isinstance(fact, dict) else ():
+        if str(number).isdigit() and isinstance(entry, list) and len(entry) == 2:
+            step, stamp = entry
+            if isinstance(step, int) and isinstance(stamp, str):
+                embedded[int(number)] = step, stamp
+    return embedded
+
+
+def _size_and_time(file: Path) -> tuple[str, int, int]:
+    try:
+        stat = file.stat()
+    except OSError:
+        return file.name, -1, 0
+    return file.name, stat.st_size, stat.st_mtime_ns

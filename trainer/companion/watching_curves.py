@@ -1,0 +1,186 @@
+"""The curves of a training that another program does, read anew from its files: steps are updates that were seen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from trainer.companion.metric_names import shared_names
+from trainer.companion.watching_files import MOST_STATE, STATE, Program, WatchedCheckpoint, WatchedFolder
+from trainer.store.journal import Entry
+from trainer.store.rows import VAL_BATCH
+from trainer.trackers.import_curves import CurveSource, open_clip_sources, read_sources
+from trainer.trackers.recognition import event_files
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.tracker_rows import MOST_STEP, number_of, short
+
+_MOST_EVENT_FILES: Final = 200
+_MOST_RECORDS: Final = 200_000
+_MEASURED_HERE: Final = re.compile(r"val/((image_to_text|text_to_image|zero_shot)_.*)")
+"""Names under which the watch logs what it measures itself, on pairs that it was given."""
+
+
+@dataclass(frozen=True)
+class TrainingCurves:
+    """What the files of a training tell at one time.
+
+    Attributes:
+        entries: The numbers by step, under the names of this application where they are the same quantity.
+        updates_per_epoch: 1 where the files do not tell.
+        total_steps: Of the training; 0 where the files do not tell.
+        settings: Names and texts, for people: nothing of them is followed.
+        facts: Of the numbers: the batch that a loss is taken in.
+        notes: Sentences on the files.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    updates_per_epoch: int = 1
+    total_steps: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def read_training(folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
+    """Return the curves; None while a file is being written, and where there is none yet.
+
+    Args:
+        folder: Of the training.
+        checkpoints: Its checkpoints, the newest first.
+    """
+    readers: dict[str, Callable[[], TrainingCurves | None]] = {
+        "open_clip": lambda: _of_open_clip(folder.top),
+        "lightning": lambda: _of_lightning(folder.top),
+        "transformers": lambda: _of_transformers(checkpoints),
+    }
+    try:
+        return readers[folder.program]()
+    except (Unreadable, OSError, UnicodeDecodeError):
+        return None
+
+
+def curve_files(folder: WatchedFolder) -> list[Path]:
+    """Return the files whose size and time tell that there may be new numbers."""
+    top = folder.top
+    if folder.program == "open_clip":
+        return [top / "out.log", top / "checkpoints" / "results.jsonl", top / "results.jsonl", top / "params.txt"]
+    if folder.program == "lightning":
+        return [top / "metrics.csv", *itertools.islice(event_files(top), _MOST_EVENT_FILES)]
+    return []
+
+
+def _of_open_clip(top: Path) -> TrainingCurves | None:
+    files = [file for file in (top / "out.log", top / "checkpoints" / "results.jsonl") if file.is_file()]
+    if not files or not all(map(_ends_with_line, files)):
+        return None
+    sources, by_run = open_clip_sources(top)
+    curves, settings = read_sources(sources, lambda words: None), by_run.get("", {})
+    if "" not in curves.runs:
+        return TrainingCurves(settings=settings)
+    entries = []
+    for entry in curves.entries(""):
+        # Training counts the update that it makes, from 0; a validation comes after the updates of its epochs.
+        moved = {name: value for name, value in entry.values.items() if name.startswith("train/")}
+        fixed = {name: value for name, value in entry.values.items() if not name.startswith("train/")}
+        entries += _entries(entry, entry.step + 1, _named(moved, "open_clip"))
+        entries += _entries(entry, entry.step, _named(fixed, "open_clip"))
+    per_epoch = max(1, curves.steps_per_epoch.get("", 1))
+    epochs, batch = _whole(settings, "epochs"), _whole(settings, "batch_size")
+    facts = {VAL_BATCH: batch} if batch else {}
+    return TrainingCurves(
+        _merged(entries), per_epoch, min(epochs * per_epoch, MOST_STEP), settings, facts, curves.said("")
+    )
+
+
+def _of_lightning(top: Path) -> TrainingCurves | None:
+    table = top / "metrics.csv"
+    if table.is_file():
+        if not _ends_with_line(table):
+            return None
+        sources = [CurveSource(table, "wandb_csv")]
+    else:
+        sources = [CurveSource(file, "event_file") for file in itertools.islice(event_files(top), _MOST_EVENT_FILES)]
+    if not sources:
+        return None
+    curves = read_sources(sources, lambda words: None)
+    if "" not in curves.runs:
+        return TrainingCurves()
+    entries = [
+        made
+        for entry in curves.entries("")
+        for made in _entries(entry, entry.step + 1, _named(entry.values, "lightning"))
+    ]
+    return TrainingCurves(_merged(entries), notes=curves.said(""))
+
+
+def _of_transformers(checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
+    """Return the curves of the newest checkpoint, whose state holds all since the first update."""
+    newest = next((checkpoint for checkpoint in checkpoints if checkpoint.is_complete), None)
+    if newest is None:
+        return None
+    file = newest.path / STATE
+    try:
+        state, time = untrusted_files.read_record(file, MOST_STATE), file.stat().st_mtime
+    except (ValueError, RecursionError):
+        return None
+    records = state.get("log_history")
+    entries = []
+    for record in records[:_MOST_RECORDS] if isinstance(records, list) else []:
+        step = number_of(record.get("step")) if isinstance(record, dict) else None
+        if step is not None and 0 <= step <= MOST_STEP:
+            numbers = {short(name): number_of(value) for name, value in record.items() if name != "step"}
+            known_numbers = {name: value for name, value in numbers.items() if value is not None}
+            entries.append(Entry(int(step), time, 0.0, _named(known_numbers, "transformers")))
+    total = number_of(state.get("max_steps")) or 0.0
+    return TrainingCurves(_merged(entries), total_steps=int(total) if 0 < total <= MOST_STEP else 0)
+
+
+def _named(values: Mapping[str, float], program: Program) -> dict[str, float]:
+    """Return the numbers by the names of this application; what is measured here, too, keeps a name of its own."""
+    shared = shared_names(values, program)
+    return {_MEASURED_HERE.sub(rf"val/{program}_\1", name): value for name, value in shared.items()}
+
+
+def _entries(entry: Entry, step: int, values: dict[str, float]) -> list[Entry]:
+    return [Entry(step, entry.time, entry.elapsed_s, values)] if values else []
+
+
+def _merged(entries: Sequence[Entry]) -> list[Entry]:
+    """Return one entry a step, ascending; of two numbers of one name the later counts."""
+    by_step: dict[int, Entry] = {}
+    for entry in entries:
+        before = by_step.get(entry.step)
+        values = entry.values if before is None else before.values | entry.values
+        by_step[entry.step] = Entry(entry.step, entry.time, entry.elapsed_s, values)
+    return [by_step[step] for step in sorted(by_step)]
+
+
+def _ends_with_line(file: Path) -> bool:
+    """Return whether the last line of a text is complete: half a number is another number."""
+    size = file.stat().st_size
+    with untrusted_files.open_ordinary(file) as opened:
+        opened.seek(max(0, size - 1))
+        return size > 0 and opened.read(1) == b"\n"
+
+
+def _whole(settings: Mapping[str, str], name: str) -> int:
+    text = settings.get(name, "0")
+    return int(text[:9]) if text.isdigit() else 0
+
+
+def changed_from(logged: Mapping[tuple[str, int], float], entries: Sequence[Entry]) -> int | None:
+    """Return the first step at which a number is another one than was logged: the training went back to before it."""
+    steps = [
+        entry.step
+        for entry in entries
+        for name, value in entry.values.items()
+        if (before := logged.get((name, entry.step))) is not None
+        and not (before == value or (math.isnan(before) and math.isnan(value)))
+    ]
+    return min(steps, default=None)

@@ -1,0 +1,198 @@
+"""What lies in the folder of a training that another program does, and which of its checkpoints are complete."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from trainer.errors import UserError
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.torch_archive import is_complete_archive, is_complete_safetensors, numbers_inside
+
+Program = Literal["open_clip", "lightning", "transformers"]
+STATE: Final = "trainer_state.json"
+"""Of transformers, the last file of a checkpoint."""
+MOST_STATE: Final = 64 << 20
+_EPOCH: Final = re.compile(r"epoch_(\d{1,9})\.pt")
+_STEP_FOLDER: Final = re.compile(r"checkpoint-(\d{1,15})")
+_MOST_FILES: Final = 5_000
+_INDEX: Final = "model.safetensors.index.json"
+_WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin")
+_COMPLETE: Final[set[tuple[Path, str]]] = set()
+"""Folders and stamps that were complete: a long `trainer_state.json` is read once."""
+
+
+class WatchError(UserError):
+    """A folder that cannot be watched; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class WatchedCheckpoint:
+    """A checkpoint of another program.
+
+    Attributes:
+        path: A file, or a folder of transformers.
+        number: The epoch (open_clip) or the update (others) that it is of.
+        stamp: Name, inode, size and time of each file: another one is another checkpoint.
+        is_complete: Whether its content is all there.
+    """
+
+    path: Path
+    number: int
+    stamp: str
+    is_complete: bool
+
+
+@dataclass(frozen=True)
+class WatchedFolder:
+    """The folder of one training.
+
+    Attributes:
+        top: The folder with the curves.
+        program: Which program writes it.
+    """
+
+    top: Path
+    program: Program
+
+    def checkpoints(self) -> list[WatchedCheckpoint]:
+        """Return the checkpoints, one a number, the newest first; incomplete ones are among them."""
+        listed = {"open_clip": _of_open_clip, "lightning": _of_lightning, "transformers": _of_transformers}
+        by_number: dict[int, WatchedCheckpoint] = {}
+        for checkpoint in listed[self.program](self.top):
+            present = by_number.get(checkpoint.number)
+            if present is None or (checkpoint.is_complete and not present.is_complete):
+                by_number[checkpoint.number] = checkpoint
+        return [by_number[number] for number in sorted(by_number, reverse=True)]
+
+
+def watched_folder(path: Path) -> WatchedFolder:
+    """Return the folder of a training by what lies in it.
+
+    Raises:
+        WatchError: There is no such folder, or nothing in it that is known.
+    """
+    folder = path.expanduser().absolute()
+    if not folder.is_dir():
+        raise WatchError(f"{folder} is no folder. Name the folder that the training writes.")
+    for top in (folder.parent, folder) if folder.name == "checkpoints" else (folder,):
+        if program := _program_of(top):
+            return WatchedFolder(top, program)
+    raise WatchError(
+        f"{folder} holds no training that is known: neither out.log and checkpoints/epoch_N.pt of open_clip, nor "
+        "checkpoints/*.ckpt, metrics.csv or event files of Lightning, nor checkpoint-STEP folders of transformers. "
+        "Name the folder of one training, once it has begun."
+    )
+
+
+def _program_of(top: Path) -> Program | None:
+    names = [entry.name for entry in _entries(top)]
+    inside = [entry.name for entry in _entries(top / "checkpoints")]
+    if "params.txt" in names or any(_EPOCH.fullmatch(name) for name in (*names, *inside)):
+        return "open_clip"
+    if any(_STEP_FOLDER.fullmatch(name) for name in names):
+        return "transformers"
+    is_of_lightning = {"hparams.yaml", "metrics.csv"} & {*names} or any(
+        name.endswith(".ckpt") for name in (*names, *inside)
+    )
+    if is_of_lightning or any("tfevents" in name for name in names):
+        return "lightning"
+    return None
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder that are no links; none where it is missing."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return [entry for _, entry in zip(range(_MOST_FILES), entries) if not entry.is_symlink()]
+    return []
+
+
+def _of_open_clip(top: Path) -> Iterator[WatchedCheckpoint]:
+    """Yield `epoch_N.pt`, then `epoch_latest.pt`, which counts where its epoch has no file; `tmp.pt` never does."""
+    folder = top / "checkpoints" if (top / "checkpoints").is_dir() else top
+    names = {entry.name for entry in _entries(folder)}
+    for name in names:
+        if (match := _EPOCH.fullmatch(name)) and (checkpoint := _archive(folder / name, int(match[1]))):
+            yield checkpoint
+    if "epoch_latest.pt" in names and (latest := _numbered_archive(folder / "epoch_latest.pt", "epoch")):
+        yield latest
+
+
+def _of_lightning(top: Path) -> Iterator[WatchedCheckpoint]:
+    """Yield the checkpoints with a name of their own, then `last*.ckpt`, which counts where its step has no file."""
+    folder = top / "checkpoints" if (top / "checkpoints").is_dir() else top
+    names = sorted(entry.name for entry in _entries(folder) if entry.name.endswith(".ckpt"))
+    for name in sorted(names, key=lambda name: (name.startswith("last"), name)):
+        if not name.startswith(".") and (checkpoint := _numbered_archive(folder / name, "global_step")):
+            yield checkpoint
+
+
+def _of_transformers(top: Path) -> Iterator[WatchedCheckpoint]:
+    for entry in _entries(top):
+        match = _STEP_FOLDER.fullmatch(entry.name)
+        if match and entry.is_dir():
+            folder = top / entry.name
+            files = [folder / STATE, *_shards(folder)]
+            stamp = ";".join(map(_stamp, files))
+            yield WatchedCheckpoint(folder, int(match[1]), stamp, _is_complete_folder(folder, stamp))
+
+
+def _shards(folder: Path) -> list[Path]:
+    """Return the files of weights that a folder of transformers has or its index names."""
+    if (folder / _INDEX).is_file():
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            named = untrusted_files.read_record(folder / _INDEX).get("weight_map")
+            shards = sorted({*named.values()}) if isinstance(named, dict) else []
+            if shards and all(isinstance(name, str) and Path(name).name == name for name in shards):
+                return [folder / name for name in shards[:_MOST_FILES]]
+        return []
+    return [folder / name for name in _WEIGHTS if (folder / name).is_file()][:1]
+
+
+def _is_complete_folder(folder: Path, stamp: str) -> bool:
+    if (folder, stamp) in _COMPLETE:
+        return True
+    try:
+        untrusted_files.read_record(folder / STATE, MOST_STATE)
+    except (OSError, ValueError, RecursionError):
+        return False
+    shards = _shards(folder)
+    complete = {".safetensors": is_complete_safetensors, ".bin": is_complete_archive}
+    if not shards or not all(complete[file.suffix](file) for file in shards if file.suffix in complete):
+        return False
+    _COMPLETE.add((folder, stamp))
+    return True
+
+
+def _archive(path: Path, number: int) -> WatchedCheckpoint | None:
+    stamp = _stamp(path)
+    return WatchedCheckpoint(path, number, stamp, is_complete_archive(path)) if stamp else None
+
+
+def _numbered_archive(path: Path, name: str) -> WatchedCheckpoint | None:
+    """Return an archive by the number inside; None while it is incomplete, for then it does not tell."""
+    stamp = _stamp(path)
+    if not stamp or not is_complete_archive(path):
+        return None
+    number = _number(path, stamp, name)
+    return None if number is None else WatchedCheckpoint(path, number, stamp, True)
+
+
+@functools.lru_cache(4_096)
+def _number(path: Path, stamp: str, name: str) -> int | None:
+    return numbers_inside(path, name).get(name)
+
+
+def _stamp(path: Path) -> str:
+    """Return what identifies the content of a file; empty where it is missing."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return ""
+    return f"{path.name}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
