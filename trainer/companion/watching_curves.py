@@ -80,7 +80,7 @@ def _of_open_clip(top: Path) -> TrainingCurves | None:
     if not files or not all(map(_ends_with_line, files)):
         return None
     sources, by_run = open_clip_sources(top)
-    curves, settings = read_sources(sources, lambda words: None), by_run.get("", {})
+    curves, settings = read_sources(sources, lambda sentence: None), by_run.get("", {})
     if "" not in curves.runs:
         return TrainingCurves(settings=settings)
     entries = []
@@ -108,7 +108,7 @@ def _of_lightning(top: Path) -> TrainingCurves | None:
         sources = [CurveSource(file, "event_file") for file in itertools.islice(event_files(top), _MOST_EVENT_FILES)]
     if not sources:
         return None
-    curves = read_sources(sources, lambda words: None)
+    curves = read_sources(sources, lambda sentence: None)
     if "" not in curves.runs:
         return TrainingCurves()
     entries = [
