@@ -26,6 +26,8 @@ def captured_step(step: Any) -> int:
     Raises:
         ValueError: It is none, or out of range.
     """
+    if type(step) is int and 0 <= step <= MOST_STEP:  # nearly always
+        return step
     if isinstance(step, bool | np.bool_):
         raise ValueError(f"the step {step} is a truth value")
     if isinstance(step, float | np.floating) and float(step).is_integer():
@@ -39,16 +41,18 @@ def captured_step(step: Any) -> int:
     return number
 
 
-def captured_number(value: Any) -> Callable[[], float]:
-    """Return what gives a number later, in the thread that writes; a tensor is copied now and asked then.
+def captured_number(value: Any) -> float | Callable[[], float]:
+    """Return a number, or what gives it later, in the thread that writes: a tensor is copied now and read then.
 
     Raises:
         TypeError: It is a text, None, or a tensor of several numbers.
     """
+    if type(value) is float:  # nearly always
+        return value
     if isinstance(value, str | bytes | None):
         raise TypeError(f"{value!r:.40} is not a number")
     if not hasattr(value, "detach"):
-        return float(value).__float__
+        return float(value)
     if value.numel() != 1:
         raise TypeError(f"a tensor of shape {tuple(value.shape)} is not one number")
     taken = value.detach().clone()

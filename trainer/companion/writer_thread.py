@@ -250,7 +250,7 @@ class WriterThread:
         values: dict[str, float] = {}
         for name, number in record.values:
             try:
-                values[name] = float(number())
+                values[name] = number if isinstance(number, float) else float(number())
             except Exception as error:
                 self.lose("numbers", _sentence(error))
             else:

@@ -18,12 +18,12 @@ _OF_NUMBER: Final = 150
 
 @dataclass(frozen=True)
 class Numbers:
-    """The metrics of one call; each is read when it is written."""
+    """The metrics of one call; what is not a number yet is read when it is written."""
 
     step: int
     time: float
     elapsed_s: float
-    values: tuple[tuple[str, Callable[[], float]], ...]
+    values: tuple[tuple[str, float | Callable[[], float]], ...]
 
     @property
     def size(self) -> int:
@@ -83,10 +83,11 @@ class WritingQueue:
         A set of embeddings takes the room of a waiting one of its split; what fits nowhere is left out.
         """
         with self._condition:
-            lost_kind = "" if self._fits(record) else self._make_room(record)
-            if self._fits(record):
+            size = record.size
+            lost_kind = "" if self._bytes + size <= self._most_bytes else self._make_room(record)
+            if self._bytes + size <= self._most_bytes:
                 self._records.append(record)
-                self._bytes += record.size
+                self._bytes += size
             else:
                 lost_kind = self._count_lost(record)
             if self._is_first or not isinstance(record, Numbers) or 2 * self._bytes > self._most_bytes:
@@ -112,9 +113,6 @@ class WritingQueue:
             self._bytes -= sum(record.size for record in taken)
             self._is_urgent = bool(self._records)
         return taken
-
-    def _fits(self, record: Record) -> bool:
-        return self._bytes + record.size <= self._most_bytes
 
     def _make_room(self, record: Record) -> str:
         """Drop the waiting set of the same split, which a newer one makes needless."""
