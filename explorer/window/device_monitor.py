@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 EVERY_MS: Final = 2_000
 BAR: Final = 120
 WIDTH: Final = 440
+NAME_PX = 210
+"""Room for a name: the label of a run is painted whole."""
 
 
 class DeviceMonitor(QFrame):
@@ -113,7 +115,7 @@ class DeviceMonitor(QFrame):
     def _line(self, name: str, share: float | None, value: str) -> None:
         head, label = QLabel(), QLabel(value)
         head.setTextFormat(Qt.TextFormat.PlainText)
-        head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, 120))
+        head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, NAME_PX))
         head.setToolTip(name)
         label.setTextFormat(Qt.TextFormat.PlainText)
         label.setWordWrap(share is None)

@@ -86,6 +86,9 @@ def row(number: int, *, objective: str = "clip", of: int | None = None, step: in
     return SimpleNamespace(
         id=number,
         name=f"r{number}",
+        short_name=f"r{number}",
+        label=f"r{number}",
+        experiment="",
         objective=objective,
         facts=facts,
         step=step,

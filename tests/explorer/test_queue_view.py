@@ -433,7 +433,7 @@ def test_an_alert_comes_as_a_banner_and_the_popover_names_the_job(qtbot: QtBot, 
         qtbot.mouseClick(window.status.findChild(QToolButton, "statusLoad"), Qt.MouseButton.LeftButton)
         monitor = window.findChild(DeviceMonitor)
         assert monitor.isVisible()
-        qtbot.waitUntil(lambda: "busy" in dict(monitor.lines()), timeout=5_000)
+        qtbot.waitUntil(lambda: "CLIP · busy" in dict(monitor.lines()), timeout=5_000)
         assert {"Processor", "Memory", "Disk"} <= set(dict(monitor.lines()))
         monitor.hide()
         log.status("stopped")
