@@ -58,7 +58,7 @@ class CheckpointMeasurement:
             log.alert("guessed", resolved.head_guess, step)
         towers = build(resolved.blueprint, vocabulary=resolved.tokenizer.size)
         start_from(resolved, towers)
-        towers = towers.eval().to(self._device, memory_format=device.memory_format(self._device))
+        towers = towers.eval().to(self._device).to(memory_format=device.memory_format(self._device))
         data = self._pairs_for(log, resolved)
         alive = _signs_of_life(log, f"embedding {path.name}")
         length = resolved.blueprint.context_length
