@@ -140,14 +140,23 @@ def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
     splits: dict[str, None] = {}
     sizes: dict[int | None, None] = {}
     for run_facts in facts:
-        held = run_facts.get("heldout_pairs")
-        first = next((name for name in held if name != "combinations"), "") if isinstance(held, dict) else ""
-        split = "combinations" if unseen else first
-        splits[SPLIT_WORDS["combinations"] if unseen else first or SPLIT_WORDS["val"]] = None
-        sizes[noted_n(metric_name, split, run_facts)] = None
+        split, n = measured_on(metric_name, run_facts)
+        splits[SPLIT_WORDS["combinations"] if unseen else split or SPLIT_WORDS["val"]] = None
+        sizes[n] = None
     # The label of the catalog names unseen combinations already.
     headline = metric(metric_name.replace("combinations/", "val/", 1) if "_R@" in metric_name else metric_name)
     return headline.on(splits, sizes if len(sizes) <= MOST_SIZES else None)
+
+
+def measured_on(metric_name: str, facts: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return the split and n of a metric that a run logged, as its trainer noted them; `""` and None where it did not.
+
+    Numbers of two runs with another split or n cannot be compared.
+    """
+    held = facts.get("heldout_pairs")
+    first = next((name for name in held if name != "combinations"), "") if isinstance(held, dict) else ""
+    split = "combinations" if metric_name.startswith("combinations/") else first
+    return split, noted_n(metric_name, split, facts)
 
 
 def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:

@@ -34,6 +34,11 @@ def moment(unix_seconds: float | None, *, now: float) -> str:
     return f"{then.day} {then:%b %Y}"
 
 
+def steps_of(done: int, total: int) -> str:
+    """Format progress as `46 of 384`, or only the steps done if the total is unknown."""
+    return f"{done:,} of {total:,}" if total else f"step {done:,}"
+
+
 def steps(done: int, total: int) -> str:
     """Format progress as `350 / 1,720`, or only the steps done if the total is unknown."""
     return f"{done:,} / {total:,}" if total else (f"{done:,}" if done else "")

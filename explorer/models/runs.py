@@ -26,7 +26,7 @@ from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
 from trainer.experiments.run_style import RunStyle
-from trainer.metrics import HELD_OUT, headline_name, metric
+from trainer.metrics import HEADLINE, HELD_OUT, headline_name, measured_on, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
@@ -51,6 +51,7 @@ class RunColumn(enum.IntEnum):
     LAST = 7
     DURATION = 8
     STARTED = 9
+    N = 10
 
 
 RUN_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -63,6 +64,12 @@ SWATCH_ROLE: Final = Qt.ItemDataRole.UserRole + 3
 """Of NAME: the color of the run, `#rrggbb`; empty while it is not known."""
 LETTERS_ROLE: Final = Qt.ItemDataRole.UserRole + 100
 """Of NAME: `A`, `B` or `AB` of a run that is compared; empty of others."""
+DRAWN_ROLE: Final = Qt.ItemDataRole.UserRole + 101
+"""Of NAME: whether the run's curves are drawn."""
+STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 102
+"""Of LAST and N: what stands across both of a run without a result yet (`46 of 384`, `waiting, 1st`); else empty."""
+NOW: Final = "Now"
+"""Title of the group of the runs that train or wait; it is the first, and always open."""
 
 
 @dataclass(frozen=True)
@@ -108,18 +115,24 @@ HEADERS: Final[dict[RunColumn, str]] = {
     RunColumn.LAST: "Last",
     RunColumn.DURATION: "Duration",
     RunColumn.STARTED: "Started",
+    RunColumn.N: "n",
 }
 assert set(HEADERS) == set(RunColumn), "unknown column"
 
 HINTS: Final[dict[RunColumn, str]] = {
     RunColumn.PROGRESS: "Steps done / total steps",
-    RunColumn.BEST: "Best value so far of the run's main metric (named below the table)",
-    RunColumn.LAST: "Latest value of the run's main metric (named below the table)",
+    RunColumn.BEST: "Best value so far of the run's main metric",
+    RunColumn.LAST: "Latest value of the run's main metric",
+    RunColumn.N: "Distinct held-out questions behind the value",
     RunColumn.DURATION: "Time spent training; pauses between stop and resume do not count",
 }
 
-NUMERIC: Final = frozenset({RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED})
+NUMERIC: Final = frozenset(
+    {RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED, RunColumn.N}
+)
 
+RECALL: Final = "R@1"
+"""Header of the latest value where it is the recall of every run."""
 _MIDDLE: Final = Qt.AlignmentFlag.AlignVCenter
 _SPOKEN: Final = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole)
 """Roles in which the first cell of a group says its title."""
@@ -174,6 +187,7 @@ class RunsModel(QAbstractTableModel):
         self._holds = False
         self._styles: dict[int, RunStyle] = {}
         self._letters: dict[int, str] = {}
+        self._drawn: frozenset[int] = frozenset()
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
         self._quiet = False
@@ -238,6 +252,11 @@ class RunsModel(QAbstractTableModel):
         """What the runs are grouped by."""
         return self._group_by
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether there are groups; without a run of an experiment there are none by experiment."""
+        return bool(self._groups)
+
     def group_of(self, run: int) -> GroupRow | None:
         """Return the group of a run; None where there are no groups."""
         return self._groups.get(run)
@@ -276,17 +295,34 @@ class RunsModel(QAbstractTableModel):
             self._sort_rows()
         self._start_or_stop_clock()
 
+    @property
+    def _by_experiment(self) -> bool:
+        return self._group_by is not None and self._group_by.name == "experiment"
+
+    @property
+    def _in_own_order(self) -> bool:
+        """Whether the rows have the order of the table itself: what runs, the queue by turn, and the newest."""
+        return self._sorted_by == (RunColumn.STARTED, Qt.SortOrder.DescendingOrder)
+
     def _regroup(self) -> None:
-        """Assign each run to its group; a group keeps its id."""
+        """Assign each run to its group, what trains or waits to the first; a group keeps its id.
+
+        Experiments are one group each, the newest first; without an experiment there are no groups.
+        """
         self._groups = {}
-        if self._group_by is None:
+        if self._group_by is None or (self._by_experiment and not any(run.experiment for run in self._runs)):
             return
         from trainer.store.run_values import grouped
 
-        for group in grouped(self._runs, self._group_by):
-            number = self._group_ids.setdefault(group.title, -1 - len(self._group_ids))
-            row = GroupRow(number, group.title, group.runs)
-            self._groups |= {run.id: row for run in group.runs}
+        now = tuple(run for run in self._runs if run.active or run.status == "queued")
+        now_ids = {run.id for run in now}
+        groups = [(group.title, group.runs) for group in grouped(self._runs, self._group_by)]
+        if self._by_experiment:
+            groups.sort(key=lambda group: (bool(group[1][0].experiment), group[1][-1].id), reverse=True)
+        for title, runs in [(NOW, now), *groups]:
+            members = runs if title is NOW else tuple(run for run in runs if run.id not in now_ids)
+            number = self._group_ids.setdefault(title, -1 - len(self._group_ids))
+            self._groups |= dict.fromkeys((run.id for run in members), GroupRow(number, title, members))
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -320,6 +356,14 @@ class RunsModel(QAbstractTableModel):
             return
         self._styles, self._letters = dict(styles), dict(letters)
         self._changed(RunColumn.NAME, RunColumn.NAME)
+        if self._by_experiment and not self._holds:
+            self._sort_rows()
+
+    def show_drawn(self, run_ids: Iterable[int]) -> None:
+        """Show an open eye beside the runs whose curves are drawn, and a closed one beside all others."""
+        if (drawn := frozenset(run_ids)) != self._drawn:
+            self._drawn = drawn
+            self._changed(RunColumn.NAME, RunColumn.NAME)
 
     def show_silent(self, silent: Mapping[int, str]) -> None:
         """Mark runs whose trainer does not respond: run id -> reason and advice."""
@@ -354,9 +398,10 @@ class RunsModel(QAbstractTableModel):
             return self._own_header(self._columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[column]
+            return RECALL if column is RunColumn.LAST and self._all_recalls() else HEADERS[column]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return HINTS.get(column)
+            names = headline_names(self._runs) if column in (RunColumn.LAST, RunColumn.BEST) else ""
+            return "\n".join(filter(None, (HINTS.get(column), names))) or None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         return None
@@ -377,6 +422,9 @@ class RunsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         return self._look(run, column, role)
+
+    def _all_recalls(self) -> bool:
+        return all(run.metric == HEADLINE for run in self._runs if run.last is not None)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
@@ -409,10 +457,19 @@ class RunsModel(QAbstractTableModel):
         rows = self._runs_in_order(runs)
         if not self._groups:
             return [*rows]
-        members: dict[GroupRow, list[RunRow | GroupRow]] = {group: [group] for group in self._groups.values()}
+        members: dict[GroupRow, list[RunRow]] = {group: [] for group in self._groups.values()}
         for run in rows:
             members[self._groups[run.id]].append(run)
-        return [row for its in members.values() for row in its]
+        if self._by_experiment and self._in_own_order:
+            for group, runs_of_group in members.items():
+                if group.title != NOW and runs_of_group[0].experiment:
+                    runs_of_group.sort(key=self._by_seed)
+        return [row for group, runs_of_group in members.items() for row in (group, *runs_of_group)]
+
+    def _by_seed(self, run: RunRow) -> tuple[int, int, int]:
+        """Return what puts the arms of one seed, which are compared, next to each other."""
+        style = self._styles.get(run.id)
+        return (style.tone, style.hue, run.id) if style is not None else (0, 0, run.id)
 
     def _runs_in_order(self, runs: Sequence[RunRow]) -> list[RunRow]:
         """Return the runs in stable order, oldest first for ties. Missing values come last in both directions."""
@@ -447,9 +504,22 @@ class RunsModel(QAbstractTableModel):
         if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000
         if turn is not None and column is RunColumn.STARTED:
-            # Newest first is the table's own order: above all that have started, the next one on top.
+            # Newest first is the table's own order: above all that have ended, the next one on top.
             return _NEVER - turn
+        if run.active and column is RunColumn.STARTED:
+            return _NEVER + (run.started_at or run.created_at)
         return SORT_KEYS[column](run)
+
+    def state_text(self, run: RunRow) -> str:
+        """Return where a run that trains or waits is, or why one has ended without a result; empty for a result."""
+        if (turn := self._turns.get(run.id)) is not None:
+            return f"waiting, {ordinal(turn)}"
+        status = self._text(run, RunColumn.STATUS)
+        if not run.active:
+            return status if run.last is None and run.status != "finished" else ""
+        if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
+            return status
+        return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
 
     def _why_silent(self, run: RunRow) -> str:
         return self._silent.get(run.id, "") if working(run) else ""
@@ -485,6 +555,8 @@ class RunsModel(QAbstractTableModel):
             return theme.icon("triangle-alert", 16, "warn")
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole:
             return theme.icon(look.icon, 16, look.role)
+        if column in (RunColumn.LAST, RunColumn.N) and role in (STATE_ROLE, SHARE_ROLE, TONE_ROLE):
+            return self._state(run, role)
         if column is RunColumn.PROGRESS and role == SHARE_ROLE:
             return min(1.0, run.step / run.total_steps) if run.total_steps else None
         if column is RunColumn.PROGRESS and role == TONE_ROLE:
@@ -494,14 +566,33 @@ class RunsModel(QAbstractTableModel):
             return "" if style is None else theme.run_shade(style.hue, style.tone)
         if column is RunColumn.NAME and role == LETTERS_ROLE:
             return self._letters.get(run.id, "")
+        if column is RunColumn.NAME and role == DRAWN_ROLE:
+            return run.id in self._drawn
         if column is RunColumn.NAME and role == Qt.ItemDataRole.EditRole:
             return run.name
+        if role == Qt.ItemDataRole.ToolTipRole and column is RunColumn.NAME:
+            return self._summary(run)
         if role == Qt.ItemDataRole.ToolTipRole:
             return _hint(run, column)
+        if role == Qt.ItemDataRole.AccessibleTextRole and column is RunColumn.LAST and self.state_text(run):
+            return f"Status: {self.state_text(run)}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             named = _hint(run, column) if column in (RunColumn.BEST, RunColumn.LAST) else None
             return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'}"
         return None
+
+    def _state(self, run: RunRow, role: int) -> Any:
+        if role == STATE_ROLE:
+            return self.state_text(run)
+        if role == TONE_ROLE:
+            return "warn" if gravest(run) or self._why_silent(run) else look_of(run.status).role
+        return run.step / run.total_steps if run.status == "running" and run.step and run.total_steps else None
+
+    def _summary(self, run: RunRow) -> str:
+        """Return what the columns that are not shown say of a run."""
+        columns = (RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA, RunColumn.PROGRESS, RunColumn.DURATION)
+        facts = [f"{HEADERS[column]}: {text}" for column in columns if (text := self._text(run, column))]
+        return "\n".join(filter(None, (*(_hint(run, RunColumn.NAME) or "").split("\n"), *facts, run.reason)))
 
     def _own_header(self, column: ValueColumn, role: int) -> Any:
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
@@ -556,7 +647,7 @@ class RunsFilter(QSortFilterProxyModel):
         self._wanted = RunFilter()
         self._values: Values = {}
         self._source = source
-        self.collapsed: frozenset[str] = frozenset()
+        self.collapsed: frozenset[str] = frozenset()  # never the group of what trains or waits
         self._counts: dict[int, int] = {}
         self.setSourceModel(source)
         # A run that leaves a collapsed group without a change of its own is shown again.
@@ -571,8 +662,8 @@ class RunsFilter(QSortFilterProxyModel):
         self._filter_by(run_filter=parse(text))
 
     def collapse(self, titles: Iterable[str]) -> None:
-        """Hide the runs of the groups with these titles, and show all others."""
-        self._filter_by(collapsed=frozenset(titles))
+        """Hide the runs of the groups with these titles, and show all others; what trains or waits stays in sight."""
+        self._filter_by(collapsed=frozenset(titles) - {NOW})
 
     def _filter_by(
         self,
@@ -656,6 +747,12 @@ def preparing(run: RunRow) -> str:
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
 
 
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
+    teen = 10 < number % 100 < 20
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
 def display_text(run: RunRow, column: RunColumn) -> str:
     """Return the table text of `run` in `column`."""
     if column is RunColumn.NAME:
@@ -686,6 +783,9 @@ def _quantity_text(run: RunRow, column: RunColumn) -> str:
         return quantities.duration(run.eta_s) if working(run) else ""
     if column is RunColumn.DURATION:
         return quantities.duration(run.duration_s)
+    if column is RunColumn.N:
+        n = measured_on(run.metric, run.facts)[1] if run.last is not None else None
+        return "" if n is None else f"{n:,}"
     value = run.best if column is RunColumn.BEST else run.last
     return "" if value is None else metric(run.metric).text(value)
 
@@ -706,6 +806,7 @@ SORT_KEYS: Final[dict[RunColumn, Callable[[RunRow], Any]]] = {
     RunColumn.DURATION: lambda run: run.duration_s,
     # A run that has not started yet is the newest of all.
     RunColumn.STARTED: lambda run: run.started_at or run.created_at,
+    RunColumn.N: lambda run: measured_on(run.metric, run.facts)[1],
 }
 assert set(SORT_KEYS) == set(RunColumn), "a column without an order"
 

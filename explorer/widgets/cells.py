@@ -1,14 +1,22 @@
-"""Delegates for table cells: a progress bar with its number, and dots before a name."""
+"""Delegates for table cells: a bar with its number, a state across cells, and an eye and a dot before a name."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QApplication, QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QPainter, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
-from explorer.theme import INSIDE, SPACE, color, ink_on
+from explorer.theme import INSIDE, SPACE, color, icon, ink_on
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -20,8 +28,13 @@ MOST_BAR_PX = 420
 LEAST_CELL_PX = 172
 BAR_SHARE = 0.3
 """The part of that room that every bar takes, so that bars of one share are of one length."""
+LEAST_TRACK_PX, MOST_TRACK_PX = 20, 56
+"""Of the bar beside a state."""
 DOT = 10
 CHIP = 16
+EYE_PX = 16
+EYE_ROOM_PX = CELL_PX + EYE_PX + INSIDE
+"""From the left edge of a cell with an eye to its dot."""
 
 
 class ProgressCell(QStyledItemDelegate):
@@ -46,45 +59,73 @@ class ProgressCell(QStyledItemDelegate):
         track.setWidth(min(BAR_SHARE * room.width(), room.width() - text_width - INSIDE))
         if share is not None and track.width() > 4 * BAR_HEIGHT:
             track = QRectF(track.left(), track.center().y() - BAR_HEIGHT / 2, track.width(), BAR_HEIGHT)
-            self._paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
+            paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
         painter.restore()
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(LEAST_CELL_PX, super().sizeHint(option, index).height())
 
-    def _paint_bar(self, painter: QPainter, track: QRectF, share: float, tone: str) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(color("outline"))
-        painter.setBrush(color("surface"))
-        painter.drawRoundedRect(track.adjusted(-0.5, -0.5, 0.5, 0.5), BAR_HEIGHT / 2, BAR_HEIGHT / 2)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if share > 0:
-            done = QRectF(track)
-            done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
-            painter.setBrush(color(tone))
-            painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
+
+class StateCell(QStyledItemDelegate):
+    """The cell's text; where the row has a state, that instead, with a bar, over all cells of these columns."""
+
+    def __init__(
+        self, columns: tuple[int, ...], *, state_role: int, share_role: int, tone_role: int, parent: QWidget
+    ) -> None:
+        """Create the delegate of these neighboring columns; the roles give the state, and share and tone of its bar."""
+        super().__init__(parent)
+        self._columns, self._state_role = columns, state_role
+        self._share_role, self._tone_role = share_role, tone_role
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        state, view = str(index.data(self._state_role) or ""), option.widget
+        if not state or not isinstance(view, QAbstractItemView):
+            super().paint(painter, option, index)
+            return
+        _paint_ground(self, painter, option, index)
+        rects = [view.visualRect(index.siblingAtColumn(column)) for column in self._columns]
+        room = QRectF(rects[0].united(rects[-1])).adjusted(SPACE, 0, -CELL_PX, 0)
+        painter.save()
+        painter.setClipRect(option.rect)  # each cell paints its part
+        painter.setFont(option.font)
+        painter.setPen(color("secondary"))
+        text = option.fontMetrics.elidedText(state, Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+        free = room.width() - option.fontMetrics.horizontalAdvance(text) - INSIDE
+        share = index.data(self._share_role)
+        if share is not None and free > LEAST_TRACK_PX:
+            wide = min(free, MOST_TRACK_PX)
+            track = QRectF(room.left() + free - wide, room.center().y() - BAR_HEIGHT / 2, wide, BAR_HEIGHT)
+            paint_bar(painter, track, float(share), str(index.data(self._tone_role)))
+        painter.restore()
 
 
 class SwatchCell(QStyledItemDelegate):
-    """A dot in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
+    """An eye, a dot in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
 
-    def __init__(self, *, swatch_role: int, letters_role: int, parent: QWidget | None = None) -> None:
-        """Create the delegate; the two roles give the color, and the letters of the chips."""
+    def __init__(self, *, eye_role: int, swatch_role: int, letters_role: int, parent: QWidget | None = None) -> None:
+        """Create the delegate; the roles give whether the eye is open, the color, and the letters of the chips."""
         super().__init__(parent)
-        self._swatch_role, self._letters_role = swatch_role, letters_role
+        self._eye_role, self._swatch_role, self._letters_role = eye_role, swatch_role, letters_role
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         swatch, letters = str(index.data(self._swatch_role) or ""), str(index.data(self._letters_role) or "")
         _paint_ground(self, painter, option, index)
-        room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
+        room = QRectF(option.rect).adjusted(EYE_ROOM_PX, 0, -SPACE, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        is_open = bool(index.data(self._eye_role))
+        top = option.rect.center().y() - EYE_PX // 2 + 1
+        sign = icon("eye" if is_open else "eye-off", EYE_PX, "secondary" if is_open else "disabled")
+        sign.paint(painter, option.rect.left() + CELL_PX, top, EYE_PX, EYE_PX)
         if swatch:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(color(swatch))
-            painter.drawEllipse(QRectF(room.left(), room.center().y() - DOT / 2, DOT, DOT))
+            # A ring is a run that is not drawn.
+            painter.setPen(QPen(color(swatch), 2))
+            painter.setBrush(color(swatch) if is_open else Qt.BrushStyle.NoBrush)
+            dot = QRectF(room.left(), room.center().y() - DOT / 2, DOT, DOT)
+            painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
         room.setLeft(room.left() + DOT + INSIDE)  # names line up whether or not a run has a dot
-        painter.setPen(color("text"))
+        painter.setPen(color("text" if is_open else "secondary"))
         painter.setFont(option.font)
         chips = len(letters) * (CHIP + SPACE)
         wide, text = int(room.width() - chips), str(index.data() or "")
@@ -106,6 +147,20 @@ class SwatchCell(QStyledItemDelegate):
         # A poll may touch the row while a person types: what they typed wins.
         if isinstance(editor, QLineEdit) and not editor.isModified():
             editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
+
+
+def paint_bar(painter: QPainter, track: QRectF, share: float, tone: str) -> None:
+    """Paint a track of which this share, 0 to 1, is filled in a color of the theme."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(color("outline"))
+    painter.setBrush(color("surface"))
+    painter.drawRoundedRect(track.adjusted(-0.5, -0.5, 0.5, 0.5), BAR_HEIGHT / 2, BAR_HEIGHT / 2)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if share > 0:
+        done = QRectF(track)
+        done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
+        painter.setBrush(color(tone))
+        painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
 
 
 def paint_chip(painter: QPainter, rect: QRectF, letter: str, ground: str) -> None:

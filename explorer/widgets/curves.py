@@ -19,6 +19,7 @@ from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, them
 from explorer.theme import faint as faint_of
 from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import heading
+from explorer.widgets.end_labels import EndLabel, EndLabels
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import Axis
 
@@ -26,8 +27,10 @@ FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
-HIGHEST = 0.7
+HIGHEST = 1.0
 """Of its width, how high a panel becomes where there is room."""
+SHARE_PAD = 4
+"""Percent beyond 0 and 100 that an axis of shares may show."""
 PREPARED = 4
 NO_LABEL = Axis("", 0.0, 1.0)
 """The unit of a panel stands beside its title."""
@@ -115,6 +118,7 @@ class CurvePlot(QWidget):
         self.plot.viewport().installEventFilter(self)
         self.plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.plot.installEventFilter(self)
+        self.names = EndLabels(self.plot)
         self._cross = pg.InfiniteLine(angle=90, movable=False)
         self._cross.hide()
         self.plot.addItem(self._cross, ignoreBounds=True)
@@ -133,7 +137,8 @@ class CurvePlot(QWidget):
         self.title.setText(panel.title)
         self.unit.setText(panel.unit)
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit))))
-        low, high = (0, 100) if panel.percent else (None, None)
+        # A point at 0 or 100 is drawn as a whole.
+        low, high = (-SHARE_PAD, 100 + SHARE_PAD) if panel.percent else (None, None)
         self.plot.setLimits(yMin=low, yMax=high)
         drawn = any(len(line.x) for line in panel.lines)
         self.waiting.setText(panel.waiting)
@@ -145,6 +150,9 @@ class CurvePlot(QWidget):
         for line in panel.lines:
             self._draw(line)
             yield
+        self.names.show_labels(
+            [EndLabel(line.name, line.color, line.x[-1], _last(line.smooth)) for line in panel.lines if len(line.x)]
+        )
 
     def rest(self) -> None:
         """Clear the panel and hide until needed again."""
@@ -223,6 +231,10 @@ class CurvePlot(QWidget):
 
     def _recolor(self) -> None:
         self._cross.setPen(pg.mkPen(color("secondary"), width=1, style=Qt.PenStyle.DashLine))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.names.setGeometry(self.plot.rect())
 
     # -- reading off -------------------------------------------------------------------------------------------
 
@@ -499,9 +511,15 @@ class CurveGrid(QWidget):
             self._grid.setRowStretch(row, 1 if row < rows else 0)
 
 
+def _last(values: Float[np.ndarray, " n"]) -> float:
+    """Return the last finite value; 0 where there is none."""
+    finite = values[np.isfinite(values)]
+    return float(finite[-1]) if len(finite) else 0.0
+
+
 def columns_for(panels: int, width: int) -> int:
     """Return how many panels fit in a row of `width` pixels, with rows filled evenly."""
-    fit = max(1, min(panels, width // PANEL_WIDTH))
+    fit = max(1, min(2 if panels == 4 else panels, width // PANEL_WIDTH))
     rows = -(-panels // fit)
     return max(1, -(-panels // max(1, rows)))
 

@@ -140,7 +140,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
     assert sheet.command() == ["queue", "add", "--run", str(original), *words]
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.table.runs.rowCount() == 9)
+    qtbot.waitUntil(lambda: len(view.table.runs.runs) == 9)
 
     def queued() -> list:
         return [run for run in context.jobs.runs if run.parent == original]
@@ -172,7 +172,7 @@ def test_repeat_makes_an_experiment_of_a_grid_and_runs_of_seeds_alone(
     assert "experiment" not in sheet.message.text(), "an experiment takes its own turn"
     sheet.priority.set_value(0)
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: view.table.runs.rowCount() == 5)
+    qtbot.waitUntil(lambda: len(view.table.runs.runs) == 5)
     (row,) = workspace.experiments.all()
     assert (row.name, row.state) == ("base", "going")
     made = [(run.arm, workspace.runs.config_of(run.id).seed) for run in workspace.runs.of_experiment("base")]

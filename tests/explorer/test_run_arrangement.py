@@ -54,7 +54,7 @@ def lines(view: RunsView) -> list[str]:
 
 
 def test_a_field_and_a_metric_become_columns_that_sort(qtbot: QtBot, view: RunsView):
-    view.arrangement.choose(columns=["objective.scale_hopfield", "image_to_text_R@1"])
+    view.arrangement.choose(columns=["objective.scale_hopfield", "image_to_text_R@1"], group="")
     table = view.table
     qtbot.waitUntil(lambda: table.shown.index(0, OWN + 1).data() not in (None, ""))
     header = [table.shown.headerData(OWN + place, Qt.Orientation.Horizontal) for place in range(2)]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QAction, QActionGroup, QCursor
 from PySide6.QtWidgets import QMenu, QToolButton
 
 from explorer import theme
@@ -30,6 +30,7 @@ COMMON: Final = {
     "status": "Group by status",
 }
 """What runs are most often grouped by -> the action."""
+DEFAULT_GROUP: Final = "experiment"
 MOST_COLUMNS: Final = 30
 MOST_LETTERS: Final = 200
 """Of the name of a column: one from a link or a settings file may be longer."""
@@ -55,6 +56,8 @@ class Arrangement(QObject):
         self._table, self._context = table, context
         self.columns: tuple[str, ...] = ()
         self.group = ""
+        self._show_menu = QAction("Show or hide columns\u2026", self, objectName="runs-built-in-columns")
+        self._show_menu.triggered.connect(lambda: table.column_menu().popup(QCursor.pos()))
         self._choose_columns = QAction("Columns of runs\u2026", self, objectName="runs-columns")
         self._choose_columns.setToolTip("Show fields of the configuration, metrics, tags and notes as columns")
         self._choose_columns.triggered.connect(lambda: self._offer(self._open_sheet))
@@ -76,7 +79,7 @@ class Arrangement(QObject):
         """Take what the settings say; the values follow with `changed`."""
         settings = self._context.settings
         self._table.shown.collapse(_names(settings.value("runs/collapsed", [])))
-        self._take(_names(settings.value("runs/own_columns", [])), str(settings.value("runs/group", "")))
+        self._take(_names(settings.value("runs/own_columns", [])), str(settings.value("runs/group", DEFAULT_GROUP)))
 
     def choose(self, columns: Sequence[str] | None = None, group: str | None = None) -> None:
         """Show these columns and groups, and keep them; None leaves what is there."""
@@ -141,7 +144,7 @@ class Arrangement(QObject):
 
     def _make_button(self) -> QToolButton:
         menu = QMenu("Columns and groups", self._table)
-        menu.addAction(self._choose_columns)
+        menu.addActions([self._show_menu, self._choose_columns])
         menu.addSeparator()
         menu.addActions([*self._group_actions.values(), self._other])
         self._by.addAction(self._other)

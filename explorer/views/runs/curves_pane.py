@@ -10,7 +10,6 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QHBoxLayout,
     QLabel,
     QMenu,
     QPushButton,
@@ -27,7 +26,6 @@ from explorer.views.runs.metric_menu import MetricMenu
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
-from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.still import StillSlider
 from trainer.charts import ChartError
@@ -50,6 +48,9 @@ X_AXES: Final[dict[charts.Axis, Axis]] = {
 class CurvesPane(QWidget):
     """The curves of some runs over steps or time, extended as rows arrive.
 
+    Attributes:
+        controls: Of metrics, axis and smoothing, for the bar.
+
     Signals:
         changed: Other metrics, another axis, or another smoothing: the headless command is another.
         requested: A `Replay`.
@@ -63,7 +64,7 @@ class CurvesPane(QWidget):
         self._context = context
         self._book = CurveBook()
         self._runs: tuple[RunRow, ...] = ()
-        self._few = ""
+        self._note = ""
         self._styles: dict[int, RunStyle] = {}
         self._waiting_rows: list[ScalarRow] = []
         self._reading = False
@@ -73,7 +74,7 @@ class CurvesPane(QWidget):
         self._restore()
         context.jobs.scalars_arrived.connect(self._take_rows)
         context.jobs.snapshots_changed.connect(self._snapshot_came)
-        theme.theme().follow(self._repaint)
+        theme.theme().follow(self._draw)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -96,11 +97,8 @@ class CurvesPane(QWidget):
         """The weight of the moving average, 0 to 0.99."""
         return self.slider.value() / 100
 
-    def show_runs(self, runs: Sequence[RunRow], styles: Mapping[int, RunStyle], *, chosen: int = 0) -> None:
-        """Draw these runs, each in the style of its id, reading only those the book lacks.
-
-        Of more `chosen` ones it says how many are drawn.
-        """
+    def show_runs(self, runs: Sequence[RunRow], styles: Mapping[int, RunStyle], *, note: str = "") -> None:
+        """Draw these runs, each in the style of its id, reading only those the book lacks; the note stands above."""
         before = {run.id: run for run in self._runs}
         self._runs, self._styles = tuple(runs), dict(styles)
         for run in runs:
@@ -108,24 +106,16 @@ class CurvesPane(QWidget):
             # A resumed run goes back to its checkpoint: what lies past it is drawn no more.
             if run.id in before and run.step < before[run.id].step:
                 self._book.forget(run.id)
-        self._show_legend()
-        few = f"Curves of {len(runs)} of the {chosen:,} selected runs, the first in the table."
-        self._few = few if chosen > len(runs) else ""
+        self._note = note
         self._show_notes()
         self._read_missing()
         if runs and not before:
             self.area.loading()  # that there is no run to draw is true no more
         self.draw_later.start()
 
-    def _show_legend(self) -> None:
-        looks = [(run.short_name, self._styles[run.id]) for run in self._runs]
-        self.legend.show_entries(
-            [LegendEntry(name, color_of(style), "line", dash_of_run(style)) for name, style in looks]
-        )
-
     def _show_notes(self, copies: Sequence[str] = ()) -> None:
-        """Show that only some of the chosen runs are drawn, and how many held-out pictures they were trained on."""
-        self.partial.setText(" ".join(filter(None, (self._few, *copies))))
+        """Show why some runs are not drawn, and how many held-out pictures the others were trained on."""
+        self.partial.setText(" ".join(filter(None, (self._note, *copies))))
         self.partial.setVisible(bool(self.partial.text()))
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -197,11 +187,6 @@ class CurvesPane(QWidget):
             key="draw",
         )
 
-    def _repaint(self) -> None:
-        """Draw in the colors of the theme, which is another."""
-        self._show_legend()
-        self._draw()
-
     def _drawing_failed(self, error: Exception) -> None:
         self._drawing = False
         self.area.failed("Could not draw the curves", error, retry=self._draw)
@@ -219,7 +204,7 @@ class CurvesPane(QWidget):
         if self._runs and panels:
             self.area.ready()
         elif not self._runs:
-            self.area.empty("activity", "No run to draw", "Choose a run in the table above.")
+            self.area.empty("activity", "No run to draw", "Open the eye of a run in the list.")
         elif not self.metrics:
             self.area.empty("activity", "No metric to draw", "Choose one under Metrics.")
         elif self._reading or self._draw_again:
@@ -294,17 +279,16 @@ class CurvesPane(QWidget):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(inside)
         self.area = StateArea(scroll)
-        self.legend = Legend()
-        self.legend.setAccessibleName("Runs drawn")
         self.partial = layouts.text(role="small", wrap=True)
         self.partial.hide()
         self.whole = layouts.elided(role="small")
         self.whole.setObjectName("curves-whole")
         self._context.selection.pairs_changed.connect(self._show_whole)
         self._show_whole()
-        layouts.column(
-            self._controls(), self.partial, (self.area, 1), self.whole, margins=(0, theme.INSIDE, 0, 0), of=self
-        )
+        self.controls = self._make_controls()
+        head = layouts.row((self.partial, 1), self.resume)
+        margins = (theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE)
+        layouts.column(head, (self.area, 1), self.whole, margins=margins, of=self)
 
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
@@ -313,7 +297,7 @@ class CurvesPane(QWidget):
         reason = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
         self.whole.setText(f"{subject} selected and not drawn here: {reason}" if n else "")
 
-    def _controls(self) -> QHBoxLayout:
+    def _make_controls(self) -> tuple[QWidget, ...]:
         self.menu = MetricMenu(self)
         self.menu.changed.connect(self._metrics_changed)
         self.metrics_button = QPushButton("Metrics", objectName="curves-metrics", accessibleName="Metrics drawn")
@@ -340,16 +324,8 @@ class CurvesPane(QWidget):
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
         self.grid.menu_asked.connect(self._show_menu)
-        return layouts.row(
-            (self.legend, 1, Qt.AlignmentFlag.AlignVCenter),
-            self.resume,
-            layouts.text("Smoothing", "small"),
-            self.slider,
-            self.weight,
-            self.by_step,
-            self.by_time,
-            self.metrics_button,
-        )
+        label = layouts.text("Smoothing", "small", buddy=self.slider)
+        return self.metrics_button, self.by_step, self.by_time, label, self.slider, self.weight
 
     def _restore(self) -> None:
         remembered = self._context.settings.value("runs/curves", {})

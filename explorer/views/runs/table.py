@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QByteArray, QEvent, QItemSelection, QItemSelectionModel, QMimeData, QRect, Qt, Signal
+from PySide6.QtCore import (
+    QByteArray,
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QMimeData,
+    QModelIndex,
+    QPoint,
+    QRect,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QDrag,
     QDragEnterEvent,
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -19,12 +32,17 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
 from explorer import theme
 from explorer.models.runs import (
+    DRAWN_ROLE,
+    HEADERS,
     LETTERS_ROLE,
+    NOW,
+    RUN_ROLE,
     SHARE_ROLE,
+    STATE_ROLE,
     SWATCH_ROLE,
     TONE_ROLE,
     GroupRow,
@@ -33,36 +51,41 @@ from explorer.models.runs import (
     RunsModel,
     stretches,
 )
-from explorer.widgets.cells import ProgressCell, SwatchCell
+from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, ProgressCell, StateCell, SwatchCell
 from explorer.widgets.sort_header import SortHeader
 from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
 
 WIDTHS = {
     RunColumn.NAME: 200,
+    RunColumn.N: 58,
     RunColumn.STATUS: 128,
     RunColumn.OBJECTIVE: 84,
     RunColumn.DATA: 100,
     RunColumn.PROGRESS: 176,
     RunColumn.ETA: 106,
     RunColumn.BEST: 78,
-    RunColumn.LAST: 76,
+    RunColumn.LAST: 82,
     RunColumn.DURATION: 106,
     RunColumn.STARTED: 130,
 }
 assert set(WIDTHS) == set(RunColumn), "a column without a width"
 
 ICON_PX = 16
-LEAST_PX = {RunColumn.NAME: 220, RunColumn.PROGRESS: 176}
-"""Of the columns that grow with the table: runs of an experiment have long names that begin alike."""
+LINE_PX = 28
+"""Height of a row."""
+LEAST_PX = {RunColumn.NAME: 180}
+"""Of the column that grows with the table."""
+RESULT = (RunColumn.LAST, RunColumn.N)
+"""Columns that are shown beside the names at first, and across which the state of a run without a result stands."""
 
-STATE_VERSION = b"4"
+STATE_VERSION = b"5"
 QUEUED = "application/x-contrastive-explorer-queued"
 """Format of dragged runs: their ids as JSON."""
 
 
 class RunsTable(QTableView):
-    """A table of a `RunsModel` through a `RunsFilter`.
+    """A list of a `RunsModel` through a `RunsFilter`: names and results, and further columns as they are chosen.
 
     Attributes:
         runs: The model.
@@ -72,11 +95,13 @@ class RunsTable(QTableView):
         chosen_changed: Other runs are selected.
         collapsed_changed: Other groups are collapsed.
         moved: Queued runs were dragged to a place of the queue; 0 is the next.
+        eyes_toggled: Ids of runs whose eye was clicked, or of the selected ones at Space.
     """
 
     chosen_changed = Signal()
     collapsed_changed = Signal()
     moved = Signal(object, int)
+    eyes_toggled = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -99,8 +124,12 @@ class RunsTable(QTableView):
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
         self._drop_row: int | None = None
         self._dress_headers()
-        self._names = SwatchCell(swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
-        self._progress = ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=self)
+        self._names = SwatchCell(eye_role=DRAWN_ROLE, swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
+        bar_roles = {"share_role": SHARE_ROLE, "tone_role": TONE_ROLE}
+        self._states = StateCell(RESULT, state_role=STATE_ROLE, **bar_roles, parent=self)
+        for column in RESULT:
+            self.setItemDelegateForColumn(column, self._states)
+        self._progress = ProgressCell(**bar_roles, parent=self)
         self.setItemDelegateForColumn(RunColumn.NAME, self._names)
         self.setItemDelegateForColumn(RunColumn.PROGRESS, self._progress)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen_changed.emit())
@@ -148,23 +177,47 @@ class RunsTable(QTableView):
         self.collapse(self.shown.collapsed ^ {group.title})
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        index = self.indexAt(event.position().toPoint())
+        point = event.position().toPoint()
+        index = self.indexAt(point)
         group = self.group_at(index.row())
-        if group is None or event.button() is not Qt.MouseButton.LeftButton:
+        if event.button() is not Qt.MouseButton.LeftButton:
             super().mousePressEvent(event)
+            return
+        if group is None:
+            if self._is_eye(index, point):
+                self.eyes_toggled.emit([index.data(RUN_ROLE).id])
+            else:
+                super().mousePressEvent(event)
             return
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
         self._toggle(group)
 
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        point = event.position().toPoint()
+        if self._is_eye(self.indexAt(point), point):
+            self.mousePressEvent(event)  # two fast clicks are two
+        else:
+            super().mouseDoubleClickEvent(event)
+
+    def _is_eye(self, index: QModelIndex, point: QPoint) -> bool:
+        left = self.visualRect(index).left()
+        is_name = index.isValid() and index.column() == RunColumn.NAME and self.group_at(index.row()) is None
+        return is_name and 0 <= point.x() - left < EYE_ROOM_PX
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Left and Right, Enter and Space collapse and expand a group; Left goes from a run to its group."""
+        """Left and Right, Enter and Space collapse and expand a group; Left goes from a run to its group.
+
+        Space shows or hides the curves of the selected runs.
+        """
         row, key = self.currentIndex().row(), Qt.Key(event.key())
         group = self.group_at(row)
         closed = group is not None and group.title in self.shown.collapsed
         turns = {Qt.Key.Key_Left: not closed, Qt.Key.Key_Right: closed}
         if group is not None and turns.get(key, key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)):
             self._toggle(group)
-        elif group is None and key == Qt.Key.Key_Left and self.runs.group_by is not None and row >= 0:
+        elif key == Qt.Key.Key_Space and self.chosen():
+            self.eyes_toggled.emit([run.id for run in self.chosen()])
+        elif group is None and key == Qt.Key.Key_Left and self.runs.has_groups and row >= 0:
             above = next(earlier for earlier in range(row, -1, -1) if self.group_at(earlier) is not None)
             self.setCurrentIndex(self.shown.index(above, RunColumn.NAME))
         else:
@@ -182,13 +235,23 @@ class RunsTable(QTableView):
     def _paint_group(self, painter: QPainter, rect: QRect, group: GroupRow, *, current: bool) -> None:
         closed, many = group.title in self.shown.collapsed, self.shown.count_of(group)
         painter.fillRect(rect, theme.color("surface"))
-        sign = theme.icon("chevron-right" if closed else "chevron-down", ICON_PX, "secondary")
-        sign.paint(painter, rect.left() + theme.INSIDE, rect.center().y() - ICON_PX // 2, ICON_PX, ICON_PX)
+        if group.title != NOW:
+            sign = theme.icon("chevron-right" if closed else "chevron-down", ICON_PX, "secondary")
+            sign.paint(painter, rect.left() + CELL_PX, rect.center().y() - ICON_PX // 2 + 1, ICON_PX, ICON_PX)
+        room = rect.adjusted(CELL_PX + (ICON_PX + theme.INSIDE if group.title != NOW else 0), 0, -CELL_PX, 0)
+        middle, left = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignLeft
+        painter.setPen(theme.color("secondary"))
+        count = f"{many:,} run{'s' * (many != 1)}"
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | middle), count)
         painter.setPen(theme.color("text"))
-        room = rect.adjusted(2 * theme.INSIDE + ICON_PX, 0, -theme.INSIDE, 0)
-        title = f"{group.title}  ·  {many:,} run{'s' * (many != 1)}"
-        text = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideMiddle, room.width())
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        wide = room.width() - painter.fontMetrics().horizontalAdvance(count) - theme.INSIDE
+        title = group.title.removeprefix("Experiment: ")  # the others say of what they are
+        text = painter.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, wide)
+        painter.drawText(room, int(left | middle), text)
+        painter.setFont(self.font())
         if current and self.hasFocus():
             painter.setPen(QPen(theme.color("accent"), 1))
             painter.drawRect(rect.adjusted(0, 0, -1, -1))
@@ -310,6 +373,23 @@ class RunsTable(QTableView):
             self.setCurrentIndex(index)
             self.edit(index)
 
+    def column_menu(self) -> QMenu:
+        """Return a menu of the columns that can be shown and hidden."""
+        menu = QMenu("Columns", self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for column in RunColumn:
+            if column is not RunColumn.NAME:
+                action = menu.addAction(HEADERS[column])
+                action.setCheckable(True)
+                action.setChecked(not self.isColumnHidden(column))
+                action.toggled.connect(partial(self.show_column, column))
+        return menu
+
+    def show_column(self, column: int, on: bool) -> None:
+        """Show or hide a column."""
+        self.setColumnHidden(column, not on)
+        self._share()
+
     def save_columns(self) -> QByteArray:
         """Return widths, order and sorting of the columns."""
         return QByteArray(self._state_version() + self.horizontalHeader().saveState().data())
@@ -330,7 +410,7 @@ class RunsTable(QTableView):
         self._share()
 
     def _share(self) -> None:
-        """Give the name and bar columns the remaining width, if that keeps them readable."""
+        """Give the names the remaining width, if that keeps them readable."""
         header = self.horizontalHeader()
         others = sum(header.sectionSize(column) for column in range(header.count()) if column not in LEAST_PX)
         enough = self.viewport().width() - others >= sum(LEAST_PX.values())
@@ -343,18 +423,22 @@ class RunsTable(QTableView):
 
     def _dress_headers(self) -> None:
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(theme.ROW_PX)
+        self.verticalHeader().setMinimumSectionSize(LINE_PX)
+        self.verticalHeader().setDefaultSectionSize(LINE_PX)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         # One of its own, always empty: beside the table's it asks for the flags of every selected cell to paint itself.
         header.setSelectionModel(QItemSelectionModel(self.shown, header))
         header.setSectionsMovable(True)
-        header.setMinimumSectionSize(64)
+        header.setMinimumSectionSize(44)
         header.setTextElideMode(Qt.TextElideMode.ElideRight)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
-        # Names and bars share what is left, so no ground at the right is empty; where nothing is, the table scrolls.
+            self.setColumnHidden(column, column not in (RunColumn.NAME, *RESULT))
+        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header.customContextMenuRequested.connect(lambda at: self.column_menu().popup(header.mapToGlobal(at)))
+        # Names take what is left, so no ground at the right is empty; where nothing is, the table scrolls.
         for column in LEAST_PX:
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         header.sectionResized.connect(lambda column, *_: None if column in LEAST_PX else self._share())

@@ -1,29 +1,24 @@
-"""The row above the table of runs, common actions and the filter, and the label under it with their number."""
+"""The rows above and below the list of runs: its filter and the first button, then its number and what can be done."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QLineEdit, QPushButton, QToolButton
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QToolButton
 
 from explorer import theme
-from explorer.views.runs.actions import TOOLBAR, RunActions
+from explorer.views.runs.actions import CONTEXT_MENU, TOOLBAR, RunActions
 from explorer.widgets import layouts
-from explorer.widgets.flow_row import FlowRow
-
-WORDED: Final = {"show-a": "A", "show-b": "B"}
-"""Buttons whose icons are alike, and the shortest text that tells them apart."""
 
 
 class RunsToolbar:
-    """Buttons for the actions of `TOOLBAR` and `arrangement`, then a field; the label has its place elsewhere.
+    """A field and a button above the list; a label, buttons and the menu of all that can be done under it.
 
     Attributes:
-        row: All of it.
-        filter: What the table is searched for.
-        count: How many runs are shown, and how long the queue takes.
+        head: The row above.
+        foot: The row below.
+        filter: What the list is searched for.
+        count: How many runs are shown or selected, and how long the queue takes.
     """
 
     def __init__(self, actions: RunActions, arrangement: QToolButton) -> None:
@@ -34,76 +29,33 @@ class RunsToolbar:
         theme.set_role(new, "primary")
         theme.keep_icon(new, "plus", role="accent_text")
         new.clicked.connect(actions["new"].trigger)
-        self.filter = QLineEdit(objectName="runs-filter", accessibleName="Filter runs", placeholderText="Filter")
+        self.filter = QLineEdit(objectName="runs-filter", accessibleName="Filter runs", placeholderText="Filter runs")
         self.filter.setToolTip(
             "Words, and terms such as objective:cloob beta>8 tag:paper -is:failed is:archived image_to_text_R@1>40%"
         )
         self.filter.setClearButtonEnabled(True)
-        self.filter.setMaximumWidth(360)
-        self.count = layouts.text(role="small")
-        self.row = _OneLine()
-        self.row.add(new)
-        gap = theme.SPACE
-        for name in TOOLBAR:
-            if name:
-                button = _button(actions, name)
-                self.row.add(button, gap=gap)
-                self.row.shorten(button, name)
-            gap = theme.SPACE if name else 2 * theme.SPACE + theme.INSIDE
-        self.row.add(arrangement, gap=2 * theme.SPACE + theme.INSIDE, right=True)
-        self.row.add(self.filter, gap=2 * theme.SPACE + theme.INSIDE, stretch=True, right=True)
+        self.count = layouts.elided(role="small")
+        self.head = layouts.row((self.filter, 1), new)
+        buttons = [_button(actions, name) for name in TOOLBAR]
+        self.foot = layouts.row((self.count, 1), *buttons, arrangement, _menu_button(actions), gap=0)
 
 
-class _OneLine(FlowRow):
-    """Buttons that lose their words, not their line, where there is no room for all; the tool tips have them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._short: list[QToolButton] = []
-        self._worded: list[tuple[QAction, str]] = []
-        self._chosen_for: tuple[int, ...] = ()
-
-    def shorten(self, button: QToolButton, name: str) -> None:
-        """Let this button lose its words; last, and all but a letter, if its icon alone does not tell what it does."""
-        if name in WORDED:
-            self._worded.append((button.defaultAction(), WORDED[name]))
-        else:
-            self._short.append(button)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._choose_style(event.size().width())
-        super().resizeEvent(event)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:
-            # A button that came, such as that which ends a run, must not start a second line either.
-            self._choose_style(self.width())
-        return super().event(event)
-
-    def _choose_style(self, width: int) -> None:
-        chosen_for = (width, *(part.widget.isHidden() for part in self._parts))
-        if chosen_for == self._chosen_for:
-            return
-        self._chosen_for = chosen_for
-        self._set_style(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        for action, _letter in self._worded:
-            action.setIconText(action.text())
-        if self.sizeHint().width() > width:
-            self._set_style(Qt.ToolButtonStyle.ToolButtonIconOnly)
-        if self.sizeHint().width() > width:
-            for action, letter in self._worded:
-                action.setIconText(letter)
-
-    def _set_style(self, style: Qt.ToolButtonStyle) -> None:
-        for button in self._short:
-            button.setToolButtonStyle(style)
+def _menu_button(actions: RunActions) -> QToolButton:
+    menu = QMenu("Runs")
+    button = QToolButton(objectName="runs-more", accessibleName="All actions on runs", toolTip="All actions on runs")
+    menu.setParent(button, menu.windowFlags())
+    actions.add_to(menu, ("import", "", *CONTEXT_MENU))
+    button.setMenu(menu)
+    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    theme.keep_icon(button, "ellipsis")
+    return button
 
 
 def _button(actions: RunActions, name: str) -> QToolButton:
-    action = actions[name]
+    action: QAction = actions[name]
     button = QToolButton()
     button.setDefaultAction(action)
-    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
     button.setObjectName(f"{name}-button")
     button.setAccessibleName(action.text())
     # A button follows its action in all but this. Shown before it has a parent, it would be a window of its own.

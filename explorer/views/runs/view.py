@@ -1,14 +1,14 @@
-"""The table of runs above their curves, log and configuration."""
+"""The list of runs beside their curves; log and configuration of the selected ones in the right panel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtCore import QEvent, Qt, QUrl
+from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from explorer import theme
@@ -26,7 +26,6 @@ from explorer.intents import (
     ViewIntent,
 )
 from explorer.models.quantities import duration
-from explorer.models.runs import headline_names, matching
 from explorer.run_control import actions
 from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
@@ -34,6 +33,7 @@ from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
+from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from explorer.state.view_link import ViewLink
     from trainer.store.run_values import ValueColumn, Values
 
-DRAWN_AT_MOST: Final = 24
-"""Selected runs whose curves are drawn: more lines in a plot cannot be told apart."""
+LIST_PX: Final = 352
+LEAST_LIST_PX: Final = 300
 
 
 COMPARED: Final = ("clip-folder", "cloob-folder")
@@ -70,7 +70,8 @@ class RunsView(View):
     Attributes:
         table: All runs.
         arrangement: Its columns of one's own, and its groups.
-        curves, log, config: What is shown of the chosen runs.
+        curves: Of the runs whose eye is open.
+        log, config: What the right panel shows of the chosen runs.
         actions_of_runs: What can be done with them.
         sheets: What repeats, branches and arranges them.
     """
@@ -79,10 +80,13 @@ class RunsView(View):
     question = "All runs and their training curves."
     icon = "activity"
     compares = False
+    margins = (0, 0, 0, 0)
 
     def build(self) -> Iterator[None]:
         context = self.context
         self._choose_when_there: int | None = None
+        self._eyes: dict[int, bool] = {}
+        self._inspects = False
         self._preset_for_import = ""
         self.table = RunsTable()
         self.arrangement = Arrangement(self.table, context)
@@ -125,20 +129,47 @@ class RunsView(View):
         self._show_silent()
 
     def drawn(self) -> list[RunRow]:
-        """Return the runs shown below the table, A and B first: the selected ones, else A and B, else the newest.
+        """Return the runs whose curves are drawn, A and B first."""
+        return list(self._drawn_of(self.table.chosen()).runs)
 
-        Of more than `DRAWN_AT_MOST` chosen ones A and B, and then those that the table shows first.
-        """
-        return self._drawn_of(self.table.chosen())
+    def event(self, event: QEvent) -> bool:
+        # In the window Esc clears the selection: first it closes the panel.
+        if event.type() == QEvent.Type.ShortcutOverride and self._takes(event):
+            event.accept()
+        return super().event(event)
 
-    def _drawn_of(self, chosen: list[RunRow]) -> list[RunRow]:
-        selection = self.context.selection
-        if chosen:
-            rank = {selection.run_b: 1, selection.run_a: 0}
-            first = sorted(chosen, key=lambda run: rank.get(run.id, 2))[:DRAWN_AT_MOST]
-            return sorted(first, key=lambda run: (rank.get(run.id, 2), run.id))
-        selected = matching(self.table.runs.runs, selection.runs)
-        return selected or list(self.table.runs.runs[-1:])
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self._takes(event):
+            self.inspect(False)
+        else:
+            super().keyPressEvent(event)
+
+    def _takes(self, event: QEvent) -> bool:
+        return self._inspects and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+
+    def details(self) -> QWidget | None:
+        return self.tabs if self._inspects else None
+
+    def _drawn_of(self, chosen: list[RunRow]) -> DrawnRuns:
+        return choose_drawn(
+            self.table.runs.runs,
+            [run.id for run in self.table.shown.runs()],
+            sides=self.context.selection.runs,
+            chosen={run.id for run in chosen},
+            eyes=self._eyes,
+        )
+
+    def toggle_eyes(self, run_ids: Sequence[int]) -> None:
+        """Hide the curves of these runs if all of them are drawn, else show them."""
+        drawn = {run.id for run in self.drawn()}
+        self._eyes |= dict.fromkeys(run_ids, not drawn.issuperset(run_ids))
+        self.context.settings.set("runs/eyes", {str(run): is_open for run, is_open in self._eyes.items()})
+        self._show_chosen()
+
+    def inspect(self, on: bool) -> None:
+        """Show log and configuration of the selected runs in the right panel, or close it."""
+        self._inspects = on
+        self.details_changed.emit()
 
     # -- what a person does ------------------------------------------------------------------------------------
 
@@ -371,7 +402,6 @@ class RunsView(View):
             self._choose_when_there = None
         self._count()
         self._read_values()
-        self.headline.setText(headline_names(runs))
         self._show_chosen()
         if runs:
             self.show_content()
@@ -396,11 +426,13 @@ class RunsView(View):
         # While rows leave the table, some that are gone are still chosen.
         styles = run_style([*self.table.runs.runs, *drawn])
         self.table.runs.show_styles(styles, self._letters())
-        self.curves.show_runs(drawn, styles, chosen=len(chosen))
-        self.log.show_file(drawn[0].folder / "log.txt" if drawn else None)
-        self.tabs.setTabText(1, f"Log of {drawn[0].short_name}" if len(drawn) > 1 else "Log")
-        self.tabs.setTabToolTip(1, drawn[0].name if len(drawn) > 1 else "")
-        self.config.show_runs(drawn)
+        self.table.runs.show_drawn(run.id for run in drawn.runs)
+        self.curves.show_runs(drawn.runs, styles, note=drawn.note)
+        inspected = chosen or list(drawn.runs[:1])
+        self.log.show_file(inspected[0].folder / "log.txt" if inspected else None)
+        self.tabs.setTabText(0, f"Log of {inspected[0].short_name}" if inspected else "Log")
+        self.config.show_runs(inspected)
+        self._count()
 
     def _letters(self) -> dict[int, str]:
         """Return `A` and `B` by the runs that are compared, `AB` of one that is compared with itself."""
@@ -413,6 +445,8 @@ class RunsView(View):
     def _count(self) -> None:
         total, fitting = len(self.table.runs.runs), self.table.shown.fitting()
         text = f"{fitting} of {total} runs" if fitting != total else f"{total} run{'s' * (total != 1)}"
+        selected = len(self.table.chosen())
+        text = f"{selected:,} selected" if selected > 1 else text
         waiting, ends = self._queue_words()
         self.count.setText(f"{text}{waiting}")
         self.count.setToolTip(ends)
@@ -435,23 +469,24 @@ class RunsView(View):
         self.addAction(self.actions_of_runs["new"])
         self.tabs = QTabWidget(objectName="runs-tabs")
         self.tabs.setDocumentMode(True)
-        for pane, label in ((self.curves, "Curves"), (self.log, "Log"), (self.config, "Config")):
+        self.tabs.hide()  # until the right panel takes it
+        for pane, label in ((self.log, "Log"), (self.config, "Config")):
             self.tabs.addTab(pane, label)
+        layouts.add(self.main, *self.curves.controls)
         toolbar = RunsToolbar(self.actions_of_runs, self.arrangement.button)
         self.filter, self.count = toolbar.filter, toolbar.count
-        self.headline = layouts.elided(role="small")
-        self.headline.setObjectName("runs-headline")
-        # Under the table: beside the buttons the row would go on in a second line when a run is queued.
-        foot = layouts.row((self.headline, 1), self.count, gap=theme.BETWEEN)
-        top = layouts.panel(layouts.column(toolbar.row, hairline(), (self.table, 1), foot))
-        self.splitter = HairlineSplitter(Qt.Orientation.Vertical)
+        toolbar.head.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
+        toolbar.foot.setContentsMargins(theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
+        side = layouts.panel(layouts.column(toolbar.head, (self.table, 1), hairline(), toolbar.foot, gap=0))
+        side.setMinimumWidth(LEAST_LIST_PX)
+        self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
         self.splitter.setObjectName("runs-splitter")
-        top.setMinimumHeight(240)
-        self.splitter.addWidget(top)
-        self.splitter.addWidget(self.tabs)
-        self.splitter.setSizes([240, 460])
-        self.splitter.setStretchFactor(0, 1)
-        self.splitter.setStretchFactor(1, 2)
+        self.splitter.addWidget(side)
+        self.splitter.addWidget(self.curves)
+        self.splitter.setSizes([LIST_PX, 3 * LIST_PX])
+        self.splitter.setStretchFactor(0, 0)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setChildrenCollapsible(False)
         self.body.addWidget(self.splitter, 1)
         self.setFocusProxy(self.table)
 
@@ -473,6 +508,8 @@ class RunsView(View):
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
+        self.table.eyes_toggled.connect(self.toggle_eyes)
+        self.table.activated.connect(lambda index: self.table.group_at(index.row()) or self.inspect(True))
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))
         self.first_steps["experiment"].triggered.connect(lambda: jobs.do(actions.start_clip_and_cloob, None))
@@ -502,6 +539,7 @@ class RunsView(View):
         commands["delete"].triggered.connect(self._delete)
         commands["show-a"].triggered.connect(lambda: self._show_as("A"))
         commands["show-b"].triggered.connect(lambda: self._show_as("B"))
+        commands["inspect"].triggered.connect(lambda: self.inspect(not self._inspects))
         commands["folder"].triggered.connect(self._open_folder)
         commands["tag"].triggered.connect(self.sheets.tags)
         commands["note"].triggered.connect(self.sheets.note)
@@ -509,6 +547,7 @@ class RunsView(View):
 
     def _restore(self) -> None:
         settings = self.context.settings
+        self._eyes = _eyes(settings.value("runs/eyes", {}))
         self.arrangement.restore()
         self.table.restore_columns(settings.state("runs/columns"))
         state = settings.state("runs/splitter")
@@ -519,6 +558,11 @@ class RunsView(View):
 
     def _remember_columns(self) -> None:
         self.context.settings.set_state("runs/columns", self.table.save_columns())
+
+
+def _eyes(stored: object) -> dict[int, bool]:
+    pairs = stored.items() if isinstance(stored, dict) else ()
+    return {int(run): bool(is_open) for run, is_open in pairs if str(run).isdecimal()}
 
 
 def _first_steps(parent: QWidget) -> dict[str, QAction]:

@@ -1,0 +1,82 @@
+"""Names at the ends of curves, in their colors: what a legend would say, where it is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer.theme import INSIDE, SMALL_PX, color, pixel_font
+
+MOST: Final = 8
+"""More names than this hide each other."""
+LINE_PX: Final = SMALL_PX + 2
+MOST_PX: Final = 112
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """The name of one curve at its last point, in data units."""
+
+    text: str
+    color: str
+    x: float
+    y: float
+
+
+class EndLabels(QWidget):
+    """Lies over a plot and lets the pointer through; the plot leaves `room_px` free at its right."""
+
+    def __init__(self, plot: pg.PlotWidget) -> None:
+        super().__init__(plot)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._plot = plot
+        self.labels: tuple[EndLabel, ...] = ()
+        self._font = pixel_font(SMALL_PX, weight=QFont.Weight.DemiBold)
+        plot.getViewBox().sigRangeChanged.connect(lambda *_: self.update())
+        plot.getViewBox().sigResized.connect(lambda *_: self.update())
+
+    @property
+    def room_px(self) -> int:
+        """The width that the longest name takes."""
+        metrics = QFontMetrics(self._font)
+        wide = max((metrics.horizontalAdvance(label.text) for label in self.labels), default=0)
+        return min(MOST_PX, wide + INSIDE) if wide else 0
+
+    def show_labels(self, labels: Sequence[EndLabel]) -> None:
+        """Show these names; of more than `MOST` none."""
+        self.labels = tuple(labels) if len(labels) <= MOST else ()
+        self._plot.getPlotItem().layout.setContentsMargins(0, 0, self.room_px, 0)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        box = self._plot.getViewBox()
+        rect = box.sceneBoundingRect()
+        points = [self._plot.mapFromScene(box.mapViewToScene(QPointF(label.x, label.y))) for label in self.labels]
+        tops = spread([point.y() - LINE_PX / 2 for point in points], rect.top(), rect.bottom())
+        painter = QPainter(self)
+        painter.setFont(self._font)
+        for label, point, top in zip(self.labels, points, tops, strict=True):
+            left = min(max(point.x(), rect.left()), rect.right()) + INSIDE // 2 + 1
+            text_rect = QRectF(left, top, self.width() - left, LINE_PX)
+            painter.setPen(color(label.color))
+            text = painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, int(text_rect.width()))
+            painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+def spread(tops: Sequence[float], low: float, high: float) -> list[float]:
+    """Return the tops moved as little as possible, in their order, so that no two lines overlap and all are inside."""
+    order = sorted(range(len(tops)), key=tops.__getitem__)
+    placed = [0.0] * len(tops)
+    below = low - LINE_PX
+    for index in order:
+        below = placed[index] = max(tops[index], below + LINE_PX)
+    above = high
+    for index in reversed(order):
+        above = placed[index] = min(placed[index], above - LINE_PX)
+    return placed

@@ -1,0 +1,155 @@
+"""The list of runs: what stands on top, which eyes are open, and what may share an axis; through the real widgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from explorer.models.runs import DRAWN_ROLE, NOW, STATE_ROLE, GroupRow, RunColumn, ordinal
+from explorer.views.runs.view import RunsView
+from explorer.views.view import Context
+from explorer.widgets.cells import EYE_ROOM_PX
+from explorer.widgets.end_labels import LINE_PX, spread
+from trainer import config
+from trainer.store import RunLog, Workspace
+
+STEPS = range(48, 385, 48)
+
+
+def finish(workspace: Workspace, run: config.Run, *, experiment: str = "", arm: str = "", n: int = 1024) -> int:
+    number = workspace.runs.create(run, experiment=experiment, arm=arm)
+    with RunLog.claim(workspace, number) as log:
+        log.facts(heldout_pairs={"renderings": n})
+        for step in STEPS:
+            value = step / 384 * (1.0 if run.objective.kind == "cloob" else 0.9) - 0.05 * run.seed
+            log.scalars(step, {"train/loss": 6 / step, "val/image_to_text_R@1": value, "val/text_to_image_R@1": value})
+        log.progress(step=384, total_steps=384)
+        log.headline(value, value)
+        log.flush()
+        log.status("finished")
+    return number
+
+
+def fill(workspace: Workspace) -> dict[str, int]:
+    """Write two arms over two seeds that ended, a run of other data, one that waits, and return ids by name."""
+    ids = {}
+    for seed in (0, 1):
+        for arm, objective in (("CLIP", config.Clip()), ("CLOOB", config.Cloob())):
+            run = config.Run(name=f"duel, {arm}, seed {seed}", seed=seed, objective=objective)
+            ids[f"{arm} {seed}"] = finish(workspace, run, experiment="duel", arm=arm)
+    ids["other"] = finish(workspace, config.Run(name="own pairs"), n=15)
+    waits = config.Run(name="duel, CLIP, seed 2", seed=2)
+    ids["waits"] = workspace.runs.create(waits, experiment="duel", arm="CLIP", status="queued")
+    return ids
+
+
+@pytest.fixture
+def context(make_context: Any) -> Context:
+    return make_context()
+
+
+def opened(qtbot: QtBot, context: Context, count: int) -> RunsView:
+    view = RunsView(context)
+    qtbot.addWidget(view)
+    view.resize(1136, 732)
+    view.show()
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: len(view.table.runs.runs) == count)
+    qtbot.waitUntil(lambda: any(isinstance(row, GroupRow) for row in view.table.shown.rows()))
+    return view
+
+
+def lines(view: RunsView) -> list[str | int]:
+    return [row.title if isinstance(row, GroupRow) else row.id for row in view.table.shown.rows()]
+
+
+def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    running = context.workspace.runs.create(
+        config.Run(name="duel, CLOOB, seed 2", seed=2), experiment="duel", arm="CLOOB"
+    )
+    with RunLog.claim(context.workspace, running) as log:
+        log.status("running")
+        log.progress(step=46, total_steps=384, phase="training")
+        view = opened(qtbot, context, 7)
+        seeds = [ids["CLIP 0"], ids["CLOOB 0"], ids["CLIP 1"], ids["CLOOB 1"]]
+        expected = [NOW, running, ids["waits"], "Experiment: duel", *seeds, "No experiment", ids["other"]]
+        qtbot.waitUntil(lambda: lines(view) == expected)
+        states = [view.table.shown.index(row, RunColumn.LAST).data(STATE_ROLE) for row in (1, 2, 4)]
+        assert states == ["46 of 384", "waiting, 1st", ""]
+        assert view.table.shown.index(4, RunColumn.N).data() == "1,024"
+        assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
+        view.table.collapse_all()
+        assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "No experiment"], "what runs is in sight"
+        log.status("stopped")
+    qtbot.waitUntil(lambda: running not in lines(view), timeout=10_000)
+
+
+def test_nine_runs_are_seen_and_the_charts_fill_the_rest(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    context.selection.select_runs(ids["CLIP 0"], ids["CLOOB 0"])
+    view = opened(qtbot, context, 6)
+    table, grid = view.table, view.curves.grid
+    assert table.viewport().height() // table.verticalHeader().defaultSectionSize() >= 9 + 3, "with three groups"
+    assert 300 <= view.splitter.sizes()[0] <= 364
+    qtbot.waitUntil(lambda: len(grid.plots) == 4 and grid.is_complete, timeout=10_000)
+    tops = {plot.y() for plot in grid.plots.values()}
+    assert len(tops) == 2, "two rows of two"
+    titles = {plot.panel.title: {line.key for line in plot.panel.lines} for plot in grid.plots.values()}
+    assert titles["Training loss, CLIP"] == {ids["CLIP 0"], ids["CLIP 1"]}
+    assert titles["Training loss, CLOOB"] == {ids["CLOOB 0"], ids["CLOOB 1"]}
+
+
+def test_an_eye_hides_and_shows_and_other_data_have_no_place_on_the_axes(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    context.selection.select_runs(ids["CLIP 0"], ids["CLOOB 0"])
+    view = opened(qtbot, context, 6)
+    duel = [ids["CLIP 0"], ids["CLOOB 0"], ids["CLIP 1"], ids["CLOOB 1"]]
+    assert [run.id for run in view.drawn()][:4] == duel, "the eyes of the experiment of A and B are open"
+
+    def eye(name: str) -> QPoint:
+        index = view.table.shown.index(lines(view).index(ids[name]), RunColumn.NAME)
+        rect = view.table.visualRect(index)
+        return QPoint(rect.left() + EYE_ROOM_PX // 2, rect.center().y())
+
+    QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("CLIP 1"))
+    assert ids["CLIP 1"] not in {run.id for run in view.drawn()}
+    assert view.table.chosen() == [], "an eye selects nothing"
+    QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("other"))
+    assert ids["other"] not in {run.id for run in view.drawn()}
+    name = context.jobs.run(ids["other"]).short_name
+    assert view.curves.partial.text() == f"Measured on other data, so not on these axes: {name} (n = 15)."
+    view.table.choose([ids["CLOOB 0"], ids["CLOOB 1"]])
+    view.table.setFocus()
+    QTest.keyClick(view.table, Qt.Key.Key_Space)
+    assert {run.id for run in view.drawn()} & set(duel) == {ids["CLIP 0"]}
+    row = view.table.shown.index(lines(view).index(ids["CLOOB 1"]), RunColumn.NAME)
+    assert row.data(DRAWN_ROLE) is False
+    again = opened(qtbot, context, 6)
+    assert {run.id for run in again.drawn()} & set(duel) == {ids["CLIP 0"]}, "eyes are remembered"
+
+
+def test_enter_opens_log_and_configuration_and_esc_closes_them(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    view = opened(qtbot, context, 6)
+    assert view.details() is None
+    view.table.choose([ids["CLIP 1"]])
+    view.table.setFocus()
+    with qtbot.waitSignal(view.details_changed):
+        QTest.keyClick(view.table, Qt.Key.Key_Return)
+    assert view.details() is view.tabs
+    assert [view.tabs.widget(tab) for tab in range(2)] == [view.log, view.config]
+    QTest.keyClick(view.table, Qt.Key.Key_Escape)
+    assert view.details() is None
+
+
+def test_names_at_ends_of_curves_do_not_overlap():
+    tops = spread([50.0, 50.0, 52.0, 190.0, 10.0], 0.0, 200.0)
+    ordered = sorted(tops)
+    assert all(after - before >= LINE_PX for before, after in zip(ordered, ordered[1:], strict=False))
+    assert (min(tops), max(tops)) == (10.0, 200.0 - LINE_PX)
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]
