@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 
 from explorer.views.changes import ChangesView
+from explorer.views.changes.group_chips import TITLES
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
 from trainer.messages import decode_answer
@@ -53,11 +54,47 @@ def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[i
     keys = [column.key for column in model.columns]
     overlap = found.values["overlap"]
     shown = [model.index(line, FIXED + keys.index("overlap")).data() for line in range(48)]
-    assert shown == [f"{value:.2f}" for value in np.sort(overlap)], "the least shared neighborhoods come first"
+    change = np.abs(found.values["image_rank_change"])[model.pairs]
+    assert (np.diff(change) <= 0).all(), "the pairs that differ most come first"
+    assert shown == [f"{overlap[pair]:.2f}" for pair in model.pairs]
+    verdict = found.values["verdict"][model.pairs]
+    alike = np.flatnonzero(np.diff(change) == 0)
+    assert (verdict[alike] <= verdict[alike + 1]).all(), "then those of another prediction"
     line = model.place_of(7)
     assert model.index(line, 0).data() == "a green cross, 7"
     assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
     assert "48 pairs of scenes, renderings" in view.note.text()
+
+
+def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, view: ChangesView):
+    values, model = view.found.values, view.table.pairs
+    right_a, right_b = values["image_rank_a"] == 1, values["image_rank_b"] == 1
+    groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "both": ~right_a & ~right_b}
+    counts = [f"{title} ({groups[name].sum()})" for name, title in TITLES.items()]
+    assert [chip.text() for chip in view.groups.chips.values()] == counts
+    chips = view.groups.chips
+    assert min(groups["only-a"].sum(), groups["both"].sum()) > 0
+    qtbot.mouseClick(chips["only-a"], Qt.MouseButton.LeftButton)
+    assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["only-a"]).tolist()
+    view.table.selectRow(0)
+    pair = int(model.pairs[0])
+    assert view.context.selection.pairs.tolist() == [pair]
+    assert view.neighborhoods.title.text() == view.found.items.caption[pair]
+    qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
+    assert not chips["only-a"].isChecked()
+    assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["both"]).tolist()
+    qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
+    assert model.rowCount() == 48
+
+
+def test_one_link_offers_the_other_steps(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+    offered = []
+    view._finder.ask = lambda choices, _current: offered.extend(choices)
+    view.versus.click()
+    assert [choice.key for choice in offered] == [(two_runs[0], 10), (two_runs[1], 10)]
+    view._finder.picked.emit(offered[0])
+    selection = view.context.selection
+    assert [(side.run, side.step) for side in selection.sides] == [(two_runs[0], 20), (two_runs[0], 10)]
 
 
 def test_a_clicked_header_sorts_and_a_clicked_line_selects(qtbot, view: ChangesView):
@@ -85,7 +122,7 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
     found, table, title = view.found, view.table, view.neighborhoods.title
 
     def first() -> str:
-        return found.items.caption[int(found.rows[table.pairs.place_at(0)])]
+        return found.items.caption[int(table.pairs.pairs[0])]
 
     assert title.text() == f"First of the table: {first()}"
     assert all(row.tiles.tiles for row in view.neighborhoods.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -150,6 +151,6 @@ def test_enter_opens_log_and_configuration_and_esc_closes_them(qtbot: QtBot, con
 def test_names_at_ends_of_curves_do_not_overlap():
     tops = spread([50.0, 50.0, 52.0, 190.0, 10.0], 0.0, 200.0)
     ordered = sorted(tops)
-    assert all(after - before >= LINE_PX for before, after in zip(ordered, ordered[1:], strict=False))
+    assert all(after - before >= LINE_PX for before, after in pairwise(ordered))
     assert (min(tops), max(tops)) == (10.0, 200.0 - LINE_PX)
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]

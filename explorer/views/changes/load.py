@@ -1,6 +1,9 @@
-"""The columns of the table, and the steps that can be compared."""
+"""The columns and the order of the table, its groups, and the steps that can be compared."""
 
 from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
 
 from explorer.models.pair_table import Numbers
 from trainer.charts.pair_changes import MEASURES, Changes
@@ -31,16 +34,41 @@ SHORT = {
 }
 
 
-def columns_of(changes: Changes) -> list[Numbers]:
-    """Return the table's number columns."""
+def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[Numbers]:
+    """Return the table's number columns, of these pairs in this order."""
     made = []
     for key in SHOWN:
         if key in changes.values:
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
             names = ("differs", "same") if key == "verdict" else ()
-            made.append(Numbers(key, SHORT[key], hint, changes.values[key], about.digits, about.signed, names))
+            made.append(Numbers(key, SHORT[key], hint, changes.values[key][indices], about.digits, about.signed, names))
     return made
+
+
+def by_difference(changes: Changes) -> Int[np.ndarray, " n"]:
+    """Return the indices of the pairs, those first that differ most between A and B.
+
+    That is the change of the correct caption's rank, either way, and then another prediction; where a snapshot has no
+    ranks, how little the neighborhoods share.
+    """
+    values = changes.values
+    if "image_rank_change" not in values:
+        return np.argsort(values["overlap"], kind="stable")
+    same = values.get("verdict", np.ones(changes.n))
+    return np.lexsort((np.nan_to_num(same, nan=1.0), -np.abs(values["image_rank_change"])))
+
+
+def right_and_wrong(changes: Changes) -> dict[str, Int[np.ndarray, " k"]]:
+    """Return the indices of the pairs whose image finds its caption first in one run only, or in none, by group.
+
+    Empty where a snapshot has no ranks.
+    """
+    if "image_rank_a" not in changes.values:
+        return {}
+    right_a, right_b = (changes.values[f"image_rank_{side}"] <= 1 for side in "ab")
+    groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "both": ~right_a & ~right_b}
+    return {name: np.flatnonzero(group) for name, group in groups.items()}
 
 
 def steps_of(workspace: Workspace, run: int, data: SplitKey | None) -> tuple[int, ...]:

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from jaxtyping import Int
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QTabWidget
+from PySide6.QtWidgets import QPushButton, QTabWidget
 
-from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
-from explorer.views.changes.load import columns_of, steps_of
+from explorer.views.changes.group_chips import GroupChips
+from explorer.views.changes.load import by_difference, columns_of, right_and_wrong, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.texts import ONE_STEP
@@ -22,17 +23,14 @@ from explorer.views.changes.whole_runs import WholeRuns
 from explorer.views.selected import PairTable
 from explorer.views.view import View
 from explorer.widgets import layouts
-from explorer.widgets.finder import Choice
-from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.finder import Choice, Finder
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
-MOST_PICKER_PX: Final = 320
 TABS: Final = ("pairs", "changes", "mispairs", "representation-similarity")
 
 
@@ -48,10 +46,10 @@ class ChangesView(View):
         context = self.context
         self._shown: Changes | None = None
         self.pictures = Thumbnails(context.background, self)
-        self.pickers = tuple(
-            SearchableComboBox(name=f"changes-step-{x.lower()}", label=f"Snapshot shown as {x}", width=160)
-            for x in "AB"
-        )
+        self.versus = QPushButton("vs. step\u2026", objectName="changes-versus")
+        self._finder = Finder(self.versus, "Compare A with")
+        self.groups = GroupChips()
+        self._listed: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self.note = layouts.elided(role="small")
         self.suite = SearchableComboBox(name="changes-suite", label="Class prompts for the predictions", width=206)
         yield
@@ -95,7 +93,7 @@ class ChangesView(View):
             self.show_empty("blend", "Nothing to compare with", ONE_STEP)
             return
         self.show_content()
-        self._show_pickers(request)
+        self._show_versus(request)
         if request != self.compared.request and self.compared.settings_now().suite:
             self.compared.controls.show_settings(replace(self.compared.settings_now(), suite=""))
         self.compared.request = request
@@ -139,14 +137,24 @@ class ChangesView(View):
         if changes is None:
             return
         self._show_suites()
-        columns = columns_of(changes)
         for area in self.areas:
             area.ready()  # first: what is sorted marks and shows the selected pair, and a hidden table cannot scroll
-        self.table.pairs.show(changes.items, changes.rows, columns)
-        if self.table.horizontalHeader().sortIndicatorSection() < 0:
-            column_index = next((i for i, column in enumerate(columns) if column.key == "overlap"), 0)
-            self.table.sortByColumn(len(self.table.pairs.FIXED) + column_index, Qt.SortOrder.AscendingOrder)
+        self._list_pairs()
         self.mispairs.show_mispairs(changes, self.compared.mispairs)
+        self._mark()
+
+    def _list_pairs(self) -> None:
+        """List the pairs of the chosen group, those first that differ most until a header is clicked."""
+        if (changes := self._shown) is None:
+            return
+        groups = right_and_wrong(changes)
+        self.groups.show_counts({name: len(indices) for name, indices in groups.items()})
+        order = by_difference(changes)
+        self._listed = order[np.isin(order, groups[self.groups.group])] if self.groups.group else order
+        self.table.pairs.show(changes.items, changes.rows[self._listed], columns_of(changes, self._listed))
+
+    def _list_group(self) -> None:
+        self._list_pairs()
         self._mark()
 
     def _pick_suite(self, suite: str) -> None:
@@ -215,10 +223,14 @@ class ChangesView(View):
     def _show_neighbors(self, indices: np.ndarray) -> None:
         current = self.table.currentIndex()
         index = int(indices[0]) if len(indices) else -1
-        if current.isValid() and self.table.pairs.place_at(current.row()) in indices:
-            index = self.table.pairs.place_at(current.row())
+        if current.isValid() and self._index_at(current.row()) in indices:
+            index = self._index_at(current.row())
         first = index < 0 and self.table.pairs.rowCount() > 0
-        self.neighborhoods.show_pair(self._shown, self.table.pairs.place_at(0) if first else index, first=first)
+        self.neighborhoods.show_pair(self._shown, self._index_at(0) if first else index, first=first)
+
+    def _index_at(self, line: int) -> int:
+        """Return the index of a line's pair in the comparison."""
+        return int(self._listed[self.table.pairs.place_at(line)])
 
     def _on_snapshots(self, run: int) -> None:
         if self.isVisible() and run in self.context.selection.runs:
@@ -226,20 +238,28 @@ class ChangesView(View):
                 tab.forget()
             self.refresh()
 
-    def _pick_steps(self) -> None:
-        targets = self.compared.request.targets
-        if not targets or any(picker.key is None for picker in self.pickers):
-            return
-        first, second = ((int(target.run), picker.key) for target, picker in zip(targets, self.pickers, strict=True))
-        self.context.selection.select_snapshots(first, second)
+    def _offer_steps(self) -> None:
+        """Offer the snapshots that A can be compared with: the other steps of both runs."""
+        runs = dict.fromkeys(int(target.run) for target in self.compared.request.targets)
+        chosen = {(int(target.run), target.step) for target in self.compared.request.targets}
+        steps = {run: steps_of(self.context.workspace, run, self.context.selection.dataset) for run in runs}
+        snapshots = [(run, step) for run, its_steps in steps.items() for step in its_steps]
+        self._finder.ask([Choice(each, self._name_of(*each)) for each in snapshots if each not in chosen], None)
 
-    def _show_pickers(self, request: Request) -> None:
-        names = {run.id: run.short_name for run in self.context.jobs.runs}
-        for picker, target in zip(self.pickers, request.targets, strict=True):
-            run = int(target.run)
-            steps = steps_of(self.context.workspace, run, self.context.selection.dataset)
-            choices = [Choice(s, f"{names.get(run, f'run {run}')} · step {s:,}") for s in steps]
-            picker.show_choices(choices, target.step)
+    def _compare_with(self, choice: Choice) -> None:
+        a = self.compared.request.targets[0]
+        self.context.selection.select_snapshots((int(a.run), a.step), choice.key)
+
+    def _show_versus(self, request: Request) -> None:
+        names = [self._name_of(int(target.run), target.step) for target in request.targets]
+        self.versus.setToolTip(
+            "Compare A with another step\n" + "\n".join(map(": ".join, zip("AB", names, strict=True)))
+        )
+
+    def _name_of(self, run: int, step: int | None) -> str:
+        row = self.context.jobs.run(run)
+        name = row.short_name if row is not None else f"run {run}"
+        return name if step is None else f"{name} · step {step:,}"
 
     def _tab_action(self, tab: int) -> QAction:
         action = QAction(f"Show {self.tabs.tabText(tab).lower()}", self, objectName=f"changes-go-{TABS[tab]}")
@@ -258,6 +278,9 @@ class ChangesView(View):
         selection.pairs_changed.connect(self._mark)
         self.context.jobs.snapshots_changed.connect(self._on_snapshots)
         self.table.chosen.connect(self._choose)
+        self.groups.changed.connect(self._list_group)
+        self.versus.clicked.connect(self._offer_steps)
+        self._finder.picked.connect(self._compare_with)
         self.table.pairs.layoutChanged.connect(self._mark)
         self.compared.brushed.connect(self._brush)
         self.compared.answered.connect(self._show)
@@ -269,23 +292,14 @@ class ChangesView(View):
         for row in self.neighborhoods.rows:
             row.hovered.connect(self._hover)
             row.doubleClicked.connect(lambda index: self._choose([index.data(Qt.ItemDataRole.UserRole).pair]))
-        for picker in self.pickers:
-            picker.picked.connect(lambda _step: self._pick_steps())
         self.suite.picked.connect(self._pick_suite)
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
 
     def _lay_out(self) -> None:
-        bar = FlowRow()
-        for index, picker in enumerate(self.pickers):
-            bar.add(RunBadge("AB"[index], index), gap=theme.BETWEEN)
-            bar.add(picker, stretch=True)
-        bar.add(self.suite, stretch=True)
-        for picker in (*self.pickers, self.suite):
-            picker.setMaximumWidth(MOST_PICKER_PX)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
-        pairs.addWidget(self.table)
+        pairs.addWidget(layouts.panel(layouts.column(self.groups, (self.table, 1))))
         pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)
         self.areas = (StateArea(pairs), StateArea(self.mispairs))
@@ -299,7 +313,8 @@ class ChangesView(View):
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
         self.stand_for(self.tabs.tabBar())
-        self.more.addWidget(bar)
+        self.main.addWidget(self.versus)
+        self.more.addWidget(self.suite)
         layouts.add(self.body, (self.tabs, 1), self.note)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, Qt, QUrl
+from PySide6.QtCore import QEvent, QObject, Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
@@ -132,20 +132,15 @@ class RunsView(View):
         """Return the runs whose curves are drawn, A and B first."""
         return list(self._drawn_of(self.table.chosen()).runs)
 
-    def event(self, event: QEvent) -> bool:
-        # In the window Esc clears the selection: first it closes the panel.
-        if event.type() == QEvent.Type.ShortcutOverride and self._takes(event):
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let Esc close the right panel first: in the window it clears the selection."""
+        if not (self._inspects and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape):
+            return False
+        if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if self._takes(event):
+        elif event.type() == QEvent.Type.KeyPress:
             self.inspect(False)
-        else:
-            super().keyPressEvent(event)
-
-    def _takes(self, event: QEvent) -> bool:
-        return self._inspects and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        return True
 
     def details(self) -> QWidget | None:
         return self.tabs if self._inspects else None
@@ -424,7 +419,7 @@ class RunsView(View):
         self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
         # While rows leave the table, some that are gone are still chosen.
-        styles = run_style([*self.table.runs.runs, *drawn])
+        styles = run_style([*self.table.runs.runs, *drawn.runs])
         self.table.runs.show_styles(styles, self._letters())
         self.table.runs.show_drawn(run.id for run in drawn.runs)
         self.curves.show_runs(drawn.runs, styles, note=drawn.note)
@@ -509,6 +504,7 @@ class RunsView(View):
             lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
         )
         self.table.eyes_toggled.connect(self.toggle_eyes)
+        self.table.installEventFilter(self)
         self.table.activated.connect(lambda index: self.table.group_at(index.row()) or self.inspect(True))
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))

@@ -1,0 +1,51 @@
+"""Chips that filter the pairs: right in A only, right in B only, wrong in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from explorer import theme
+from explorer.widgets import layouts
+
+TITLES: Final = {"only-a": "Only A right", "only-b": "Only B right", "both": "Both wrong"}
+HINT: Final = "Right: of all captions the image's own is the nearest. Click again for all pairs."
+
+
+class GroupChips(QWidget):
+    """One chip for each group, with its number of pairs; at most one is chosen.
+
+    Signals:
+        changed: Another group is chosen, or none.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="changes-groups")
+        self.group = ""
+        self.chips = {name: QPushButton(title, checkable=True, toolTip=HINT) for name, title in TITLES.items()}
+        for name, chip in self.chips.items():
+            chip.setObjectName(f"changes-group-{name}")
+            chip.clicked.connect(partial(self._choose, name))
+        layouts.row(*self.chips.values(), layouts.STRETCH, margins=(0, theme.INSIDE, 0, 0), of=self)
+
+    def show_counts(self, counts: Mapping[str, int]) -> None:
+        """Show how many pairs are in each group; no chips where there are no groups."""
+        self.setVisible(bool(counts))
+        if not counts:
+            self.group = ""
+        for name, chip in self.chips.items():
+            chip.setText(f"{TITLES[name]} ({counts.get(name, 0):,})")
+            chip.setChecked(name == self.group)
+            chip.setEnabled(name == self.group or counts.get(name, 0) > 0)
+
+    def _choose(self, name: str, on: bool) -> None:
+        self.group = name if on else ""
+        for other, chip in self.chips.items():
+            chip.setChecked(other == self.group)
+        self.changed.emit()
