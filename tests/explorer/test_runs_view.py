@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +154,10 @@ def test_an_empty_workspace_teaches_and_starts_the_demo(
     assert view.is_empty
     context.jobs.poll()
     words = "CLIP + CLOOB, 3 to 5 seeds"
-    buttons = partial(view.findChildren, QPushButton, "stateButton")
+
+    def buttons() -> list[QPushButton]:
+        return [button for button in view.findChildren(QPushButton, "stateButton") if button.isVisible()]
+
     qtbot.waitUntil(lambda: [button.text() for button in buttons()] == [words])
     qtbot.mouseClick(buttons()[0], Qt.MouseButton.LeftButton)
     made = [f"CLIP + CLOOB on Scenes, {arm}, seed {seed}" for arm in ("CLIP", "CLOOB") for seed in range(3)]

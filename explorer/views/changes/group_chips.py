@@ -44,8 +44,8 @@ class GroupChips(QWidget):
             chip.setChecked(name == self.group)
             chip.setEnabled(name == self.group or counts.get(name, 0) > 0)
 
-    def _choose(self, name: str, on: bool) -> None:
-        self.group = name if on else ""
+    def _choose(self, name: str, _checked: bool = False) -> None:
+        self.group = name if self.chips[name].isChecked() else ""
         for other, chip in self.chips.items():
             chip.setChecked(other == self.group)
         self.changed.emit()
