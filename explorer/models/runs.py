@@ -188,6 +188,7 @@ class RunsModel(QAbstractTableModel):
         self._styles: dict[int, RunStyle] = {}
         self._letters: dict[int, str] = {}
         self._drawn: frozenset[int] = frozenset()
+        self._updates = self._restyled = False
         self._turns: dict[int, int] = {}
         self._silent: dict[int, str] = {}
         self._quiet = False
@@ -268,9 +269,18 @@ class RunsModel(QAbstractTableModel):
             runs: Oldest first.
             expected: When the queued ones are likely to start and end.
         """
+        # Rows that go may take the selection with them, and whoever hears of that must not have the rest sorted yet.
+        self._updates = True
+        try:
+            self._update(runs, expected or {})
+        finally:
+            self._updates = False
+        self._start_or_stop_clock()
+
+    def _update(self, runs: Sequence[RunRow], expected: Mapping[int, Expected]) -> None:
         turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
-        news = turns != self._turns or dict(expected or {}) != dict(self._expected)
-        self._turns, self._expected = turns, expected or {}
+        news = turns != self._turns or dict(expected) != dict(self._expected)
+        self._turns, self._expected = turns, expected
         self._runs = tuple(runs)
         self._regroup()
         ordered = self._in_order(runs) if self._groups else runs
@@ -291,9 +301,9 @@ class RunsModel(QAbstractTableModel):
             self.endInsertRows()
         if news:
             self._changed(RunColumn.STATUS, RunColumn.STARTED)
-        if run_ids and (news or new or any(changed)) and not self._holds:
+        if run_ids and (news or new or any(changed) or self._restyled) and not self._holds:
             self._sort_rows()
-        self._start_or_stop_clock()
+            self._restyled = False
 
     @property
     def _by_experiment(self) -> bool:
@@ -356,8 +366,10 @@ class RunsModel(QAbstractTableModel):
             return
         self._styles, self._letters = dict(styles), dict(letters)
         self._changed(RunColumn.NAME, RunColumn.NAME)
-        if self._by_experiment and not self._holds:
+        self._restyled = True
+        if not self._updates and self._by_experiment and not self._holds:
             self._sort_rows()
+            self._restyled = False
 
     def show_drawn(self, run_ids: Iterable[int]) -> None:
         """Show an open eye beside the runs whose curves are drawn, and a closed one beside all others."""

@@ -423,7 +423,9 @@ class RunsView(View):
         self.table.runs.show_styles(styles, self._letters())
         self.table.runs.show_drawn(run.id for run in drawn.runs)
         self.curves.show_runs(drawn.runs, styles, note=drawn.note)
-        inspected = chosen or list(drawn.runs[:1])
+        sides = self.context.selection.runs
+        first = sorted(chosen, key=lambda run: (sides.index(run.id) if run.id in sides else len(sides), run.id))
+        inspected = first or list(drawn.runs[:1])
         self.log.show_file(inspected[0].folder / "log.txt" if inspected else None)
         self.tabs.setTabText(0, f"Log of {inspected[0].short_name}" if inspected else "Log")
         self.config.show_runs(inspected)
