@@ -546,8 +546,9 @@ class RunsView(View):
     def _restore(self) -> None:
         settings = self.context.settings
         self._eyes = _eyes(settings.value("runs/eyes", {}))
+        columns = settings.state("runs/columns")  # a column that comes gives others other widths, which are kept
         self.arrangement.restore()
-        self.table.restore_columns(settings.state("runs/columns"))
+        self.table.restore_columns(columns)
         state = settings.state("runs/splitter")
         if not state.isEmpty():
             self.splitter.restoreState(state)
