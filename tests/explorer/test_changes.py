@@ -206,13 +206,13 @@ def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs
     line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
     card = view.wholes.pane.panel.cards["cka"]
     heat = card.map
-    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
+    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.rect_of(line, column).center().toPoint())
     selection = view.context.selection
     assert (selection.run_a, selection.step_of(0)) == (two_runs[0], 10)
     assert (selection.run_b, selection.step_of(1)) == (two_runs[1], 20)
     qtbot.waitUntil(lambda: view.found is not None and view.found.a.step == 10, timeout=10_000)
     words = card.note.text()
-    QTest.mouseMove(heat, heat.center_of(0, 1).toPoint())
+    QTest.mouseMove(heat, heat.rect_of(0, 1).center().toPoint())
     qtbot.waitUntil(lambda: card.note.text() != words, timeout=2000)
     value = f"{view.wholes.data.matrices['cka'][0, 1]:.3g}".replace("-", "−")
     assert card.note.text() == f"Linear CKA {value} · good · 10 · images × good · 20 · images"

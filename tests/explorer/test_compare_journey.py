@@ -80,7 +80,7 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
     names = [space.words for space in changes.wholes.data.spaces]
     heat = changes.wholes.pane.panel.cards["cka"].map
     line, column = names.index("bad · 10 · images"), names.index("good · 20 · images")
-    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.center_of(line, column).toPoint())
+    qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.rect_of(line, column).center().toPoint())
     assert ((selection.run_a, selection.step_of(0)), (selection.run_b, selection.step_of(1))) == (
         (two_runs[0], 20),
         (two_runs[1], 10),

@@ -31,6 +31,8 @@ def test_the_window_takes_every_other_intent(dressed, qtbot, tmp_path) -> None:
 
 @pytest.mark.parametrize("intent", VIEW_OF, ids=lambda intent: intent.__name__)
 def test_the_view_of_an_intent_has_a_case_for_it(intent: type) -> None:
-    tree = ast.parse((Path(views.__file__).parent / VIEW_OF[intent] / "view.py").read_text(encoding="utf-8"))
+    folder, name = Path(views.__file__).parent, VIEW_OF[intent]
+    (source,) = (path for path in (folder / name / "view.py", folder / f"{name}.py") if path.exists())
+    tree = ast.parse(source.read_text(encoding="utf-8"))
     classes = {ast.unparse(node.cls) for node in ast.walk(tree) if isinstance(node, ast.MatchClass)}
     assert intent.__name__ in classes

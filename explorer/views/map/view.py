@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.theme import BETWEEN
@@ -380,6 +380,7 @@ class MapView(View):
         """Switch to 3-D, available for PCA only, or back to the selected projection."""
         if on:
             self._projecting.cancel()
+            self._take_focus_of_methods()
         self.toolbar.methods.setEnabled(not on)
         self.turning.set_on(on)
         if on:
@@ -388,6 +389,11 @@ class MapView(View):
         if not on:
             self._project()
             self.fit()
+
+    def _take_focus_of_methods(self) -> None:
+        """Focus a map in place of a method: a disabled button loses the focus, and with it the keys of the view."""
+        if self.toolbar.methods.isAncestorOf(QApplication.focusWidget()):
+            next((panel for panel in self.panels if panel.side is not None), self.panels[0]).map.setFocus()
 
     def _leave_space(self) -> None:
         """Switch to 2-D, because images can be placed only there."""
