@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 from pytestqt.qtbot import QtBot
 
 from explorer.state.selection import Side
+from explorer.views import PLACES
 from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import command_of
@@ -23,6 +24,7 @@ from explorer.views.search import SearchView
 from explorer.views.similarity import SimilarityView
 from explorer.window.bar import Bar
 from explorer.window.picker_choices import PickerChoices
+from explorer.window.view_menu import ViewMenu
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
@@ -155,8 +157,10 @@ def test_words_are_placed_by_the_process_of_projections(
     request = Request(tuple(Target(*side) for side in sides))
     pane.ask(CHART, request, WordMapSettings(words=10, method="umap", neighbors=4))
     qtbot.waitUntil(lambda: pane.answer is not None, timeout=30_000)
-    placed = [q for q in context.client.questions if isinstance(q, PlaceRows)]
-    assert {(q.run, q.method, q.neighbors) for q in placed} == {(run, "umap", 4) for run, _ in sides}
+    placed = {(q.run, q.placement) for q in context.client.questions if isinstance(q, PlaceRows)}
+    assert {(run, placement.method, placement.neighbors) for run, placement in placed} == {
+        (run, "umap", 4) for run, _ in sides
+    }
     vectors = np.array(pane.answer.request.vectors[0])
     assert pane.answer.data.found[0].places == pytest.approx(vectors[:, :2])
     assert not [*tmp_path.glob("*.npy")], "an answer is read once and taken away"
@@ -278,8 +282,9 @@ def test_one_snapshot_twice_is_one_side(make_context: Callable, two_runs: tuple[
 
 
 def test_the_bar_names_both_steps_and_a_pick_ends_them(qtbot: QtBot, make_context: Callable, two_runs: tuple[int, int]):
-    selection = make_context().selection
-    bar = Bar(selection)
+    context = make_context()
+    selection = context.selection
+    bar = Bar(selection, ViewMenu(PLACES, context.settings))
     qtbot.addWidget(bar)
     bar.show_facts(PickerChoices(steps=(10, 20)))
     selection.select_snapshots((two_runs[0], 10), (two_runs[0], 20))

@@ -8,12 +8,14 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from explorer.views import PLACES
 from explorer.views.geometry import GeometryView
 from explorer.views.runs import RunsView
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
+from explorer.window.view_menu import ViewMenu
 from trainer.errors import UserError
 
 LEFT = Qt.MouseButton.LeftButton
@@ -130,7 +132,7 @@ def test_progress_and_cancel_have_one_place(qtbot: QtBot, make_context):
 
 def test_before_the_store_is_read_nobody_says_that_there_is_no_run(qtbot: QtBot, make_context):
     context = make_context()
-    bar = Bar(context.selection)
+    bar = Bar(context.selection, ViewMenu(PLACES, context.settings))
     views = [RunsView(context), GeometryView(context)]
     for widget in (bar, *views):
         qtbot.addWidget(widget)
