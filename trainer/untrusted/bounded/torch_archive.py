@@ -93,7 +93,7 @@ def numbers_inside(path: Path, *names: str) -> dict[str, int]:
     The pickle is only taken apart, never run: it tells names and numbers without building an object.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_ordinary(path) as file, zipfile.ZipFile(file) as archive:
             member = next(entry for entry in archive.infolist() if entry.filename.endswith("/data.pkl"))
             if member.file_size > _MOST_PICKLE or member.compress_type != zipfile.ZIP_STORED:
                 return {}
