@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
+from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
 
@@ -56,7 +57,7 @@ def photograph(workspace: Path, out: Path, mode: str, *, empty: bool) -> None:
     for size in SIZES[:1] if empty else SIZES:
         window.resize(*size)
         for place in VIEWS:
-            window.go_to(place.name)
+            window.navigation.go_to(place.name)
             settle(window, place.name, empty)
             file = out / f"{place.name}-{mode}-{size[0]}{'-empty' if empty else ''}.png"
             window.grab().save(str(file))
@@ -66,12 +67,12 @@ def photograph(workspace: Path, out: Path, mode: str, *, empty: bool) -> None:
 
 def choose_runs(window: Window) -> None:
     """The first CLIP run as A, the first CLOOB run as B, and a few held-out pictures to classify."""
-    jobs, selection = window.rooms.jobs, window.selection
+    jobs, selection = window.services.jobs, window.selection
     wait_until(lambda: len(jobs.runs) >= 2)
     by_objective = {run.objective: run.id for run in reversed(jobs.runs)}
     selection.run_a, selection.run_b = by_objective["clip"], by_objective["cloob"]
     pictures = sorted(window.folder.glob("data/scenes-*/renderings/*.jpg"))
-    window.classify(pictures[3:60:7])
+    window.router.send(ClassifyPictures(tuple(pictures[3:60:7])))
 
 
 def settle(window: Window, name: str, empty: bool) -> None:
