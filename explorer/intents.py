@@ -116,7 +116,7 @@ class OpenImport:
 
 
 @dataclass(frozen=True)
-class OpenModel:
+class ChooseModel:
     """Open the dialog for a published model: its name, file or folder; empty for one to choose."""
 
     model: str = ""
@@ -174,6 +174,8 @@ ViewIntent = (
     | ClassifyPictures
 )
 """What a view takes."""
-WindowIntent = OpenImport | OpenModel | OpenVectors | ImportCurves | OpenLink | ExportFigure | CopyCommand | ShowMethod
+WindowIntent = (
+    OpenImport | ChooseModel | OpenVectors | ImportCurves | OpenLink | ExportFigure | CopyCommand | ShowMethod
+)
 """What the window takes."""
 Intent = ViewIntent | WindowIntent

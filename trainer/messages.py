@@ -5,8 +5,8 @@ then one `{"id": 7, "answer": {...}}` or `{"id": 7, "error": {"kind", "message",
 `{"ask": "cancel", "target": 7}` ends one. Arrays travel as paths of `.npy` files. Nothing here imports torch.
 
 A question is one class, which the window, the commands and the handlers share; its answer is the class that its base
-names, `Request[...]`. One whose class says `long = True` is answered in a process of its own, which is ended to cancel
-it.
+names, `ModelRequest[...]`. One whose class says `long = True` is answered in a process of its own, which is ended to
+cancel it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MessageError(ValueError):
     """A line that is not a valid request: not JSON, an unknown ask, or a field missing or of another type."""
 
 
-class Request(Generic[AnswerT]):
+class ModelRequest(Generic[AnswerT]):
     """A question; `AnswerT` is the class of its answer.
 
     Attributes:
@@ -56,7 +56,7 @@ class WarmUpAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarmUp(Request[WarmUpAnswer]):
+class WarmUp(ModelRequest[WarmUpAnswer]):
     """Load these runs' models, or with `projections` UMAP, so that the next request is fast."""
 
     ask: ClassVar[str] = "warm_up"
@@ -101,7 +101,7 @@ class ClassifyAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classify(Request[ClassifyAnswer]):
+class Classify(ModelRequest[ClassifyAnswer]):
     """Predict which of `labels` fits each image, for each run; labels keep their order."""
 
     ask: ClassVar[str] = "classify"
@@ -122,7 +122,7 @@ class EmbedAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedImages(Request[EmbedAnswer]):
+class EmbedImages(ModelRequest[EmbedAnswer]):
     """Embed image files."""
 
     ask: ClassVar[str] = "embed_images"
@@ -132,7 +132,7 @@ class EmbedImages(Request[EmbedAnswer]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedTexts(Request[EmbedAnswer]):
+class EmbedTexts(ModelRequest[EmbedAnswer]):
     """Embed sentences."""
 
     ask: ClassVar[str] = "embed_texts"
@@ -149,7 +149,7 @@ class EmbedClassesAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedClasses(Request[EmbedClassesAnswer]):
+class EmbedClasses(ModelRequest[EmbedClassesAnswer]):
     """Embed every label in every template; cached, so that a repeated request is fast."""
 
     ask: ClassVar[str] = "embed_classes"
@@ -187,7 +187,7 @@ class ProjectAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project(Request[ProjectAnswer]):
+class Project(ModelRequest[ProjectAnswer]):
     """Project a snapshot to the plane; cached as a layout, so that a repeated request is fast.
 
     `onto` is the folder of another snapshot whose layout this one is to face. With `series`, folders of earlier
@@ -212,7 +212,7 @@ class PlaceRowsAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceRows(Request[PlaceRowsAnswer]):
+class PlaceRows(ModelRequest[PlaceRowsAnswer]):
     """Place a run's vectors that no snapshot holds, such as those of words; `vectors` is a `.npy` (m x d)."""
 
     ask: ClassVar[str] = "place_rows"
@@ -239,7 +239,7 @@ class SaliencyAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saliency(Request[SaliencyAnswer]):
+class Saliency(ModelRequest[SaliencyAnswer]):
     """Compute the parts of an image that make a caption fit it, for each run.
 
     `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all.
@@ -292,7 +292,7 @@ class DecodeAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decode(Request[DecodeAnswer]):
+class Decode(ModelRequest[DecodeAnswer]):
     """Decode the embedding of a picture or a sentence with decoders, which must compare.
 
     Attributes:
@@ -335,7 +335,7 @@ class EmbedIndependentAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedIndependent(Request[EmbedIndependentAnswer]):
+class EmbedIndependent(ModelRequest[EmbedIndependentAnswer]):
     """Add a snapshot of Scenes with independent attributes to each run, the same pairs for all.
 
     `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all.
@@ -367,7 +367,7 @@ class EvaluateAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(Request[EvaluateAnswer]):
+class Evaluate(ModelRequest[EvaluateAnswer]):
     """Evaluate runs at tasks on a data set, and store the results with the runs.
 
     Attributes:
@@ -454,7 +454,7 @@ class ReadDataAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadData(Request[ReadDataAnswer]):
+class ReadData(ModelRequest[ReadDataAnswer]):
     """Read the contents of a folder, table or tar and its problems.
 
     `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
@@ -495,7 +495,7 @@ class RunCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureRun(Request[RunCost]):
+class MeasureRun(ModelRequest[RunCost]):
     """Measure the cost of a run that does not exist yet by a few real steps, without saving anything.
 
     `config` is the run as TOML.
@@ -521,7 +521,7 @@ class RankDifference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckRanks(Request[RankDifference]):
+class CheckRanks(ModelRequest[RankDifference]):
     """Make 20 updates of a run that does not exist yet by several processes and by one, without saving anything.
 
     `config` is the run as TOML; `ranks` are 2 or more.
@@ -541,7 +541,7 @@ class CheckDataAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckData(Request[CheckDataAnswer]):
+class CheckData(ModelRequest[CheckDataAnswer]):
     """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
 
     `steps` are those of the checkpoints, one a run, None for the newest.
@@ -563,7 +563,7 @@ class ReplayStepAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayStep(Request[ReplayStepAnswer]):
+class ReplayStep(ModelRequest[ReplayStepAnswer]):
     """Make the update of a run that led to `step` again, verify it at the next checkpoint, and store it."""
 
     ask: ClassVar[str] = "replay_step"
@@ -592,7 +592,7 @@ class CleanedList:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteCleanedList(Request[CleanedList]):
+class WriteCleanedList(ModelRequest[CleanedList]):
     """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
 
     `file` ends in `.parquet` or `.csv`; empty: one in the workspace.
@@ -605,16 +605,16 @@ class WriteCleanedList(Request[CleanedList]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancel(Request[None]):
+class Cancel(ModelRequest[None]):
     """End the request `target`, whose response is an error of kind `cancelled`; it has no answer of its own."""
 
     ask: ClassVar[str] = "cancel"
     target: int
 
 
-Question: TypeAlias = Request[Any]
+Question: TypeAlias = ModelRequest[Any]
 
-QUESTIONS: Final[dict[str, type[Question]]] = {question.ask: question for question in Request.__subclasses__()}
+QUESTIONS: Final[dict[str, type[Question]]] = {question.ask: question for question in ModelRequest.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -658,7 +658,7 @@ def decode(line: str) -> tuple[int, Question]:
         raise MessageError(f"{ask}: {error}") from error
 
 
-def decode_answer(question: Request[AnswerT], document: Any) -> AnswerT:
+def decode_answer(question: ModelRequest[AnswerT], document: Any) -> AnswerT:
     """Return the answer to the question, of a line's `answer`.
 
     Raises:

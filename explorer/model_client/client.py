@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.one_shot import OneShotProcesses
 from explorer.model_client.worker_process import Pending, State, WorkerProcess
-from trainer.messages import AnswerT, Failure, PlaceRows, Project, Request, WarmUp
+from trainer.messages import AnswerT, Failure, ModelRequest, PlaceRows, Project, WarmUp
 from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ModelClient(QObject):
 
     def ask(
         self,
-        question: Request[AnswerT],
+        question: ModelRequest[AnswerT],
         *,
         done: Callable[[AnswerT], None],
         failed: Callable[[Failure], None],

@@ -24,7 +24,7 @@ PAIR_ROLE: Final = Qt.ItemDataRole.UserRole
 
 
 @dataclass(frozen=True)
-class Numbers:
+class PairColumn:
     """One column of numbers.
 
     Attributes:
@@ -70,7 +70,7 @@ class PairTableModel(QAbstractTableModel):
         self._items: Items | None = None
         self._rows: Int[np.ndarray, " n"] = np.empty(0, np.int64)
         self._order: Int[np.ndarray, " n"] = self._rows
-        self._columns: tuple[Numbers, ...] = ()
+        self._columns: tuple[PairColumn, ...] = ()
         self._sorted = (-1, Qt.SortOrder.AscendingOrder)
         self._asked: dict[str, int] = {}
         pictures.arrived.connect(self._on_arrived)
@@ -81,11 +81,11 @@ class PairTableModel(QAbstractTableModel):
         return self._rows[self._order]
 
     @property
-    def columns(self) -> tuple[Numbers, ...]:
+    def columns(self) -> tuple[PairColumn, ...]:
         """The number columns."""
         return self._columns
 
-    def show(self, items: Items | None, rows: Int[np.ndarray, " n"], columns: Sequence[Numbers] = ()) -> None:
+    def show(self, items: Items | None, rows: Int[np.ndarray, " n"], columns: Sequence[PairColumn] = ()) -> None:
         """Show these pairs of a snapshot, keeping the sort column if it still exists."""
         key = self._key(self._sorted[0])
         self.beginResetModel()

@@ -361,7 +361,7 @@ class RunsModel(QAbstractTableModel):
         return self._turns.get(run)
 
     def show_styles(self, styles: Mapping[int, RunStyle], letters: Mapping[int, str]) -> None:
-        """Show a dot in its color beside each run, and a chip behind those with letters; both by the run's id."""
+        """Show a dot in its color next to each run, and a chip behind those with letters; both by the run's id."""
         if (styles, letters) == (self._styles, self._letters):
             return
         self._styles, self._letters = dict(styles), dict(letters)

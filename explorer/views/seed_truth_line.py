@@ -9,7 +9,9 @@ from explorer.intents import Intent, ShowExperiment
 from explorer.widgets.truth_line import TruthLine
 
 if TYPE_CHECKING:
-    from explorer.views.view import Context
+    from explorer.event_loop.background import Background
+    from explorer.run_control.jobs import Jobs
+    from explorer.state.selection import Selection
     from trainer.experiments.seed_truth import SeedTruth
     from trainer.store import Workspace
 
@@ -17,13 +19,20 @@ if TYPE_CHECKING:
 class SeedTruthLine(TruthLine):
     """A `TruthLine` of the selected runs; its link asks for their experiment."""
 
-    def __init__(self, context: Context, ask: Callable[[Intent], object]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        selection: Selection,
+        jobs: Jobs,
+        background: Background,
+        ask: Callable[[Intent], object],
+    ) -> None:
         super().__init__()
-        self._context = context
+        self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
         self._asked: object = None
         self.opened.connect(lambda name: ask(ShowExperiment(name)))
-        context.selection.runs_changed.connect(self._read_if_seen)
-        context.jobs.runs_changed.connect(self._read_if_seen)
+        selection.runs_changed.connect(self._read_if_seen)
+        jobs.runs_changed.connect(self._read_if_seen)
 
     def _read_if_seen(self) -> None:
         """Read where the view is seen; the line itself may be hidden, for it may have had nothing to say."""
@@ -32,18 +41,17 @@ class SeedTruthLine(TruthLine):
             self.read()
 
     def read(self) -> None:
-        """Read what is known, if A, B or the runs beside them are others than when it was read."""
-        context = self._context
+        """Read what is known, if A, B or the runs next to them are others than when it was read."""
         question = self._question()
         if question == self._asked:
             return
         self._asked = question
-        runs = context.selection.run_a, context.selection.run_b
-        context.background.run(self, read_truth, context.workspace, *runs, done=self.show_truth, key="truth")
+        runs = self._selection.run_a, self._selection.run_b
+        self._background.run(self, read_truth, self._workspace, *runs, done=self.show_truth, key="truth")
 
     def _question(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""
-        jobs, chosen = self._context.jobs, (self._context.selection.run_a, self._context.selection.run_b)
+        jobs, chosen = self._jobs, (self._selection.run_a, self._selection.run_b)
         rows = [row for run in chosen if run is not None and (row := jobs.run(run)) is not None]
         names = {row.experiment for row in rows} - {""}
         states = [

@@ -117,7 +117,8 @@ class View(QWidget):
         self.job_slot = JobSlot()
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
-        self.truth = SeedTruthLine(context, self.requested.emit) if self.compares else None
+        services = context.workspace, context.selection, context.jobs, context.background
+        self.truth = SeedTruthLine(*services, self.requested.emit) if self.compares else None
         # A view without a window has its controls above it.
         layouts.column(
             self.main_panel,

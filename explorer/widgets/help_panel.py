@@ -22,6 +22,7 @@ from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
 from trainer.catalog import assets_dir
+from trainer.untrusted import files as untrusted_files
 
 WIDTH: Final = 720
 LEAST_PX: Final = 240
@@ -60,7 +61,7 @@ class HelpPanel(Overlay):
     def show_view(self, name: str, question: str, chart: str = "", method: str = "") -> None:
         """Open with the page of a view, or its question where it has no page, and the method of its open chart."""
         file = assets_dir() / "docs" / VIEWS / f"{name}.md"
-        page = file.read_text(encoding="utf-8") if file.is_file() else escape(question)
+        page = untrusted_files.read_text(file) if file.is_file() else escape(question)
         self._show(file.parent, page + (f"\n\n## {escape(chart)}\n\n{escape(method)}" if method else ""))
 
     def show_message(self, title: str, summary: str, method: str) -> None:
@@ -85,7 +86,7 @@ class HelpPanel(Overlay):
         documents = assets_dir() / "docs"
         file = (self._folder / link.path()).resolve()
         if file.suffix == ".md" and file.is_relative_to(documents.resolve()) and file.is_file():
-            self._show(file.parent, file.read_text(encoding="utf-8"))
+            self._show(file.parent, untrusted_files.read_text(file))
 
 
 def _set_apart(document: QTextDocument) -> None:

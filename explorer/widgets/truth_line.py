@@ -1,4 +1,4 @@
-"""One grey line under the bar of a view that compares A with B: what is known over seeds, linked to the experiment."""
+"""One gray line under the bar of a view that compares A with B: what is known over seeds, linked to the experiment."""
 
 from __future__ import annotations
 

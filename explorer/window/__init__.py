@@ -21,9 +21,8 @@ from explorer.window.dialogs import Dialogs
 from explorer.window.drop_handler import DropHandler
 from explorer.window.error_dialog import ErrorDialog
 from explorer.window.focus_keeper import FocusKeeper
-from explorer.window.frame import Frame
 from explorer.window.intent_router import IntentRouter
-from explorer.window.menus import Menus
+from explorer.window.menus import CommandedFrame, Menus
 from explorer.window.navigation import INSTALL_PAGE, Navigation
 from explorer.window.notifications import Notifications
 from explorer.window.saved_views import SavedViews
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["MOTION_KEY", "THEME_KEY", "Window"]
 
 
-class Window(Frame):
+class Window(CommandedFrame):
     """Paints its frame at once; views and store are loaded after the first paint.
 
     Attributes:
@@ -177,7 +176,7 @@ class Window(Frame):
         """Return the class of each intent that the window takes -> the function that does."""
         return {
             intents.OpenImport: self.dialogs.import_data,
-            intents.OpenModel: self.dialogs.open_model,
+            intents.ChooseModel: self.dialogs.open_model,
             intents.OpenVectors: self.dialogs.open_vectors,
             intents.ImportCurves: self.dialogs.import_curves,
             intents.OpenLink: self._open_link,
@@ -247,12 +246,6 @@ class Window(Frame):
         self.come_forward()
         if link:
             self.router.send(intents.OpenLink(link))
-
-    def escape(self) -> None:
-        """Close the message, and clear the selection."""
-        if self.banner.isVisible():
-            self.banner.hide()
-        self.selection.clear()
 
     def show_settings(self) -> None:
         """Open the page of settings."""

@@ -46,7 +46,7 @@ class Dialogs(QObject):
         """Let the dialogs start jobs, which the list shows."""
         self._services, self._job_list = services, job_list
 
-    def open_model(self, intent: intents.OpenModel) -> None:
+    def open_model(self, intent: intents.ChooseModel) -> None:
         """Ask how to inspect a published model, and import it as a run."""
         from explorer.window.open_model_sheet import OpenModelSheet
 

@@ -92,7 +92,7 @@ class DropHandler(QObject):
 
 def _intent_of(files: dropped_files.Dropped) -> intents.WindowIntent | None:
     if files.model is not None:
-        return intents.OpenModel(str(files.model))
+        return intents.ChooseModel(str(files.model))
     if files.vectors:
         return intents.OpenVectors(tuple(files.vectors))
     if files.curves is not None:

@@ -12,13 +12,23 @@ from explorer import intents
 from explorer.widgets import banner
 from explorer.widgets.command_palette import PaletteEntry
 from explorer.window.actions import Actions, Command
+from explorer.window.frame import Frame
 from explorer.window.key_bindings import KeyBindings
 from explorer.window.synonyms import synonyms_of
 from trainer import catalog
 
 if TYPE_CHECKING:
+    from explorer.state.view_history import ViewHistory
+    from explorer.views.selected.inspector import PairInspector
     from explorer.views.view import View
-    from explorer.window import Window
+    from explorer.window.appearance import Appearance
+    from explorer.window.dialogs import Dialogs
+    from explorer.window.drop_handler import DropHandler
+    from explorer.window.intent_router import IntentRouter
+    from explorer.window.navigation import Navigation
+    from explorer.window.saved_views import SavedViews
+    from explorer.window.undo import Undo
+    from explorer.window.view_commands import ViewCommands
 
 USES_KEY: Final = "window/palette_uses"
 _EXPORTS: Final = {
@@ -30,6 +40,39 @@ _EXPORTS: Final = {
 }
 
 
+class CommandedFrame(Frame):
+    """A frame with what commands act on; `Window` builds it."""
+
+    appearance: Appearance
+    dialogs: Dialogs
+    drop_handler: DropHandler
+    history: ViewHistory
+    inspector: PairInspector | None
+    navigation: Navigation
+    router: IntentRouter
+    saved_views: SavedViews
+    undo: Undo
+    view_commands: ViewCommands
+
+    def ask_again(self) -> None:
+        """Forget the answer to what happens to active runs when the window closes."""
+
+    def escape(self) -> None:
+        """Close the message, and clear the selection."""
+        if self.banner.isVisible():
+            self.banner.hide()
+        self.selection.clear()
+
+    def leave(self) -> None:
+        """Close, after asking what to do with runs that train or wait."""
+
+    def show_settings(self) -> None:
+        """Open the page of settings."""
+
+    def start_demo(self) -> None:
+        """Queue the demo runs and show them."""
+
+
 class Menus:
     """All commands of a window.
 
@@ -38,7 +81,7 @@ class Menus:
         bindings: Their keys, as the person changed them.
     """
 
-    def __init__(self, window: Window, *, remember: bool) -> None:
+    def __init__(self, window: CommandedFrame, *, remember: bool) -> None:
         """Create the commands; without `remember` changed keys are neither read nor kept."""
         self._window = window
         self._synonyms: dict[str, tuple[str, ...]] = {}
@@ -167,7 +210,7 @@ class Menus:
     def _dialogs(self) -> Iterator[Command]:
         window, send, dialogs = self._window, self._window.router.send, self._window.dialogs
         yield Command("Window", "New run…", "Ctrl+N", partial(send, intents.OpenNewRun()), "newRun")
-        open_model, open_vectors = partial(send, intents.OpenModel()), partial(send, intents.OpenVectors())
+        open_model, open_vectors = partial(send, intents.ChooseModel()), partial(send, intents.OpenVectors())
         import_curves, import_data = partial(send, intents.ImportCurves()), partial(send, intents.OpenImport())
         inspector = window.pages.toggle_inspector
         yield Command("Window", "Open a pretrained model…", "Ctrl+O", open_model, "openModel")

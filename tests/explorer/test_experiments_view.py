@@ -117,7 +117,7 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     workspace.experiments.add("newer", to_toml(dataclasses.replace(clip_and_cloob(None), name="newer")))
     rows = workspace.runs.of_experiment("duel")
     asked: list[object] = []
-    line = SeedTruthLine(context, asked.append)
+    line = SeedTruthLine(workspace, context.selection, context.jobs, context.background, asked.append)
     host = QWidget()
     qtbot.addWidget(host)
     QVBoxLayout(host).addWidget(line)

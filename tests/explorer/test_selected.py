@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from explorer.models.pair_table import Numbers
+from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
 from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
@@ -72,7 +72,7 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
     table.resize(600, 700)
     table.show()
     values = np.random.default_rng(0).random(n)
-    table.pairs.show(items, np.arange(n), [Numbers("v", "Value", "", values)])
+    table.pairs.show(items, np.arange(n), [PairColumn("v", "Value", "", values)])
     QApplication.processEvents()
     bar = table.verticalScrollBar()
     for share in np.linspace(0, 1, 30):
@@ -90,7 +90,7 @@ def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(
     table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
     table.show()
-    table.pairs.show(items, np.arange(3), [Numbers("v", "V", "", np.zeros(3))])
+    table.pairs.show(items, np.arange(3), [PairColumn("v", "V", "", np.zeros(3))])
     for width, wanted in ((400, CLASS_PX), (1400, 2 * CLASS_PX), (400, CLASS_PX)):
         table.resize(width, 300)
         assert table.columnWidth(1) == wanted
@@ -103,7 +103,7 @@ def test_missing_values_sort_last_both_ways(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
     table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
-    column = Numbers("v", "V", "", np.array([np.nan, -1.0, 2.0]), signed=True)
+    column = PairColumn("v", "V", "", np.array([np.nan, -1.0, 2.0]), signed=True)
     table.pairs.show(items, np.arange(3), [column])
     for order, expected in ((Qt.SortOrder.AscendingOrder, [1, 2, 0]), (Qt.SortOrder.DescendingOrder, [2, 1, 0])):
         table.pairs.sort(2, order)
@@ -124,7 +124,7 @@ def test_a_table_keeps_its_room_for_captions_and_its_selected_row_in_view_when_i
     table.show()
     table.horizontalHeader().resizeSection(0, 60)
     table.pairs.show(
-        items, np.arange(9), [Numbers(f"v{place}", f"Value {place}", "", np.zeros(9)) for place in range(8)]
+        items, np.arange(9), [PairColumn(f"v{place}", f"Value {place}", "", np.zeros(9)) for place in range(8)]
     )
     assert table.columnWidth(0) == CAPTION_PX
     table.mark(np.array([4]))

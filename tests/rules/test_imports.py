@@ -40,7 +40,7 @@ PLANTED = [
     ("trainer/places/source.py", "import trainer.places.mirror", "places-layers"),
     ("trainer/places/planted.py", "def late():\n    import torch", "shelf-without-torch"),
     ("trainer/companion/planted.py", "def late():\n    import torch", "shelf-without-torch"),
-    ("trainer/companion/run_logger.py", "import trainer.vectors", "trainer-layers"),
+    ("trainer/companion/run_logger.py", "import trainer.models", "trainer-layers"),
     ("trainer/untrusted/files.py", "import trainer.untrusted.bounded", "untrusted-layers"),
 ]
 

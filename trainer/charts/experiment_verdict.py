@@ -140,10 +140,8 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
     metric_of = metric(f"val/{outcome.metric}")
     factor = 100.0 if metric_of.percent else 1.0
-    arms, seeds = (
-        verdict.experiment.arms,
-        sorted({run_outcome.seed for run_outcome in verdict.runs if not run_outcome.note}),
-    )
+    arms = verdict.experiment.arms
+    seeds = sorted({run_outcome.seed for run_outcome in verdict.runs if not run_outcome.note})
     points = []
     for index, arm in enumerate(arms):
         counted = [run_outcome for run_outcome in verdict.runs if run_outcome.arm == arm.name and not run_outcome.note]
@@ -152,11 +150,8 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
         xy = np.array([x, [factor * run_outcome.values[0] for run_outcome in counted]], dtype=np.float64).T
         points.append(Points(arm.name, arm_tone(index), xy, size=8.0))
     names = tuple(f"seed {seed}" for seed in seeds)
-    y = axis_over(
-        "%" if metric_of.percent else metric_of.unit,
-        [run_outcome.xy[:, 1] for run_outcome in points],
-        percent=metric_of.percent,
-    )
+    unit = "%" if metric_of.percent else metric_of.unit
+    y = axis_over(unit, [cloud.xy[:, 1] for cloud in points], percent=metric_of.percent)
     return XYPlot("values", outcome.label, categories("", names), y, points=tuple(points), names=names)
 
 
@@ -189,18 +184,10 @@ def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[
     """Return every run with its outcomes, and why one is not counted."""
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     header = ("run", "name", "arm", "seed", "status", *(outcome.label for outcome in outcomes), "not_counted")
-    lines = [
-        (
-            run_outcome.run.id,
-            run_outcome.run.short_name,
-            run_outcome.arm,
-            run_outcome.seed,
-            run_outcome.run.status,
-            *run_outcome.values,
-            run_outcome.note,
-        )
-        for run_outcome in verdict.runs
-    ]
+    lines = []
+    for outcome in verdict.runs:
+        run = outcome.run
+        lines.append((run.id, run.short_name, outcome.arm, outcome.seed, run.status, *outcome.values, outcome.note))
     return header, lines
 
 

@@ -1,4 +1,4 @@
-"""`trainer watch`: a training of another program as a run, while it goes on."""
+"""`trainer watch`: a training of another program as a run, while it is trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainer.store import RunLog
 
 GROUP = "Train"
-HELP = "show a training of open_clip, Lightning or transformers as a run, while it goes on"
+HELP = "show a training of open_clip, Lightning or transformers as a run, while it is trained"
 LOOK_S: Final = 1.0
 """Between two looks at the folder; a look at 200 files takes less than a millisecond."""
 INTERRUPTED: Final = 130

@@ -21,7 +21,7 @@ from trainer.companion.kept_steps import KEEP_BYTES
 from trainer.companion.metric_names import Program, shared_names
 from trainer.companion.process_rank import process_rank
 from trainer.companion.writer_thread import LoggingWarning, RunStart, WriterThread
-from trainer.companion.writing_queue import Numbers, RunEnd, SavedCheckpoint, Settings
+from trainer.companion.writing_queue import LoggedNumbers, LoggedSettings, RunEnd, SavedCheckpoint
 from trainer.store.rows import VAL_BATCH
 from trainer.store.run_texts import SETTINGS, plain_settings
 
@@ -128,7 +128,7 @@ class RunLogger:
                 writer.lose("numbers", f"{name}: {error}")
         now = time.monotonic()
         elapsed_s = round(writer.trained_s + now - writer.started_at, 4)
-        if numbers and (lost_kind := writer.queue.put(Numbers(at, time.time(), elapsed_s, tuple(numbers)))):
+        if numbers and (lost_kind := writer.queue.put(LoggedNumbers(at, time.time(), elapsed_s, tuple(numbers)))):
             writer.lose(lost_kind, "the disk is too slow, and the queue is full", 0)
 
     @_harmless("sets of embeddings")
@@ -178,7 +178,7 @@ class RunLogger:
     @_harmless("checkpoints and settings")
     def settings(self, values: Any) -> None:
         """Add settings: a dictionary (its inner ones by dotted names), a dataclass, or what has attributes."""
-        self._active.queue.put(Settings(_texts(values)))
+        self._active.queue.put(LoggedSettings(_texts(values)))
 
     @_harmless("numbers")
     def expect(self, total_steps: int) -> None:

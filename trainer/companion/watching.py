@@ -38,7 +38,7 @@ _LOSSES: Final = (HEADLINE, "val/loss", "train/loss")
 
 
 class VanishedCheckpoint(UserError):
-    """A checkpoint that was removed or written anew while it was embedded."""
+    """A checkpoint that was removed or written again while it was embedded."""
 
 
 @contextmanager
@@ -203,7 +203,7 @@ class FolderWatch:
     # -- a training that went back -------------------------------------------------------------------------------
 
     def _forget_repeated(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
-        """Drop what was embedded of a checkpoint that was written anew, and all after it."""
+        """Drop what was embedded of a checkpoint that was written again, and all after it."""
         repeated = [
             self._embedded[checkpoint.number][0]
             for checkpoint in checkpoints
@@ -213,11 +213,11 @@ class FolderWatch:
             and checkpoint.stamp not in self._void
         ]
         if repeated:
-            self._say(f"Step {min(repeated):,} was written anew: it is embedded again, what came after it is dropped.")
+            self._say(f"Step {min(repeated):,} was written again: it is embedded again, what came after it is dropped.")
             self._go_back(min(repeated) - 1)
 
     def _go_back(self, step: int) -> None:
-        """Drop everything after a step; the checkpoints of that time are void until they are written anew."""
+        """Drop everything after a step; the checkpoints of that time are void until they are written again."""
         self._log.rewind(max(step, 0))
         after = {number: entry for number, entry in self._embedded.items() if entry[0] > step}
         self._void |= {stamp for _, stamp in after.values()} | {stamp for stamp, at in self._seen.items() if at > step}
@@ -257,7 +257,7 @@ class FolderWatch:
         now = {current.stamp for current in self._folder.checkpoints()}
         if checkpoint.stamp not in now and checkpoint.path.exists():
             # What was read may be of both: the next look embeds the new one in its stead.
-            self._say(f"{checkpoint.path.name} was written anew while it was embedded.")
+            self._say(f"{checkpoint.path.name} was written again while it was embedded.")
             self._go_back(step - 1)
             return
         self._embedded[checkpoint.number] = step, checkpoint.stamp

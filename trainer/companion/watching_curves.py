@@ -1,4 +1,4 @@
-"""The curves of a training that another program does, read anew from its files: steps are updates that were seen."""
+"""The curves of a training of another program, read from its files as they grow: steps are updates that were seen."""
 
 from __future__ import annotations
 

@@ -73,14 +73,14 @@ class WatchedFolder:
 
 
 def watched_folder(path: Path) -> WatchedFolder:
-    """Return the folder of a training by what lies in it.
+    """Return the folder of a training by its files.
 
     Raises:
         WatchError: There is no such folder, or nothing in it that is known.
     """
     folder = path.expanduser().absolute()
     if not folder.is_dir():
-        raise WatchError(f"{folder} is no folder. Name the folder that the training writes.")
+        raise WatchError(f"{folder} is not a folder. Name the folder that the training writes.")
     for top in (folder.parent, folder) if folder.name == "checkpoints" else (folder,):
         if program := _program_of(top):
             return WatchedFolder(top, program)

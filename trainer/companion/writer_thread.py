@@ -16,7 +16,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.companion.embedding_set import EmbeddingSet, named_ids, prepared
 from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
-from trainer.companion.writing_queue import Numbers, Record, RunEnd, SavedCheckpoint, Settings, WritingQueue
+from trainer.companion.writing_queue import LoggedNumbers, LoggedSettings, Record, RunEnd, SavedCheckpoint, WritingQueue
 from trainer.metrics import HEADLINE, metric
 from trainer.store import RunLog, StoreError, Workspace, disk, snapshot_name, stop_flag, write_snapshot
 from trainer.store.disk import DiskTrouble
@@ -214,7 +214,9 @@ class WriterThread:
             try:
                 self._write(log, record)
             except Exception as error:
-                self.lose(_kind_of(record), _sentence(error), len(record.values) if isinstance(record, Numbers) else 1)
+                self.lose(
+                    _kind_of(record), _sentence(error), len(record.values) if isinstance(record, LoggedNumbers) else 1
+                )
         try:
             self._write_numbers(log)
             self._report(log)
@@ -223,16 +225,16 @@ class WriterThread:
             self.warn("turn", f"the run cannot be written at present: {_sentence(error)} The training is not affected.")
 
     def _write(self, log: RunLog, record: Record) -> None:
-        if self._is_resumed and isinstance(record, Numbers | EmbeddingSet):
+        if self._is_resumed and isinstance(record, LoggedNumbers | EmbeddingSet):
             self._rewind(log, record.step)
-        if isinstance(record, Numbers):
+        if isinstance(record, LoggedNumbers):
             self._take_numbers(record)
         elif isinstance(record, EmbeddingSet):
             self._write_set(log, record)
         elif isinstance(record, SavedCheckpoint):
             self._checkpoints[str(record.step)] = record.path
             self._note_checkpoints(log)
-        elif isinstance(record, Settings):
+        elif isinstance(record, LoggedSettings):
             self._settings |= plain_settings(record.texts)
             log.facts(**{SETTINGS: self._settings})
 
@@ -246,7 +248,7 @@ class WriterThread:
                 for later in [at for at in steps if at > self.step]:
                     del steps[later]
 
-    def _take_numbers(self, record: Numbers) -> None:
+    def _take_numbers(self, record: LoggedNumbers) -> None:
         values: dict[str, float] = {}
         for name, number in record.values:
             try:
@@ -393,7 +395,7 @@ class WriterThread:
 
 
 def _kind_of(record: Record) -> str:
-    if isinstance(record, Numbers):
+    if isinstance(record, LoggedNumbers):
         return "numbers"
     return "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings"
 

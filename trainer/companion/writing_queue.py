@@ -17,7 +17,7 @@ _OF_NUMBER: Final = 150
 
 
 @dataclass(frozen=True)
-class Numbers:
+class LoggedNumbers:
     """The metrics of one call; what is not a number yet is read when it is written."""
 
     step: int
@@ -41,14 +41,14 @@ class SavedCheckpoint:
 
 
 @dataclass(frozen=True)
-class Settings:
+class LoggedSettings:
     """Further settings of the other program."""
 
     texts: dict[str, str]
     size: int = _OF_RECORD
 
 
-Record = Numbers | EmbeddingSet | SavedCheckpoint | Settings
+Record = LoggedNumbers | EmbeddingSet | SavedCheckpoint | LoggedSettings
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class WritingQueue:
                 self._bytes += size
             else:
                 lost_kind = self._count_lost(record)
-            if self._is_first or not isinstance(record, Numbers) or 2 * self._bytes > self._most_bytes:
+            if self._is_first or not isinstance(record, LoggedNumbers) or 2 * self._bytes > self._most_bytes:
                 self._is_urgent, self._is_first = True, False
                 self._condition.notify()
         return lost_kind
@@ -124,7 +124,7 @@ class WritingQueue:
         return ""
 
     def _count_lost(self, record: Record) -> str:
-        if isinstance(record, Numbers):
+        if isinstance(record, LoggedNumbers):
             self.lost["numbers"] += len(record.values)
             return "numbers"
         lost_kind = "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings"

@@ -9,7 +9,8 @@ from typing import Final
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
 from trainer.config.elsewhere import NoModel, Vectors
 from trainer.config.fields import ConfigError, check_field, check_fields, fields_of
-from trainer.config.run import SECTIONS, Optimizer, Run
+from trainer.config.optimizer import Optimizer
+from trainer.config.run import SECTIONS, Run
 from trainer.config.run_name import name_fault
 
 _MOST_RANKS: Final = 64
@@ -32,7 +33,7 @@ def check(run: Run) -> None:
         return
     _check_data(run.data)
     run.model.check(run.objective)
-    run.objective.check(run)
+    run.objective.check(run.optimizer, run.ranks)
     _check_micro_batch(run.optimizer)
     if run.compile == "reduce-overhead" and run.optimizer.micro_batch:
         raise ConfigError(

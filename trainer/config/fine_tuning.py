@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.config.model import Model, OpenClip
-from trainer.config.run import Optimizer, Run
+from trainer.config.optimizer import Optimizer
+from trainer.config.run import Run
 
 FINE_TUNING: Final[Mapping[str, Any]] = {
     "learning_rate": 1e-5,

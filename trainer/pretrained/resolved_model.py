@@ -327,7 +327,7 @@ def _of_settings(folder: Path, pretrained: str) -> _ModelFiles:
     settings = _read(folder / SETTINGS) if (folder / SETTINGS).is_file() else transformers_models.settings_of(folder)
     if settings is None or file.suffix.lower() not in WEIGHTS:
         raise PretrainedError(
-            f"{folder} has no {SETTINGS}, or {file.name} is no file of weights ({', '.join(WEIGHTS)}). Name both."
+            f"{folder} has no {SETTINGS}, or {file.name} is not a file of weights ({', '.join(WEIGHTS)}). Name both."
         )
     return _ModelFiles(settings, file, f"{file} with the settings of {folder}", folder)
 

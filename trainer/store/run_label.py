@@ -18,7 +18,7 @@ _FOREIGN: Final = ("elsewhere", "elsewhere_images", "elsewhere_texts", "none", "
 
 
 def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
-    """Return the label of a run before it is compared with others: what was trained, and what tells it apart.
+    """Return the label of a run before it is compared with others: what was trained, and its seed or name.
 
     Args:
         run: Its configuration.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int
 
-from explorer.models.pair_table import Numbers
+from explorer.models.pair_table import PairColumn
 from trainer.charts.pair_changes import MEASURES, Changes
 from trainer.store import SplitKey, Workspace
 
@@ -34,7 +34,7 @@ SHORT = {
 }
 
 
-def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[Numbers]:
+def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairColumn]:
     """Return the table's number columns, of these pairs in this order."""
     made = []
     for key in SHOWN:
@@ -42,7 +42,9 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[Numbers
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
             names = ("differs", "same") if key == "verdict" else ()
-            made.append(Numbers(key, SHORT[key], hint, changes.values[key][indices], about.digits, about.signed, names))
+            made.append(
+                PairColumn(key, SHORT[key], hint, changes.values[key][indices], about.digits, about.signed, names)
+            )
     return made
 
 

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from explorer import theme
-from explorer.models.pair_table import Numbers
+from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.map.coloring import MODALITY, SHADES, Coloring, classes_of, words
 from explorer.views.map.load import MapSide
@@ -136,7 +136,7 @@ class MapDetails(QWidget):
         where = "in one map: A and B show different pairs" if of else "in both maps"
         self.selected.hint.setText(f"Drag with lasso (L), rectangle (R) or brush (B) to select pairs {where}.")
         columns = [
-            Numbers(
+            PairColumn(
                 f"rank-{letter}",
                 f"Rank {letter}",
                 _RANK_HINT.format(letter, seen.among),

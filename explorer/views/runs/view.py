@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import (
+    ChooseModel,
     ChooseSlots,
     EditAndRestart,
     OpenImport,
-    OpenModel,
     OpenNewRun,
     ShowRun,
     TrainCopy,
@@ -512,7 +512,7 @@ class RunsView(View):
         self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))
         self.first_steps["experiment"].triggered.connect(lambda: jobs.do(actions.start_clip_and_cloob, None))
         self.first_steps["import"].triggered.connect(lambda: self.requested.emit(OpenImport(compare=True)))
-        self.first_steps["published"].triggered.connect(lambda: self.requested.emit(OpenModel(FIRST.specification)))
+        self.first_steps["published"].triggered.connect(lambda: self.requested.emit(ChooseModel(FIRST.specification)))
         commands["new"].triggered.connect(self.open_new_run)
         commands["import"].triggered.connect(self._import)
         commands["stop"].triggered.connect(lambda: self._stop())

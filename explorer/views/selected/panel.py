@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.pair_table import Numbers
+from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
@@ -82,7 +82,7 @@ class SelectedPanel(QWidget):
         rows: Int[np.ndarray, " k"],
         *,
         dataset: str,
-        columns: Sequence[Numbers] = (),
+        columns: Sequence[PairColumn] = (),
         of: str = "",
     ) -> None:
         """List the pairs `rows` of a snapshot.

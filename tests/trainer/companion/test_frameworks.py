@@ -127,12 +127,12 @@ class TestLightning:
         row = only_run(tmp_path / "runs")
         assert (row.status, row.reason, row.step) == ("failed", "the loss diverged", 4)
 
-    def test_a_stop_of_the_window_ends_the_fit(self, trained: Any, tmp_path: Path) -> None:
+    def test_a_stop_of_the_window_ends_the_fit(self, trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         import lightning.pytorch as pl
 
         class Stops(pl.Callback):
             def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-                trainer.logger.experiment._active.stopping = True
+                monkeypatch.setattr(type(trainer.logger.experiment), "stopping", True)
 
         assert trained(callbacks=[Stops()]).global_step < EPOCHS * UPDATES
 

@@ -22,6 +22,7 @@ from trainer.companion import run_logger, writer_thread
 from trainer.companion.embedding_set import EmbeddingSet
 from trainer.companion.kept_steps import most_crowded
 from trainer.companion.process_rank import process_rank
+from trainer.companion.writing_queue import WritingQueue
 from trainer.scheduling import launch
 from trainer.store import RunRow, Workspace, read_snapshot
 from trainer.store.disk import DiskTrouble
@@ -190,10 +191,10 @@ def test_rows_without_a_direction_are_left_out_by_id_and_another_width_is_anothe
 
 def test_a_full_queue_keeps_the_newest_set_and_never_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_thread.WriterThread, "_run", lambda self: self._opened.set())
+    queue = WritingQueue(most_bytes=3 * N * D * 4)
+    monkeypatch.setattr(writer_thread, "WritingQueue", lambda: queue)
     with warnings.catch_warnings(record=True):
         log = ce.log_run(tmp_path, name="full")
-        queue = log._active.queue
-        queue._most_bytes = 3 * N * D * 4
         for step in range(10):
             log.embeddings(step, image=rows(step))
         for step in range(1_000):

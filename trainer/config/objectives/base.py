@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from trainer.config.run import Run
+    from trainer.config.optimizer import Optimizer
 
 Towers = Literal["both", "image", "words", "source"]
 
@@ -63,7 +63,7 @@ class ObjectiveBase:
             return "val/image_to_text_R@1"
         return "val/knn_acc1" if self.labeled or has_classes else "val/knn_words"
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check the rest of a run against the objective; its fields are in their bounds.
 
         Raises:

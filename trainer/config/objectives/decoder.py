@@ -9,7 +9,7 @@ from trainer.config.fields import ConfigError, option
 from trainer.config.objectives.base import ObjectiveBase, SourceRun, Towers
 
 if TYPE_CHECKING:
-    from trainer.config.run import Run
+    from trainer.config.optimizer import Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class EmbeddingDecoder(ObjectiveBase):
         """Return the share of the variance of pictures that the mean picture explains."""
         return "val/mean_picture_r2"
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that a run to decode is named, and that the networks can be built and trained."""
         if not self.of.strip():
             raise ConfigError(
@@ -81,13 +81,11 @@ class EmbeddingDecoder(ObjectiveBase):
                 field="objective.of",
             )
         self._check_sizes()
-        if run.ranks != 1:
+        if ranks != 1:
+            raise ConfigError(f"ranks {ranks}: a decoder is trained by one process, choose 1.", field="ranks", better=1)
+        if optimizer.micro_batch:
             raise ConfigError(
-                f"ranks {run.ranks}: a decoder is trained by one process, choose 1.", field="ranks", better=1
-            )
-        if run.optimizer.micro_batch:
-            raise ConfigError(
-                f"optimizer.micro_batch {run.optimizer.micro_batch} is of no use to a decoder, whose pictures do not "
+                f"optimizer.micro_batch {optimizer.micro_batch} is of no use to a decoder, whose pictures do not "
                 "depend on each other: choose 0 and a smaller batch.",
                 field="optimizer.micro_batch",
                 better=0,

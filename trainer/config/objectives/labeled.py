@@ -9,7 +9,7 @@ from trainer.config.fields import ConfigError, option
 from trainer.config.objectives.base import ObjectiveBase, Towers, nearest_divisor
 
 if TYPE_CHECKING:
-    from trainer.config.run import Run
+    from trainer.config.optimizer import Optimizer
 
 _SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 
@@ -29,9 +29,9 @@ class Labeled(ObjectiveBase):
         high=1024,
     )
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that a batch holds several images of two classes or more."""
-        size = run.optimizer.batch_size
+        size = optimizer.batch_size
         if size % self.per_class or size < 2 * self.per_class:
             half = size // 2
             raise ConfigError(

@@ -9,7 +9,7 @@ from trainer.config.fields import ConfigError, option
 from trainer.config.objectives.base import ObjectiveBase, Towers
 
 if TYPE_CHECKING:
-    from trainer.config.run import Run
+    from trainer.config.optimizer import Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +83,10 @@ class Dcl(TwoViews):
     )
 
 
-def _check_whole_batches(objective: TwoViews, run: Run) -> None:
+def _check_whole_batches(objective: TwoViews, optimizer: Optimizer) -> None:
     """Check that the batch norms of a projector and a predictor see whole batches."""
-    micro = run.optimizer.micro_batch
-    if micro and micro < run.optimizer.batch_size:
+    micro = optimizer.micro_batch
+    if micro and micro < optimizer.batch_size:
         raise ConfigError(
             f"optimizer.micro_batch {micro} would change the gradient of {objective.label}, whose projector and "
             "predictor have batch norms that would see the micro-batch only: choose 0 and a smaller batch.",
@@ -108,9 +108,9 @@ class SimSiam(TwoViews):
 
     predictor_dim: int = option(64, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that batches are not cut."""
-        _check_whole_batches(self, run)
+        _check_whole_batches(self, optimizer)
 
 
 def _momentum(default: float) -> Any:
@@ -134,9 +134,9 @@ class Byol(TwoViews):
     )
     predictor_dim: int = option(256, "Predictor width", "Hidden channels of the predictor.", low=2, high=8192)
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that batches are not cut."""
-        _check_whole_batches(self, run)
+        _check_whole_batches(self, optimizer)
 
 
 def _queue() -> Any:
@@ -144,9 +144,9 @@ def _queue() -> Any:
     return option(1024, "Queue", meaning, low=2, high=1_048_576)
 
 
-def _check_queue(queue: int, run: Run) -> None:
+def _check_queue(queue: int, optimizer: Optimizer) -> None:
     """Check that whole batches enter and leave a queue."""
-    size = run.optimizer.batch_size
+    size = optimizer.batch_size
     if queue % size:
         better = max(1, round(queue / size)) * size
         raise ConfigError(
@@ -182,9 +182,9 @@ class Moco(TwoViews):
     queue: int = _queue()
     key_groups: int = _key_groups()
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check the length of the queue."""
-        _check_queue(self.queue, run)
+        _check_queue(self.queue, optimizer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +209,9 @@ class Swav(TwoViews):
         96, "Steps before prototypes move", "The first updates leave them alone.", low=0, high=1_000_000, advanced=True
     )
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that a batch can be shared out among the prototypes."""
-        size = run.optimizer.batch_size
+        size = optimizer.batch_size
         if self.prototypes > size:
             raise ConfigError(
                 f"objective.prototypes {self.prototypes} are more than the {size} pairs of a batch, which cannot be "
@@ -245,6 +245,6 @@ class Pcl(TwoViews):
     )
     key_groups: int = _key_groups()
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check the length of the queue."""
-        _check_queue(self.queue, run)
+        _check_queue(self.queue, optimizer)

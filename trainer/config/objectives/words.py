@@ -9,7 +9,7 @@ from trainer.config.fields import ConfigError, option
 from trainer.config.objectives.base import ObjectiveBase, Towers, nearest_divisor
 
 if TYPE_CHECKING:
-    from trainer.config.run import Run
+    from trainer.config.optimizer import Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class CaptionPrediction(ObjectiveBase):
         4, "Decoder heads", "Attention heads; divides the decoder width.", low=1, high=32, advanced=True
     )
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that the heads share the width evenly."""
         if self.decoder_width % self.decoder_heads:
             better = nearest_divisor(self.decoder_width, self.decoder_heads)
@@ -132,11 +132,11 @@ class Word2Vec(ObjectiveBase):
         advanced=True,
     )
 
-    def check(self, run: Run) -> None:
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
         """Check that batches are not cut: pairs of words do not depend on each other."""
-        if run.optimizer.micro_batch:
+        if optimizer.micro_batch:
             raise ConfigError(
-                f"optimizer.micro_batch {run.optimizer.micro_batch} cannot be used with {self.label}, whose pairs of "
+                f"optimizer.micro_batch {optimizer.micro_batch} cannot be used with {self.label}, whose pairs of "
                 "words do not depend on each other: choose 0 and a smaller batch.",
                 field="optimizer.micro_batch",
                 better=0,

@@ -19,6 +19,7 @@ _LONG_END: Final = b"PK\x06\x06"
 _LONG_LOCATOR: Final = b"PK\x06\x07"
 _LOCATOR_BYTES: Final = 20
 _DIRECTORY: Final = b"PK\x01\x02"
+_MOST_DIRECTORY: Final = 64 << 20
 _MOST_PICKLE: Final = 64 << 20
 _MOST_OPCODES: Final = 200
 """Programs write the number before the weights: what comes later in a file is not looked at."""
@@ -62,7 +63,7 @@ def _has_directory(file: BinaryIO, size: int) -> bool:
         if record[:4] != _LONG_END:
             return False
         length, first = int.from_bytes(record[40:48], "little"), int.from_bytes(record[48:56], "little")
-    return 0 < length <= limit - first and _read(file, first, 4) == _DIRECTORY
+    return 0 < length <= min(_MOST_DIRECTORY, limit - first) and _read(file, first, 4) == _DIRECTORY
 
 
 def _read(file: BinaryIO, first: int, length: int) -> bytes:
@@ -92,6 +93,8 @@ def numbers_inside(path: Path, *names: str) -> dict[str, int]:
 
     The pickle is only taken apart, never run: it tells names and numbers without building an object.
     """
+    if not is_complete_archive(path):
+        return {}
     try:
         with open_ordinary(path) as file, zipfile.ZipFile(file) as archive:
             member = next(entry for entry in archive.infolist() if entry.filename.endswith("/data.pkl"))
