@@ -90,7 +90,7 @@ def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None =
     return enqueue(workspace, made, DECODER)
 
 
-def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None) -> int:
+def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None = None) -> int:
     """Start an ablation at each co-occurrence as an experiment and return its first run; the next poll starts that."""
     from trainer.experiments.experiment import ablation
     from trainer.scheduling import experiments

@@ -135,7 +135,7 @@ class Notifications(QObject):
         jobs.do(queue.choose_slots, held=True)
         go: Act = ("Let it start", lambda: jobs.do(queue.choose_slots, held=False))
         self._banner.show_message(
-            "The queue is held: nothing in it starts.", "Release it with QueueSlots in Runs.", action=go, tone="warn"
+            "The queue is held: nothing in it starts.", "Release it in Runs, Max parallel runs.", action=go, tone="warn"
         )
 
     def _take_look_only(self, why: str) -> None:

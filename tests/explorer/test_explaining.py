@@ -167,7 +167,7 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
     view.context.jobs.poll()
     qtbot.waitUntil(lambda: "4 runs of the ablation are finished" in view.state.text(), timeout=8000)
     view.ask_again()
-    names = [f"Ablation, co-occurrence 0, {words}, seed 0" for words, _ in FOUR]
+    names = [f"{words} · s0" for words, _ in FOUR]
     qtbot.waitUntil(lambda: shown(view) is not before and not view.busy, timeout=20_000)
     assert [line.words for line in shown(view).mark("runs").lines][2:] == names
     assert view.start.isEnabled()
