@@ -33,7 +33,7 @@ ROWS_SHOWN: Final = 10
 SENTENCE: Final = 32
 """Letters from which on another name is a sentence, such as the question of a chart."""
 WHOLE_NAME: Final = 3.0
-"""What a command gains whose other name is exactly what is typed."""
+"""What a command gains whose own name or other name is exactly what is typed."""
 
 
 @dataclass(frozen=True)
@@ -171,17 +171,21 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
     name_score = good_score(typed, f"{entry.words} {entry.group}")
+    names = [] if name_score is None else [name_score + _whole_name_gain(typed, entry.words)]
     others = [fit - 1 for name in entry.synonyms if (fit := _synonym_score(typed, name)) is not None]
-    return max([*([] if name_score is None else [name_score]), *others], default=None)
+    return max([*names, *others], default=None)
 
 
 def _synonym_score(typed: str, name: str) -> float | None:
     """Return how well another name matches: best as a whole; in a sentence only letters that stand together count."""
-    sought = typed.strip().casefold()
-    if len(name) > SENTENCE and sought not in name.casefold():
+    if len(name) > SENTENCE and typed.strip().casefold() not in name.casefold():
         return None
     fit = good_score(typed, name)
-    return fit if fit is None or sought != name.casefold() else fit + WHOLE_NAME
+    return None if fit is None else fit + _whole_name_gain(typed, name)
+
+
+def _whole_name_gain(typed: str, name: str) -> float:
+    return WHOLE_NAME if typed.strip().casefold() == name.casefold() else 0.0
 
 
 def _habit(used: int, entry: PaletteEntry) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -98,6 +99,19 @@ def at(view: Any, side: tuple[int, int]) -> Snapshot:
     return read_snapshot(next(r for r in view.context.workspace.results.snapshots(side[0]) if r.step == side[1]).folder)
 
 
+def labels(view: Any, sides: Any) -> list[str]:
+    """Return what both are called in a chart: steps tell one run apart; of two runs, the head or a note says them."""
+    runs = [(view.context.workspace.runs.get(run).short_name, step) for run, step in sides]
+    return [name if len({name for name, _ in runs}) > 1 else f"{name}, step {step}" for name, step in runs]
+
+
+def notes_steps(panel: Any, view: Any, sides: Any) -> bool:
+    """Return whether a note says the steps of two runs; the labels say those of one."""
+    names = labels(view, sides)
+    steps = ", ".join(f"{name} {step}" for name, (_, step) in zip(names, sides, strict=True))
+    return "step" in names[0] or f"The snapshots are of different steps: {steps}." in panel.notes
+
+
 def says_both(words: list[str], sides: Any) -> None:
     """Check that the command contains the runs and the step of each."""
     runs = [str(run) for run in dict.fromkeys(run for run, _ in sides)]
@@ -112,15 +126,19 @@ def test_similarity(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
     view = show(SimilarityView)
     qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and not view.cosines.pane.busy, timeout=30_000)
     cards = view.cosines.pane.panel.cards
+    areas = []
     for place in (0, 1):
         shot = at(view, sides[place])
-        own = auc(matched_cosines(shot.image, shot.text), hardest_unmatched(shot.image, shot.text, 10))
-        assert cards["numbers"].text("AUC", place) == f"{own:.3f}"
-        assert f"step {sides[place][1]}" in cards[f"cosines-{place}"].title.text()
+        areas.append(auc(matched_cosines(shot.image, shot.text), hardest_unmatched(shot.image, shot.text, 10)))
+        assert cards["numbers"].text("AUC", place) == f"{areas[-1]:.3f}"
+        assert labels(view, sides)[place] in cards[f"cosines-{place}"].title.text()
+    assert notes_steps(view.cosines.pane.panel.panel, view, sides)
     # The command prints what the window shows, for both steps.
     file = tmp_path / "numbers.csv"
     assert main([*view.command(), "--out", str(file), "--workspace", str(view.context.workspace.folder)]) == 0
-    assert all(f"step {step}" in file.read_text() for _, step in sides)
+    with file.open(newline="") as lines:
+        rows = {(row["series"], row["x"]): row["y"] for row in csv.DictReader(lines) if row["part"] == "numbers"}
+    assert [float(rows[label, "AUC"]) for label in labels(view, sides)] == pytest.approx(areas)
 
     view.tabs.setCurrentIndex(1)
     matrix = view.pane(1)
@@ -202,7 +220,8 @@ def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     for place in (0, 1):
         shot = at(view, sides[place])
         assert cards["pairs"].text("Alignment", place) == f"{alignment(shot.image, shot.text):.3f}"
-    assert [f"step {step}" in name for name, (_, step) in zip(cards["pairs"].numbers.columns, sides)] == [True, True]
+    assert [*cards["pairs"].numbers.columns] == labels(view, sides)
+    assert notes_steps(view.pane.panel.panel, view, sides)
     words, steps = view.command(), [str(step) for _, step in sides]
     assert words[words.index("--step") + 1 :][:2] == steps
     course = cards["course"].plot.spec
@@ -233,7 +252,7 @@ def shows_both(qtbot: QtBot, view: Any, sides: Any) -> None:
     answer = view.pane.answer
     assert [(target.run, target.step) for target in answer.request.targets] == [*sides]
     assert all(f"step {step}," in answer.panel.head[0] for _, step in sides)
-    assert all(f"step {step}" in str(answer.panel.marks) for _, step in sides), f"{name} names both"
+    assert all(label in str(answer.panel.marks) for label in labels(view, sides)), f"{name} names both"
     words = view.command()
     steps = [str(step) for _, step in sides]
     at = words.index("--step") + 1

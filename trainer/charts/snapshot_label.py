@@ -86,6 +86,16 @@ def counted_notes(data: object) -> tuple[str, ...]:
     )
 
 
+def step_notes(results: Sequence[object]) -> tuple[str, ...]:
+    """Return a sentence for the steps of the runs that were measured, where each is at one step and these differ."""
+    candidates = (result if isinstance(result, SnapshotLabel) else getattr(result, "run", None) for result in results)
+    runs = [run for run in candidates if isinstance(run, SnapshotLabel)]
+    steps = {run.name: run.step for run in runs}
+    if len({*steps.values()}) < 2 or {*labels(runs)} != {*steps}:
+        return ()
+    return (f"The snapshots are of different steps: {', '.join(f'{name} {step:,}' for name, step in steps.items())}.",)
+
+
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
     """Return labels for runs shown together: their names, with the step where one run is shown at two steps."""
     steps_by_name: dict[str, set[int]] = {}

@@ -14,7 +14,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes
+from trainer.charts.snapshot_label import counted_notes, step_notes
 from trainer.config.fields import fields_of
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -177,12 +177,16 @@ class Chart(Generic[S, D]):
         return Outside(request, texts, files, placement, self.of_words)
 
     def panel(self, data: D, settings: S) -> Panel:
-        """Return the panel; its warnings begin with what cannot be shown, its notes end with what was counted once."""
+        """Return the panel; its warnings begin with what cannot be shown, its notes end with what was counted once.
+
+        Different steps of two runs are noted where no line under the title names them.
+        """
         drawn = self.draw(data, settings)
         problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
-        if not (problems or counted):
+        steps = step_notes(data.found) if isinstance(data, PerRun) and not drawn.head else ()
+        if not (problems or counted or steps):
             return drawn
-        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=(*drawn.notes, *counted))
+        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=(*drawn.notes, *steps, *counted))
 
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
         """Return what is printed: one dictionary per column."""
