@@ -372,7 +372,7 @@ class RunsModel(QAbstractTableModel):
             self._restyled = False
 
     def show_drawn(self, run_ids: Iterable[int]) -> None:
-        """Show an open eye beside the runs whose curves are drawn, and a closed one beside all others."""
+        """Show an open eye next to the runs whose curves are drawn, and a closed one beside all others."""
         if (drawn := frozenset(run_ids)) != self._drawn:
             self._drawn = drawn
             self._changed(RunColumn.NAME, RunColumn.NAME)
@@ -476,7 +476,10 @@ class RunsModel(QAbstractTableModel):
             for group, runs_of_group in members.items():
                 if group.title != NOW and runs_of_group[0].experiment:
                     runs_of_group.sort(key=self._by_seed)
-        return [row for group, runs_of_group in members.items() for row in (group, *runs_of_group)]
+        ordered: list[RunRow | GroupRow] = []
+        for group, runs_of_group in members.items():
+            ordered += [group, *runs_of_group]
+        return ordered
 
     def _by_seed(self, run: RunRow) -> tuple[int, int, int]:
         """Return what puts the arms of one seed, which are compared, next to each other."""

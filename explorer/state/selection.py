@@ -266,7 +266,7 @@ class Selection(QObject):
         """Select these two runs, as one undo step."""
         self._change("Choose runs", run_a=run_a, run_b=run_b, step_b=None)
 
-    def select_snapshots(self, a: tuple[int, int], b: tuple[int, int]) -> None:
+    def select_snapshots(self, a: tuple[int, int | None], b: tuple[int, int]) -> None:
         """Select one run at a step as A and another (or the same at another step) as B, as one undo step."""
         step_b = b[1] if b[1] != a[1] else None
         self._change("Choose snapshots", run_a=a[0], run_b=b[0], step=a[1], step_b=step_b)

@@ -83,7 +83,7 @@ class StateCell(QStyledItemDelegate):
             super().paint(painter, option, index)
             return
         _paint_ground(self, painter, option, index)
-        rects = [view.visualRect(index.siblingAtColumn(column)) for column in self._columns]
+        rects = [view.visualRect(index.sibling(index.row(), column)) for column in self._columns]
         room = QRectF(rects[0].united(rects[-1])).adjusted(SPACE, 0, -CELL_PX, 0)
         painter.save()
         painter.setClipRect(option.rect)  # each cell paints its part

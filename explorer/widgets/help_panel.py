@@ -34,7 +34,7 @@ VIEWS: Final = "reference/views"
 class _Page(QTextBrowser):
     """Text without pictures, because a page needs nothing but itself."""
 
-    def loadResource(self, kind: int, name: QUrl) -> Any:
+    def loadResource(self, kind: int, name: QUrl | str) -> Any:
         return None
 
 
@@ -45,9 +45,12 @@ class HelpPanel(Overlay):
         super().__init__(parent, name="methodPanel", width=WIDTH)
         present(self, "Dialog", "Help")
         self.body.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.INSIDE, theme.BETWEEN)
-        self._folder = Path()
+        self._host, self._folder = parent, Path()
         # Selectable by the mouse only: text that the keyboard selects has a blinking caret.
-        self.text = _Page(objectName="methodText", accessibleName="Help", openLinks=False)
+        self.text = _Page()
+        self.text.setObjectName("methodText")
+        self.text.setAccessibleName("Help")
+        self.text.setOpenLinks(False)
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByMouse
@@ -74,7 +77,7 @@ class HelpPanel(Overlay):
         _set_apart(self.text.document())
         self.text.document().setTextWidth(WIDTH - 2 * theme.AROUND - theme.BETWEEN)
         high = round(self.text.document().size().height()) + theme.BETWEEN
-        room = self.parentWidget().height() - 6 * theme.AROUND
+        room = self._host.height() - 6 * theme.AROUND
         self.text.setMinimumHeight(max(LEAST_PX, min(high, room, MOST_PX)))
         self.open(self.text)
 

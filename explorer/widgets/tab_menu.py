@@ -20,7 +20,8 @@ class TabMenu(QPushButton):
     """
 
     def __init__(self, tabs: QTabBar, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"{tabs.objectName() or 'tab'}-menu")
+        super().__init__(parent)
+        self.setObjectName(f"{tabs.objectName() or 'tab'}-menu")
         self.setAccessibleName(tabs.accessibleName() or "Chart")
         self.tabs, self._menu = tabs, QMenu(self)
         self._menu.setToolTipsVisible(True)

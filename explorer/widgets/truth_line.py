@@ -27,7 +27,8 @@ class TruthLine(QLabel):
     opened = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="truth-line")
+        super().__init__(parent)
+        self.setObjectName("truth-line")
         self._truth: SeedTruth | None = None
         self._text = ""
         theme.set_role(self, "small")

@@ -253,11 +253,15 @@ class Window(CommandedFrame):
             self.appearance,
             SettingsDialogs(
                 parallel_runs=lambda: self.router.send(intents.ChooseSlots()),
-                notices=lambda: self.job_center and self.job_center.choose_notices(),
+                notices=self._choose_notices,
                 keys=self.menus.change_keys,
                 shortcuts=self.menus.show_keys,
             ),
         )
+
+    def _choose_notices(self) -> None:
+        if self.job_center is not None:
+            self.job_center.choose_notices()
 
     def start_demo(self) -> None:
         """Queue the demo runs and show them."""

@@ -40,7 +40,8 @@ class Frame(QMainWindow):
 
     def __init__(self, folder: Path, rail_places: tuple[Place, ...], *, remember: bool) -> None:
         """Build all parts; without `remember` no settings are restored or saved."""
-        super().__init__(objectName="window")
+        super().__init__()
+        self.setObjectName("window")
         self.folder, self.places = folder, rail_places
         self.settings = Settings(folder, self, remember=remember)
         self.selection = Selection(self)
@@ -96,7 +97,7 @@ class Frame(QMainWindow):
             self.more_panel.take(())
             return
         panels = (view.more_panel,) if self.bar.has_room else (view.main_panel, view.more_panel)
-        self.more_panel.take([panel for panel in panels if panel.layout().count()])
+        self.more_panel.take([panel for panel in panels if (layout := panel.layout()) is not None and layout.count()])
         self.status.show_progress_of(view.job_slot)
 
     def show_more(self) -> None:

@@ -21,7 +21,8 @@ class MorePanel(QFrame):
     """Opens under a button; closes on Esc and on a click outside."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup, objectName="morePanel")
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("morePanel")
         theme.set_role(self, "raised")
         self.setAccessibleName("Further controls of this view")
         self.controls = layouts.column(gap=theme.BETWEEN, margins=(theme.INSIDE, theme.INSIDE, theme.INSIDE, 0))

@@ -27,7 +27,9 @@ class ViewMenu(QToolButton):
     opened = Signal(str)
 
     def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="viewMenu", accessibleName="View")
+        super().__init__(parent)
+        self.setObjectName("viewMenu")
+        self.setAccessibleName("View")
         self._places, self._settings = tuple(rail_places), settings
         self._view = ""
         self._menu = QMenu(self)

@@ -35,7 +35,7 @@ def _in_tones(mark: Any, tones: Mapping[Tone, Tone]) -> Any:
         return replace(mark, tones=tuple(tones.get(run_tone(at), "") for at in range(mark.first + len(mark.columns))))
     if not isinstance(mark, XYPlot):
         return mark
-    parts = {name: getattr(mark, name) for name in ("curves", "dots", "points", "bars")}
-    return replace(
-        mark, **{name: tuple(replace(p, tone=tones.get(p.tone, p.tone)) for p in part) for name, part in parts.items()}
-    )
+    parts: dict[str, Any] = {}
+    for name in ("curves", "dots", "points", "bars"):
+        parts[name] = tuple(replace(part, tone=tones.get(part.tone, part.tone)) for part in getattr(mark, name))
+    return replace(mark, **parts)

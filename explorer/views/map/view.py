@@ -392,7 +392,8 @@ class MapView(View):
 
     def _take_focus_of_methods(self) -> None:
         """Focus a map in place of a method: a disabled button loses the focus, and with it the keys of the view."""
-        if self.toolbar.methods.isAncestorOf(QApplication.focusWidget()):
+        focus = QApplication.focusWidget()
+        if focus is not None and self.toolbar.methods.isAncestorOf(focus):
             next((panel for panel in self.panels if panel.side is not None), self.panels[0]).map.setFocus()
 
     def _leave_space(self) -> None:

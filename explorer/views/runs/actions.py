@@ -155,7 +155,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
     "show-a": ActionSpec("Show as A", "circle-dot", "A", "Make it the first run of every comparison", _one),
     "show-b": ActionSpec("Show as B", "circle-dot", "B", "Make it the second run of every comparison", _one),
     "inspect": ActionSpec(
-        "Log and configuration", "panel-right", "", "Open them beside the charts, or close them  (Enter)", bool
+        "Log and configuration", "panel-right", "", "Open them next to the charts, or close them  (Enter)", bool
     ),
     "folder": ActionSpec("Open folder", "folder-open", "", "Show the files of the run", _one),
 }

@@ -1,4 +1,4 @@
-"""The list of runs beside their curves; log and configuration of the selected ones in the right panel."""
+"""The list of runs next to their curves; log and configuration of the selected ones in the right panel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
@@ -165,6 +165,10 @@ class RunsView(View):
         """Show log and configuration of the selected runs in the right panel, or close it."""
         self._inspects = on
         self.details_changed.emit()
+
+    def _inspect_row(self, index: QModelIndex) -> None:
+        if self.table.group_at(index.row()) is None:
+            self.inspect(True)
 
     # -- what a person does ------------------------------------------------------------------------------------
 
@@ -507,7 +511,7 @@ class RunsView(View):
         )
         self.table.eyes_toggled.connect(self.toggle_eyes)
         self.table.installEventFilter(self)
-        self.table.activated.connect(lambda index: self.table.group_at(index.row()) or self.inspect(True))
+        self.table.activated.connect(self._inspect_row)
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))
         self.first_steps["experiment"].triggered.connect(lambda: jobs.do(actions.start_clip_and_cloob, None))

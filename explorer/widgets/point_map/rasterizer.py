@@ -231,9 +231,10 @@ class _Task:
     @property
     def brush_of_few(self) -> tuple[float, ...]:
         """The brush for these: sized for few points and with a rim, so that they stand out."""
-        request, ratio = self.request, self.request.pixel_ratio
+        request, ratio, some = self.request, self.request.pixel_ratio, self.request.points.some
+        assert some is not None
         pixels = int(request.sight.width * request.sight.height / ratio**2)
-        size = min(radius(len(request.points.some), pixels), 3.0)
+        size = min(radius(len(some), pixels), 3.0)
         return (size * ratio, 0.9, 0.9 * ratio, *map(float, request.halo))
 
     def brush(self, state: int) -> tuple[float, ...]:
