@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
@@ -23,7 +23,9 @@ from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import show_share
-from explorer.window.job_list import Job, JobList, State
+
+if TYPE_CHECKING:  # the questions that a job names import numpy, which no first paint waits for
+    from explorer.window.job_list import Job, JobList, State
 
 WIDTH: Final = 620
 EVERY_MS: Final = 250

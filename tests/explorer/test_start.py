@@ -51,15 +51,16 @@ print(json.dumps(seen))
 LOOKS_AT_THREADS = PROGRAM.replace(
     "seen = {}",
     """seen = {}
-import explorer.window, threading
-load = explorer.window.load
+import threading
+from explorer.window import view_builder
+load = view_builder.load
 
 def load_and_look(places):
     seen.setdefault("there", [name for name in ("PySide6.QtTest", "pyqtgraph") if name in sys.modules])
     seen["thread"] = threading.current_thread() is not threading.main_thread()
     return load(places)
 
-explorer.window.load = load_and_look
+view_builder.load = load_and_look
 """,
 )
 
@@ -211,7 +212,7 @@ sys.exit(explorer_main.main(sys.argv[1:]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["show", "_move_in"])
+@pytest.mark.parametrize("moment", ["show", "_begin_services"])
 def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, moment: str) -> None:
     ended = _start(moment, "--workspace", str(tmp_path), program=INTERRUPTED)
     assert ended.returncode == 0, ended.stderr
