@@ -457,6 +457,12 @@ def test_a_killed_training_is_interrupted_although_its_forked_child_lives(tmp_pa
         assert is_held(folder / "alive.lock")
         assert store.reconcile() == []
         assert store.runs.get(1).status == "running"
+        deadline = time.monotonic() + 60
+        while (len(store.results.series(1, "x")[1]), store.runs.get(1).step) != (
+            20,
+            20,
+        ) and time.monotonic() < deadline:
+            time.sleep(0.05)
         process.kill()
         process.wait()
         deadline = time.monotonic() + 60
