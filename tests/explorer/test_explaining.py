@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -154,8 +155,11 @@ def tiny(run: config.Run) -> config.Run:
 
 def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: ExplainingView, monkeypatch):
     """Use the real queue and training; only the process is this one, and the runs are tiny."""
+    from trainer.analysis import probes
     from trainer.training.fit import fit
 
+    # Which runs are shown does not depend on how well their probes are fitted, which takes most of the time.
+    monkeypatch.setattr(probes, "fit_softmax", functools.partial(probes.fit_softmax, most=5))
     preset = catalog.preset
     monkeypatch.setattr(actions.catalog, "preset", lambda name: tiny(preset(name)))
     monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run, **_: fit(workspace, run))
