@@ -187,7 +187,7 @@ def _of_split(
     names = _class_names(tars[0].parent, data.encoding, log)
     taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
-        progress(number / len(tars), f"Index tars: {number:,} of {len(tars):,}")
+        progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
         try:
             untrusted_files.check_ordinary(tar)
             readable = _decompressed(tar, workspace_folder) if tar.name.endswith(("gz",)) else tar
