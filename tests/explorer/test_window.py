@@ -569,15 +569,18 @@ def test_archived_runs_are_offered_only_while_they_are_chosen(open_window, qtbot
     def offered(picker) -> list[str]:
         return [picker.itemText(place) for place in range(picker.count())]
 
-    qtbot.waitUntil(lambda: offered(bar.run_b) == ["No run", "kept"])
+    qtbot.waitUntil(lambda: offered(bar.run_b) == ["No run", "CLIP · kept"])
     assert (window.selection.run_a, window.selection.run_b) == (kept, None)
     window.selection.run_b = away
-    assert offered(bar.run_b) == ["No run", "kept", "away"]
-    assert bar.run_b.currentText() == "away"
-    assert offered(bar.run_a) == ["No run", "kept"]
+    assert offered(bar.run_b) == ["No run", "CLIP · kept", "CLIP · away"]
+    assert bar.run_b.currentText() == "CLIP · away"
+    assert offered(bar.run_a) == ["No run", "CLIP · kept"]
     workspace.runs.unarchive([away])
     qtbot.waitUntil(
-        lambda: offered(bar.run_a) == ["No run", "kept", "away"] or offered(bar.run_a)[1:] == ["away", "kept"]
+        lambda: (
+            offered(bar.run_a) == ["No run", "CLIP · kept", "CLIP · away"]
+            or offered(bar.run_a)[1:] == ["CLIP · away", "CLIP · kept"]
+        )
     )
 
 
@@ -681,7 +684,7 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
         log.progress(step=0, total_steps=10, phase="preparing")
         qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
         log.status("failed", "The disk is gone.")
-    qtbot.waitUntil(lambda: window.banner.message.text() == "breaks ended early: The disk is gone.")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · breaks ended early: The disk is gone.")
     assert "Resume" not in window.banner.next.text()
     assert not window.banner.other.isVisible()
     assert jobs.run(run).status == "failed"
@@ -720,7 +723,7 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
         log.progress(step=0, total_steps=0, phase="preparing")
         qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
         log.status("failed", "The connection broke.")
-    qtbot.waitUntil(lambda: window.banner.message.text() == "cut ended early: The connection broke.")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · cut ended early: The connection broke.")
     assert window.banner.next.text().endswith("Resume tries again and keeps what was downloaded.")
     assert (window.banner.action.text(), window.banner.other.text()) == ("Resume", "Edit and restart")
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
