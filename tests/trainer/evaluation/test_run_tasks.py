@@ -168,7 +168,7 @@ def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace
         ("cloob", "zeroshot_classification"),
     ]
     told = [line for line in err.splitlines() if "not measured" in line]
-    assert [line.partition(":")[0] for line in told] == ["clip", "empty", "cloob"]
+    assert [line.partition(":")[0] for line in told] == ["clip", "CLIP · empty", "cloob"]
     assert "clip: robustness: not measured. A snapshot holds embeddings" in told[0]
     # What is dear is measured only where it is named; what was not asked for is no failure.
     assert main([*argv[:2], *argv[4:], "--json"]) == 0
