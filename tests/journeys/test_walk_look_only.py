@@ -86,6 +86,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("search",): (("--text circle --runs 1 2", DONE),),
     ("selections",): (("", DONE), ("keep mine --run 1 --rows 0 1", KEPT), ("delete mine", KEPT)),
     ("stop",): (("1", DONE),),
+    ("watch",): (("{training} --once", REFUSED),),
 }
 """Command -> the words after it, and what becomes of it. `{out}` lies outside of the workspace."""
 ELSEWHERE = {
@@ -224,10 +225,13 @@ def test_a_command_changes_nothing_that_is_somebody_elses(
 ) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(6, dtype=np.float32))
     np.save(tmp_path / "points.npy", np.zeros((48, 2), np.float32))
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "metrics.csv").write_text("epoch,step,train_loss\n0,1,2.0\n")
     files = {"picture": two_runs.pictures[0], "table": two_runs.table, "run": next(foreign.glob("runs/0001-*"))}
     files |= {
         "vectors": tmp_path / "vectors.npy",
         "points": tmp_path / "points.npy",
+        "training": tmp_path / "training",
         "out": tmp_path / "out",
     }
     tried = 0
