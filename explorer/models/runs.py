@@ -372,7 +372,7 @@ class RunsModel(QAbstractTableModel):
             self._restyled = False
 
     def show_drawn(self, run_ids: Iterable[int]) -> None:
-        """Show an open eye next to the runs whose curves are drawn, and a closed one beside all others."""
+        """Show an open eye next to the runs whose curves are drawn, and a closed one next to all others."""
         if (drawn := frozenset(run_ids)) != self._drawn:
             self._drawn = drawn
             self._changed(RunColumn.NAME, RunColumn.NAME)
