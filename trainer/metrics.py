@@ -13,6 +13,8 @@ _HARDEST: Final = re.compile(r"(?:^|/)(auc|unmatched_cosine)_hard(\d+)$")
 """Numbers against fewer unmatched captions than 10, where a split has no more."""
 NOISE_SHARES: Final = (10, 30, 50, 70, 90)
 """Noise levels at which decoders are measured, in percent of the steps of the schedule."""
+RECALL_HEADING: Final = "R@1"
+"""Heading of a column of values that are all recalls."""
 HEADLINE: Final = "val/image_to_text_R@1"
 """The one number by which the table of runs judges a run that compares images with texts."""
 

@@ -26,7 +26,7 @@ from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
 from trainer.experiments.run_style import RunStyle
-from trainer.metrics import HEADLINE, HELD_OUT, headline_name, measured_on, metric
+from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
@@ -131,8 +131,6 @@ NUMERIC: Final = frozenset(
     {RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED, RunColumn.N}
 )
 
-RECALL: Final = "R@1"
-"""Header of the latest value where it is the recall of every run."""
 _MIDDLE: Final = Qt.AlignmentFlag.AlignVCenter
 _SPOKEN: Final = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole)
 """Roles in which the first cell of a group says its title."""
@@ -410,7 +408,7 @@ class RunsModel(QAbstractTableModel):
             return self._own_header(self._columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
-            return RECALL if column is RunColumn.LAST and self._all_recalls() else HEADERS[column]
+            return RECALL_HEADING if column is RunColumn.LAST and self._all_recalls() else HEADERS[column]
         if role == Qt.ItemDataRole.ToolTipRole:
             names = headline_names(self._runs) if column in (RunColumn.LAST, RunColumn.BEST) else ""
             return "\n".join(filter(None, (HINTS.get(column), names))) or None

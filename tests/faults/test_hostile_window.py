@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from corpus.words import fill
 from PySide6.QtCore import QModelIndex, QPoint
-from PySide6.QtGui import Qt
+from PySide6.QtGui import Qt, QTextDocument
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -25,6 +25,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
+from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
 from trainer.store import Workspace
 
@@ -81,8 +82,16 @@ def labels(window: QWidget) -> Iterator[tuple[str, bool]]:
     """Yield (text, whether it is shown as HTML) of every label with markup, or that could show some."""
     for label in window.findChildren(QLabel):
         plain = label.textFormat() == Qt.TextFormat.PlainText or label.objectName() == "curve-readout"
+        plain = plain or (isinstance(label, TruthLine) and _is_escaped(label))
         if is_markup(label.text()) or (label.isVisible() and not plain):
             yield f"label {label.text()[:60]!r} {label.textFormat()}", not plain
+
+
+def _is_escaped(line: TruthLine) -> bool:
+    """Return whether the line, which holds one link of its own, shows every sign of its text."""
+    document = QTextDocument()
+    document.setHtml(line.text())
+    return document.toPlainText() == line.said and "<img" not in document.toHtml()
 
 
 def documents(window: QWidget) -> Iterator[tuple[str, bool]]:

@@ -17,7 +17,7 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     chart = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"])
     assert [panel.metric for panel in chart] == ["val/image_to_text_R@1", "train/loss", "train/loss"]
     recall, clip, cloob = chart
-    assert [series.name for series in recall.series] == ["clip-scenes", "cloob-scenes"]
+    assert [series.name for series in recall.series] == ["CLIP · s0", "CLOOB · s0"]
     assert (recall.percent, recall.unit, recall.n) == (True, "%", 240)
     assert clip.label == "Training loss, CLIP"
     assert [series.objective for series in clip.series] == ["clip"]
@@ -52,7 +52,7 @@ def test_raw_and_smooth_are_drawn_in_the_runs_colors(charted):
     recall, clip, cloob = panel.marks
     assert [line.tone for line in recall.curves] == ["run_a", "run_a", "run_b", "run_b"]
     raw, smoothed = recall.curves[:2]
-    assert (raw.faint, smoothed.faint, smoothed.name) == (True, False, "clip-scenes")
+    assert (raw.faint, smoothed.faint, smoothed.name) == (True, False, "CLIP · s0")
     assert np.allclose(raw.y, 100 * data[0].series[0].raw)
     assert np.allclose(smoothed.y, 100 * data[0].series[0].smooth)
     assert recall.title == "Image to text R@1, held-out, n = 240 (%)"

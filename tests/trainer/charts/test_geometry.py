@@ -71,7 +71,7 @@ def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):
             degrees = (np.arange(180) + 0.5) @ spread.angle_density
             assert degrees == pytest.approx(spread.mean_angle, abs=0.5)
     assert sphere_density(32).sum() == pytest.approx(1)
-    with pytest.raises(ChartError, match="from 2 to"):
+    with pytest.raises(ChartError, match="1 is too small: choose at least 2"):
         checked(GeometrySettings(most=1))
 
 

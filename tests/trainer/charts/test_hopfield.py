@@ -180,7 +180,7 @@ def test_samples_say_so_and_hold_the_pair(charted, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [
-        ("retrieval", {"beta": 1000.0}, "Beta β must be"),
+        ("retrieval", {"beta": 1000.0}, "Beta β 1000.0 is too large"),
         ("retrieval", {"query": 9999}, "no pair 9999"),
         ("pair", {"query": 9999}, "no pair 9999"),
         ("beta", {"pairs": (9999,)}, "no such pair"),

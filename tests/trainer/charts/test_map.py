@@ -37,7 +37,7 @@ def embedding_map(workspace, folder, layout, *, method="pca", color="modality") 
 def test_images_come_first_then_texts(charted, folder):
     layout = np.arange(960, dtype=np.float32).reshape(480, 2)
     chart = embedding_map(charted, folder, layout)
-    assert (chart.run, chart.name, chart.step, chart.n) == (1, "clip-scenes", 240, 240)
+    assert (chart.run, chart.name, chart.step, chart.n) == (1, "CLIP · s0", 240, 240)
     assert chart.images[0].tolist() == [0, 1]
     assert chart.texts[0].tolist() == [480, 481]
     assert len(chart.captions) == len(chart.paths) == 240

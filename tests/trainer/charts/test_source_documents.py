@@ -160,12 +160,13 @@ def test_runs_that_share_the_line_have_no_effective_robustness(tmp_path):
     settings = chart.settings()
     request = Request((*(Target(f"r{k}") for k in range(5)), Target("lacks both")))
     panel = chart.panel(chart.result(workspace, request, settings, lambda share, note: None), settings)
-    above = {line.words: line.values[2] for line in panel.mark("runs").lines}
+    # `CLIP · r0` is the label of r0.
+    above = {line.words.rpartition(" ")[2]: line.values[2] for line in panel.mark("runs").lines}
     assert set(above) == {f"r{k}" for k in range(5)}, "no line of a run without the numbers"
     assert {dot.name for dot in panel.mark("robustness").dots} == {""}, "the table names runs, the legend does not"
     assert [above[f"r{k}"] for k in range(4)] == pytest.approx([0] * 4, abs=1e-6)
     assert above["r4"] == pytest.approx(15, abs=1e-6)
     few = Request((Target("r0"), Target("r4")))
     panel = chart.panel(chart.result(workspace, few, settings, lambda share, note: None), settings)
-    assert [line.words for line in panel.mark("runs").lines] == ["r0", "r4"], "a filter chooses the runs"
+    assert [line.words for line in panel.mark("runs").lines] == ["CLIP · r0", "CLOOB · r4"], "a filter chooses the runs"
     assert panel.warnings == ("The line needs 3 runs of clip with both numbers.",)

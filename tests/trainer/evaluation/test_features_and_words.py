@@ -135,7 +135,7 @@ def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own:
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     assert (record.arrays["right"] == (label == predicted)).all()
     of_snapshot = evaluate_runs(ModelCache(own), Evaluate(runs=(2,), snapshot=True, tasks=("zero_shot",)), silent)
-    assert of_snapshot == ([], {"bag: zero_shot": "The run has no text tower."})
+    assert of_snapshot == ([], {f"{own.runs.get(2).short_name}: zero_shot": "The run has no text tower."})
 
 
 def test_predicted_captions_name_classes_by_the_likelihood_of_prompts(own: Workspace):

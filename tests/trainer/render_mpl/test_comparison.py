@@ -15,7 +15,7 @@ def test_text_lines_up_and_marks_the_best(charted):
     table = comparison(charted, [1, 2])
     lines = as_text(draw(table, None)).splitlines()
     assert lines[0].startswith("One seed each (seed 0)")
-    assert ["clip-scenes", "cloob-scenes"] in [line.split() for line in lines]
+    assert ["CLIP", "·", "s0", "CLOOB", "·", "s0"] in [line.split() for line in lines]
     recall = next(line for line in lines if "Image to text R@1" in line)
     assert recall.count("*") == 1
     assert f"{100 * charted.results.last_values(2)['val/image_to_text_R@1']:.1f} %" in recall
@@ -28,7 +28,7 @@ def test_markdown_escapes_names(charted):
     table = comparison(charted, [1, 2])
     named = dataclasses.replace(table.runs[0], name="a|b\n`c`")
     text = as_markdown(draw(dataclasses.replace(table, runs=(named, table.runs[1])), None))
-    assert "| | a\\|b \\`c\\` | cloob-scenes |" in text.splitlines()
+    assert "| | a\\|b \\`c\\` | CLOOB · s0 |" in text.splitlines()
     assert {line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")} == {4}
 
 

@@ -126,7 +126,7 @@ def test_without_a_replay_the_chart_says_how_to_make_one(workspace, tiny):
     panel = chart.panel(chart.result(workspace, Request((Target(run := tiny()),)), settings, silent), settings)
     assert panel.warnings == ()
     assert panel.commands == (
-        f"No step of {workspace.runs.get(run).name} was replayed yet: trainer replay {run} --step N.",
+        f"No step of {workspace.runs.get(run).short_name} was replayed yet: trainer replay {run} --step N.",
     )
     assert panel.mark("replay").lines[0].values == (0.0,)
 
