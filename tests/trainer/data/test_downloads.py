@@ -135,6 +135,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.HubDataset:
     return config.HubDataset(name="owner/reds")
 
 
+@pytest.mark.slow
 def test_a_data_set_of_the_hub_shows_its_bars(hub: config.HubDataset, tmp_path: Path) -> None:
     told: list[str] = []
     splits = load(hub, image_size=8, workspace_folder=tmp_path, progress=lambda share, note: told.append(note))
