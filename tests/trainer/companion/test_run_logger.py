@@ -424,9 +424,9 @@ if not child:
     with log:
         log.metrics(99, {"x": 1.0})
     log.finish()
-    print("child", log.is_open, flush=True)
+    print(f"child {log.is_open}\\n", end="", flush=True)
     time.sleep(120)
-print("ready", child, flush=True)
+print(f"ready {child}\\n", end="", flush=True)
 time.sleep(120)
 """
 FAILED = "\nraise RuntimeError('out of ideas')\n"
