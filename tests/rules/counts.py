@@ -27,11 +27,6 @@ def code_in(*folders: str) -> int:
     return sum(code_lines(file.read_text()) for folder in folders for file in (ROOT / folder).rglob("*.py"))
 
 
-def readme_lines() -> int:
-    """Return the number of lines of the README."""
-    return len((ROOT / "README.md").read_text().splitlines())
-
-
 def colliding_classes() -> dict[str, list[str]]:
     """Return public classes of `explorer` and `trainer` that share a name, and their modules."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -132,7 +127,6 @@ def counts() -> dict[str, object]:
             vocabulary.misnamed_files()[1],
         ],
         "lines of tests": source_lines("tests"),
-        "lines of the README": readme_lines(),
         "charts of the registry": len(sources),
         "lines of a chart, median and most": [lines[len(lines) // 2], lines[-1]],
         "lines of code of a chart, median and most": [code[len(code) // 2], code[-1]],

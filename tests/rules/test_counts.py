@@ -27,10 +27,6 @@ def test_texts_imports_and_blank_lines_are_not_code() -> None:
     assert counts.code_lines(source) == 3
 
 
-def test_the_readme_is_short() -> None:
-    assert counts.readme_lines() <= 160
-
-
 TOO_LONG: dict[str, str] = {}
 """Chart that may have more lines of code -> why; it can only lose entries."""
 

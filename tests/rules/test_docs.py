@@ -6,6 +6,7 @@ import importlib.util
 import pkgutil
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -137,6 +138,7 @@ def test_sentences_of_the_documentation_are_short():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later versions of argparse write usages otherwise")
 def test_generated_pages_are_what_the_code_says():
     """`python packaging/documentation.py` writes them."""
     spec = importlib.util.spec_from_file_location("documentation", ROOT / "packaging" / "documentation.py")

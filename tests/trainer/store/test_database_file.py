@@ -68,3 +68,12 @@ def test_the_documentation_tells_every_table():
     """Users read the database with their own programs."""
     page = Path(__file__).parents[3] / "assets" / "docs" / "reference" / "database.md"
     assert set(re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)) == {*metadata.tables}
+
+
+def test_the_documentation_tells_every_file_of_a_run(charted):
+    page = (Path(__file__).parents[3] / "assets" / "docs" / "reference" / "file-formats.md").read_text(encoding="utf-8")
+    files = {file.name for file in charted.runs.get(1).folder.rglob("*") if file.is_file()}
+    assert {"image.npy", "items.parquet", "manifest.json"} <= files
+    assert [
+        name for name in sorted(files - {"alive.lock"}) if f"`{name}`" not in page and f"/{name}`" not in page
+    ] == []
