@@ -223,14 +223,14 @@ def test_trainers_that_hang_are_ended_by_themselves(
     assert banner.action.isHidden()
     first, second = told[:2]
     assert first[0] in (
-        "unresponsive one was asked to stop and is still running.",
-        "unresponsive two was asked to stop and is still running.",
+        "CLIP · unresponsive one was asked to stop and is still running.",
+        "CLIP · unresponsive two was asked to stop and is still running.",
     )
     loses = ", which loses what it did since step 120, its last checkpoint."
     assert re.fullmatch(r"It is ended in 3[56]\d\d s" + re.escape(loses), first[1])
     assert {*second[0].removesuffix(" were asked to stop and are still running.").split(" and ")} == {
-        "unresponsive one",
-        "unresponsive two",
+        "CLIP · unresponsive one",
+        "CLIP · unresponsive two",
     }
     assert second[1].startswith("They are ended in ")
 
