@@ -7,12 +7,21 @@ by `View.carry_out`, or the window.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from trainer import config
+
+EXPORTS: Final[tuple[tuple[str, str], ...]] = (
+    ("svg", "Figure as SVG"),
+    ("pdf", "Figure as PDF"),
+    ("png", "Figure as PNG"),
+    ("csv", "Data as CSV"),
+    ("parquet", "Data as Parquet"),
+)
+"""Suffix and label of what every view can be exported as."""
 
 
 @dataclass(frozen=True)

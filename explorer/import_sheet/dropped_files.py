@@ -15,7 +15,6 @@ from trainer.trackers.recognition import histories, is_history, open_clip_folder
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
-"""What files of weights are called; the trainer judges their content."""
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""

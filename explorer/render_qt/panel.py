@@ -12,11 +12,9 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QScrollArea,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,6 +23,7 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.heat_map import HeatMapWidget, number_in
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
@@ -219,7 +218,7 @@ class PanelWidget(QScrollArea):
                 card.setMinimumHeight(card.least_height(wide))
 
     def _new_notes(self) -> QLabel:
-        self.notes = _label("small")
+        self.notes = layouts.text("", "small")
         self.notes.setObjectName(f"{self._name}-notes")
         self.notes.setWordWrap(True)
         return self.notes
@@ -231,12 +230,9 @@ class PanelWidget(QScrollArea):
         self.cards, self._lines = {}, []
         inside = QWidget()
         theme.set_role(inside, "surface")
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, theme.INSIDE, 0)
-        column.setSpacing(theme.BETWEEN)
+        column = layouts.column(gap=theme.BETWEEN, margins=(0, 0, theme.INSIDE, 0), of=inside)
         for row in _in_lines(panel):
-            line = QHBoxLayout()
-            line.setSpacing(theme.AROUND)
+            line = layouts.row(gap=theme.AROUND)
             self._lines.append(line)
             grows = False
             for mark in row:
@@ -477,12 +473,7 @@ class NumberTableCard(QFrame):
         self._letters = ""
         self._wide, self._gap, self.share = COLUMN_PX, theme.BETWEEN, 0
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(self.title)
-        column.addWidget(self._sideways)
-        column.addStretch()
+        layouts.column(self.title, self._sideways, layouts.STRETCH, of=self)
 
     def show_mark(self, mark: NumberTable) -> None:
         """Show the numbers."""
@@ -592,9 +583,7 @@ class NumberTableCard(QFrame):
         self._wide = NARROW_COLUMN_PX if many else COLUMN_PX
         self._grid.setHorizontalSpacing(self._gap)
         for column in range(len(mark.columns)):
-            head = _label("small")
-            head.setWordWrap(not mark.badges)
-            theme.set_role(head, "small")
+            head = layouts.text("", "small", wrap=not mark.badges)
             head.setAlignment(right)
             # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.
             self._grid.setColumnMinimumWidth(column + 1, self._wide)
@@ -602,22 +591,15 @@ class NumberTableCard(QFrame):
             self._grid.addWidget(head, 0, column + 1)
         self._grid.setColumnStretch(len(mark.columns) + 1, 1)
         for row, line in enumerate(mark.lines):
-            name = _label("secondary" if line.values else "strong")
-            name.setText(line.words)
+            name = layouts.text(line.words, "secondary" if line.values else "strong")
             name.setToolTip(line.hint)
             self._names += [name] if line.values else []
             self._grid.addWidget(name, row + 1, 0, 1, 1 if line.values else len(mark.columns) + 1)
             for column in range(len(line.values)):
-                cell = _label("strong" if line.strong or column in line.best else "")
+                cell = layouts.text("", "strong" if line.strong or column in line.best else "")
                 cell.setAlignment(right)
                 cell.setToolTip(line.hint)
                 self._cells[row, column] = cell
                 self._grid.addWidget(cell, row + 1, column + 1)
 
 
-def _label(role: str) -> QLabel:
-    label = QLabel()
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    if role:
-        theme.set_role(label, role)
-    return label

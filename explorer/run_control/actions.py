@@ -138,11 +138,6 @@ def _placed(run: config.Run) -> config.Run:
     return dataclasses.replace(run, data=config.absolute(run.data))
 
 
-def ask(workspace: Workspace, run: int, what: str) -> None:
-    """Send a request to the run's trainer; an empty string withdraws an earlier one."""
-    workspace.runs.ask(run, what)
-
-
 def requeue(workspace: Workspace, run_id: int) -> None:
     """Queue a run that ended early again; it resumes from its newest checkpoint."""
     launch.check_trainable(workspace, workspace.runs.get(run_id))

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QUndoStack
@@ -28,9 +28,6 @@ from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, WriteQueue, sentence
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Jobs", "working"]
 
@@ -166,7 +163,7 @@ class Jobs(QObject):
         """Ask trainers to `pause`, `save` or `evaluate`; an empty string resumes paused ones."""
         for run in runs:
             self.stop_timeouts.forget(run)
-            self._write(partial(actions.ask, self._workspace, run, what))
+            self._write(partial(self._workspace.runs.ask, run, what))
 
     def kill(self, runs: Sequence[int]) -> None:
         """Kill trainers; their work since the last checkpoints is lost."""
@@ -310,9 +307,9 @@ class Jobs(QObject):
     def archive(self, runs: Sequence[int], *, back: bool = False) -> None:
         """Put `runs` away, or take them `back`; undoable."""
         store, ids = self._workspace.runs, tuple(runs)
-        archive, away = partial(store.archive, ids), partial(store.unarchive, ids)
+        archive, unarchive = partial(store.archive, ids), partial(store.unarchive, ids)
         text = f"{'Take back' if back else 'Archive'} {len(ids)} run{'s' * (len(ids) != 1)}"
-        redo, undo = (away, archive) if back else (archive, away)
+        redo, undo = (unarchive, archive) if back else (archive, unarchive)
         self.undo.push(Undoable(text, redo=partial(self._write, redo), undo=partial(self._write, undo)))
 
     # -- watching the store ------------------------------------------------------------------------------------

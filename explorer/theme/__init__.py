@@ -63,6 +63,7 @@ __all__ = [
     "keep_icon",
     "pixel_font",
     "run_color",
+    "run_ink",
     "run_shade",
     "set_invalid",
     "set_role",
@@ -111,7 +112,8 @@ class Theme(QObject):
         if tuple(sides) != self._sides:
             self._sides = tuple(sides)
             self.changed.emit()
-            self._style_sheet.call_listeners()
+            if self._application is not None:
+                self._style_sheet.recolor(self._application)
 
     @property
     def moves(self) -> bool:
@@ -252,6 +254,11 @@ def run_color(index: int) -> str:
         return run_shade(*theme().sides[index])
     colors = tokens.run_colors(theme().dark)
     return colors[index % len(colors)]
+
+
+def run_ink(index: int) -> str:
+    """Return the color of words about the run at position `index`: its `run_color`, with the contrast of text."""
+    return readable(run_color(index), theme().dark, palette.LEAST_TEXT)
 
 
 def run_shade(hue: int, tone: int) -> str:

@@ -72,13 +72,17 @@ class LazyStyleSheet(QObject):
     def apply(self, application: QApplication, theme_name: str, style_sheet: str) -> None:
         """Give a style sheet to every section and tell the listeners; two empty texts: the application's own."""
         self._theme_name, self._style_sheet = theme_name, style_sheet
+        self.recolor(application)
+
+    def recolor(self, application: QApplication) -> None:
+        """Call the listeners for colors that are others now; a section without the current style sheet gets it."""
         for section in self._outdated:
             if shiboken6.isValid(section):
                 section.removeEventFilter(self)
         self._outdated = {}
         for window in _windows(application):
             self._restyle_sections(window, in_container=False)
-        self.call_listeners()
+        self._call_listeners()
         for section in self._outdated:
             section.installEventFilter(self)
             idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
@@ -125,7 +129,7 @@ class LazyStyleSheet(QObject):
             inner.setProperty(_THEME_NAME, "")
             inner.setStyleSheet("")
 
-    def call_listeners(self) -> None:
+    def _call_listeners(self) -> None:
         """Call every listener: that of a hidden section with its update, others now or before the window unfreezes."""
         for method in self._live_methods():
             widget = _widget_of(method)

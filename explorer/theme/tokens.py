@@ -44,7 +44,7 @@ class Tokens:
         accent, accent_hover, accent_text: The one primary action, and the words on it.
         focus: The ring around what the keyboard acts on.
         selection, selection_text: Selected rows and words, and what is written there.
-        run_a, run_b: The two runs as marks; `run_a_text`, `run_b_text` where words take their color.
+        run_a, run_b: The two runs as marks.
         good, warn, bad: States, dark or light enough to write words with.
         good_soft, warn_soft, bad_soft: The ground of a chip or banner in that state.
         unselected: Points that are there but not selected.
@@ -69,8 +69,6 @@ class Tokens:
     selection_text: str
     run_a: str
     run_b: str
-    run_a_text: str
-    run_b_text: str
     good: str
     warn: str
     bad: str
@@ -100,8 +98,6 @@ LIGHT: Final = Tokens(
     selection_text="#1b1e25",
     run_a="#0072b2",
     run_b="#b86e00",
-    run_a_text="#00659e",
-    run_b_text="#855c00",
     good="#0b7a4b",
     warn="#8a5a00",
     bad="#c02b35",
@@ -131,8 +127,6 @@ DARK: Final = Tokens(
     selection_text="#f1eefc",
     run_a="#4ea8de",
     run_b="#f2b63c",
-    run_a_text="#6cb9e8",
-    run_b_text="#f2b63c",
     good="#54c796",
     warn="#e9b949",
     bad="#ff8087",

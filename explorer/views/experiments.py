@@ -15,7 +15,6 @@ from explorer import theme
 from explorer.intents import ShowExperiment, ViewIntent
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
-from explorer.views.view import EXPORTS
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
@@ -142,7 +141,7 @@ class ExperimentsView(ChartView):
         ("md", "Verdict as Markdown"),
         ("tex", "Verdict as LaTeX"),
         ("toml", "Definition as TOML"),
-        *EXPORTS,
+        *ChartView.exports,
     )
 
     def build(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.intents import ViewIntent
+from explorer.intents import EXPORTS, ViewIntent
 from explorer.run_control import actions
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from explorer.state.view_link import ViewLink
     from trainer.messages import Failure
     from trainer.store import Workspace
-
-EXPORTS: tuple[tuple[str, str], ...] = (
-    ("svg", "Figure as SVG"),
-    ("pdf", "Figure as PDF"),
-    ("png", "Figure as PNG"),
-    ("csv", "Data as CSV"),
-    ("parquet", "Data as Parquet"),
-)
-"""Suffix and words of each export that the bar's menu offers."""
-
 
 CHOOSE_RUNS = "Choose run A in the bar above, and run B to compare."
 

@@ -23,7 +23,7 @@ class PixelPicture(QWidget):
         theme.theme().changed.connect(self.update)
 
     def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, description: str) -> None:
-        """Show a picture; `description` describe it for screen readers and as a tip."""
+        """Show a picture; `description` describes it for screen readers and as a tip."""
         self.image = None
         if pixels is not None:
             data = np.ascontiguousarray(pixels)

@@ -204,7 +204,7 @@ class StateArea(CurrentPageStack):
         self._show_result("ready", "", None)
 
     def partial(self, text: str, act: Act | None = None) -> None:
-        """Show that the content lacks what `text` say."""
+        """Show that the content lacks what `text` says."""
         self._show_result("partial", text, act)
 
     def stale(self, text: str, act: Act | None = None) -> None:

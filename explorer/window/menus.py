@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from explorer.window.view_commands import ViewCommands
 
 USES_KEY: Final = "window/palette_uses"
-_EXPORTS: Final = {
-    "svg": "figure as SVG",
-    "pdf": "figure as PDF",
-    "png": "figure as PNG",
-    "csv": "data as CSV",
-    "parquet": "data as Parquet",
-}
 
 
 class CommandedFrame(Frame):
@@ -104,14 +97,15 @@ class Menus:
 
     def show_palette(self) -> None:
         """Open the command palette, in which the commands of every view are."""
-        uses = self._window.settings.value(USES_KEY, {})
-        counts = {key: used for key, used in uses.items() if isinstance(used, int)} if isinstance(uses, dict) else {}
-        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()], counts)
+        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()], self._uses())
+
+    def _uses(self) -> dict[str, int]:
+        saved = self._window.settings.value(USES_KEY, {})
+        return {key: count for key, count in saved.items() if isinstance(count, int)}
 
     def _count_use(self, key: str) -> None:
-        uses = self._window.settings.value(USES_KEY, {})
-        counts = uses if isinstance(uses, dict) else {}
-        self._window.settings.set(USES_KEY, {**counts, key: 1 + int(counts.get(key, 0))})
+        uses = self._uses()
+        self._window.settings.set(USES_KEY, {**uses, key: 1 + uses.get(key, 0)})
 
     def show_keys(self) -> None:
         """Open the cheat sheet."""
@@ -156,7 +150,7 @@ class Menus:
                     yield PaletteEntry(group, action, others, *both)
 
     def _twins(self) -> dict[str, QAction]:
-        """Return the action of a tab -> that of a place with the same title: the palette shows both as one entry."""
+        """Return the action of a view -> that of a place with the same title: the palette shows both as one entry."""
         by_name = self.actions.by_name()
         return {
             f"goTo-{entry.name}": by_name[f"goToPlace-{rail_place.name}"]
@@ -203,9 +197,9 @@ class Menus:
         yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod", "?")
         copy = partial(send, intents.CopyCommand())
         yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
-        for suffix, text in _EXPORTS.items():
-            key = "Ctrl+E" if suffix == "svg" else ""
-            yield Command("This view", f"Export {text}", key, partial(send, intents.ExportFigure(suffix)))
+        for suffix, label in intents.EXPORTS:
+            key, text = "Ctrl+E" if suffix == "svg" else "", f"Export {label[0].lower()}{label[1:]}"
+            yield Command("This view", text, key, partial(send, intents.ExportFigure(suffix)))
 
     def _dialogs(self) -> Iterator[Command]:
         window, send, dialogs = self._window, self._window.router.send, self._window.dialogs

@@ -44,14 +44,13 @@ class Navigation(QObject):
     ) -> None:
         super().__init__(parent)
         self._entries = {entry.name: entry for entry in entries}
-        self._names = [*self._entries]
         self._selection, self._rail, self._view_menu, self._pages = selection, rail, view_menu, pages
         self.offer: TrainingOffer | None = None
 
     @property
     def view_name(self) -> str:
         """The name of the open view."""
-        return self._selection.view if self._selection.view in self._names else self._names[0]
+        return self._selection.view if self._selection.view in self._entries else next(iter(self._entries))
 
     def has_view(self, name: str) -> bool:
         """Return whether this view is built."""

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
@@ -27,9 +27,6 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess, shell
-
-if TYPE_CHECKING:
-    pass
 
 LABEL_WIDTH: Final = 96
 WIDTH: Final = 560

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
 from explorer.window.open_sheet import OpenSheet
-
-if TYPE_CHECKING:
-    pass
 
 _WORDS: Final = (
     "Row i of images, texts and items is one pair; one of images and texts is enough. Of more than 10,000 rows as many "

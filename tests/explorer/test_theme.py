@@ -28,7 +28,6 @@ WORDS_ON = [
     ],
     *[(ink, ground) for ink in ("good", "warn", "bad") for ground in ("background", "surface", f"{ink}_soft")],
     *[("text", ground) for ground in ("good_soft", "warn_soft", "bad_soft")],
-    *[(ink, ground) for ink in ("run_a_text", "run_b_text") for ground in ("background", "surface")],
     ("accent_text", "accent"),
     ("accent_text", "accent_hover"),
     ("selection_text", "selection"),
@@ -42,6 +41,15 @@ MARKS_ON = [(mark, ground) for mark in ("outline", "focus") for ground in ("back
 @pytest.mark.parametrize(("ink", "ground"), WORDS_ON)
 def test_words_can_be_read(tokens: Tokens, ink: str, ground: str) -> None:
     assert contrast(getattr(tokens, ink), getattr(tokens, ground)) >= 4.5
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("hue", [0, 1])
+def test_words_about_a_run_can_be_read(monkeypatch: pytest.MonkeyPatch, tokens: Tokens, hue: int) -> None:
+    monkeypatch.setattr(theme.theme(), "tokens", tokens)
+    for tone in range(palette.TONES):
+        theme.theme().show_sides([(hue, tone)])
+        assert all(contrast(theme.run_ink(0), ground) >= 4.5 for ground in (tokens.background, tokens.surface))
 
 
 @pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])

@@ -17,6 +17,8 @@ DARK_GROUNDS: Final = ("#1c1f25", "#15171c")
 
 LEAST_MARK: Final = 3.05
 """Contrast of a mark to its ground; a little more than the 3 that is asked for, for pixels are rounded."""
+LEAST_TEXT: Final = 4.55
+"""Of words, of which 4.5 is asked (1.4.3)."""
 
 ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c00", "#3b3505", "#4f5160")
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")

@@ -23,7 +23,7 @@ from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
-from explorer.views.view import EXPORTS, View, reason_of
+from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
@@ -63,7 +63,7 @@ class EvaluateView(View):
     question = "Benchmark the runs and test the differences."
     icon = "list-checks"
     when_chosen = "Both are evaluated on the same tasks."
-    exports = (*EXPORTS, *TABLE_EXPORTS)
+    exports = (*View.exports, *TABLE_EXPORTS)
 
     def build(self) -> Iterator[None]:
         context = self.context

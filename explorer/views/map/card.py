@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
-from explorer.theme import theme
+from explorer.theme import run_ink
 from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 from explorer.widgets.hover_card import HoverCard, HoverRow
@@ -40,8 +40,7 @@ class PairCard(HoverCard):
         if self._side is None:
             return
         items, row = self._side.items, self._row
-        inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [HoverRow("AB"[p.index], inks[p.index], _of(p, row)) for p in panels if p.side]
+        rows = [HoverRow("AB"[p.index], run_ink(p.index), _of(p, row)) for p in panels if p.side]
         path = items.path[row]
         self.show_message(items.caption[row], items.label[row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")

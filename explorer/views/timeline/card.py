@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
-from explorer.theme import theme
+from explorer.theme import run_ink
 from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.sampling import at_most
 from trainer.charts.common_pairs import same_pairs
@@ -55,8 +55,7 @@ class TimelineCard(HoverCard):
         """Show what has been computed or decoded since."""
         if self._run is None:
             return
-        inks = (theme().tokens.run_a_text, theme().tokens.run_b_text)
-        rows = [HoverRow("AB"[i], inks[i], _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())]
+        rows = [HoverRow("AB"[i], run_ink(i), _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())]
         items = self._run.items
         path = items.path[self.row]
         self.show_message(items.caption[self.row], items.label[self.row], HEADS, rows)

@@ -89,10 +89,9 @@ class TimeCurve(QWidget):
         return f"{value:,.{self.measure.digits}f}{unit}".replace("-", "−") if math.isfinite(value) else "–"
 
     def _recolor(self) -> None:
-        tokens = theme.theme().tokens
-        for label, ink in zip(self.values, (tokens.run_a_text, tokens.run_b_text), strict=True):
+        for index, label in enumerate(self.values):
             label.setFont(theme.pixel_font(theme.SMALL_PX))
-            label.setStyleSheet(f"color: {ink}")
+            label.setStyleSheet(f"color: {theme.run_ink(index)}")
 
     def _lay_out(self) -> None:
         self._column = layouts.column(layouts.row((self.name, 1), *self.values), gap=0, of=self)

@@ -19,7 +19,7 @@ from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
-from explorer.views.view import EXPORTS, View
+from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.legend import Legend
@@ -50,7 +50,7 @@ class TimelineView(View):
     icon = "film"
     when_chosen = "Their snapshots then play here."
     method = CURVES_METHOD
-    exports = (("gif", "Film as GIF"), ("mp4", "Film as MP4"), *EXPORTS)
+    exports = (("gif", "Film as GIF"), ("mp4", "Film as MP4"), *View.exports)
 
     def build(self) -> Iterator[None]:
         context = self.context
