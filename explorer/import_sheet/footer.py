@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.import_sheet import dropped_files
-from explorer.import_sheet.options import row
 from explorer.import_sheet.survey_result import DataSource
+from explorer.widgets import layouts
 
 
 class Footer(QWidget):
@@ -41,12 +41,9 @@ class Footer(QWidget):
             (self.start, self.train_asked),
         ):
             button.clicked.connect(signal)
-        line = row(self.copy)
-        line.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
-        line.addStretch(1)
-        for button in (self.classify, self.later, cancel, self.start):
-            line.addWidget(button)
-        self.setLayout(line)
+        buttons = (self.copy, (layouts.STRETCH, 1), self.classify, self.later, cancel, self.start)
+        margins = (theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
+        layouts.row(*buttons, gap=theme.BETWEEN, margins=margins, of=self)
 
     def offer_classify(self, reading: DataSource | None) -> None:
         """Offer to classify the images next to the pairs; without pairs, the page itself makes the offer."""

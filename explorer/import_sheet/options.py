@@ -12,17 +12,16 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.import_sheet import survey_result
 from explorer.import_sheet.survey_result import KINDS, Kind
+from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
@@ -98,10 +97,8 @@ class Options(QWidget):
         self.kinds.activated.connect(lambda _place: self.kind_chosen.emit())
         hint = ElidedLabel("Detected from names and layout; change it if wrong.", self)
         theme.set_role(hint, "small")
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.INSIDE)
-        self._column.addLayout(row(labeled("Format", self.kinds), self.kinds, (hint, 1)))
+        head = layouts.row(labeled("Format", self.kinds), self.kinds, (hint, 1), gap=theme.BETWEEN)
+        self._column = layouts.column(head, of=self)
 
     @property
     def kind(self) -> Kind:
@@ -198,11 +195,7 @@ class Cost(QWidget):
         self.working.button.setText("Stop")
         self.working.button.setAccessibleName("Stop reading")
         self._about = (before, self.size_box, self.words)
-        line = row(*self._about, (self.working, 1))
-        line.setSpacing(theme.INSIDE)
-        line.addStretch()
-        line.addWidget(self.open_all)
-        self.setLayout(line)
+        layouts.row(*self._about, (self.working, 1), layouts.STRETCH, self.open_all, of=self)
         self.show_cost("", can_open=False)
 
     def show_cost(self, text: str, *, can_open: bool) -> None:
@@ -221,17 +214,6 @@ class Cost(QWidget):
 
 def labeled(text: str, buddy: QWidget) -> QLabel:
     """Return a label as wide as those of the forms."""
-    label = QLabel(text)
+    label = layouts.text(text, buddy=buddy)
     label.setFixedWidth(LABEL_WIDTH)
-    label.setBuddy(buddy)
     return label
-
-
-def row(*parts: QWidget | tuple[QWidget, int]) -> QHBoxLayout:
-    """Return a row of widgets; a number after a widget is its stretch factor."""
-    line = QHBoxLayout()
-    line.setContentsMargins(0, 0, 0, 0)
-    line.setSpacing(theme.BETWEEN)
-    for part in parts:
-        line.addWidget(*part if isinstance(part, tuple) else (part,))
-    return line

@@ -11,11 +11,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFileDialog,
-    QHBoxLayout,
     QHeaderView,
     QPushButton,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,6 +21,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.example_pairs import plain_tip
 from explorer.import_sheet.survey_result import NOT_USED
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.still import StillComboBox
 from trainer.errors import UserError
@@ -128,16 +127,8 @@ class ReportPane(QWidget):
         self.export.clicked.connect(self._choose_file)
         self.outcome = ElidedLabel(parent=self)
         theme.set_role(self.outcome, "small")
-        above = QHBoxLayout()
-        above.setSpacing(theme.BETWEEN)
-        above.addWidget(self.only)
-        above.addWidget(self.outcome, 1)
-        above.addWidget(self.export)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.INSIDE, 0, 0)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(above)
-        column.addWidget(self.table, 1)
+        above = layouts.row(self.only, (self.outcome, 1), self.export, gap=theme.BETWEEN)
+        layouts.column(above, (self.table, 1), margins=(0, theme.INSIDE, 0, 0), of=self)
 
     def show_lines(self, lines: Sequence[Line], name: str) -> None:
         """Show the report of the data set with this name; do nothing if it is already shown."""

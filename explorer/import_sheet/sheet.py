@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QLabel, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.export import shell_command
 from explorer.import_sheet import dropped_files, summary_text, survey_result
 from explorer.import_sheet.footer import Footer, classify_words
-from explorer.import_sheet.options import Cost, Options, PathLine, labeled, row
+from explorer.import_sheet.options import Cost, Options, PathLine, labeled
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.survey_result import DataSource
@@ -23,6 +23,7 @@ from explorer.intents import ClassifyPictures, TrainOnImport
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
 from explorer.views.view import hairline
+from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Ticket
@@ -382,15 +383,13 @@ class ImportSheet(QDialog):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        column = QVBoxLayout()
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.BETWEEN)
-        column.setSpacing(theme.INSIDE)
+        column = layouts.column(margins=(theme.AROUND, theme.AROUND, theme.AROUND, theme.BETWEEN))
         self.path = PathLine(self)
         self.path.chosen.connect(self.read_path)
         self.path.returnPressed.connect(self.read_path)
         self.path.editingFinished.connect(self._read_edited)
         self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
-        column.addLayout(row(labeled("Data", self.path), self.path))
+        column.addLayout(layouts.row(labeled("Data", self.path), self.path, gap=theme.BETWEEN))
         self.options = Options(self)
         self.options.kind_chosen.connect(self._kind_chosen)
         self.options.changed.connect(self._option_changed)
@@ -413,12 +412,7 @@ class ImportSheet(QDialog):
         self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addLayout(column, 1)
-        layout.addWidget(hairline())
-        layout.addWidget(self._foot())
+        layouts.column((column, 1), hairline(), self._foot(), gap=0, of=self)
 
     def _foot(self) -> Footer:
         self.foot = foot = Footer(self)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillSlider
@@ -51,8 +51,8 @@ class Control(QWidget):
         raise NotImplementedError
 
     def _heading(self) -> QLabel:
-        label = QLabel(self.setting.label, toolTip=self.setting.help)
-        label.setTextFormat(Qt.TextFormat.PlainText)
+        label = layouts.text(self.setting.label)
+        label.setToolTip(self.setting.help)
         return label
 
 
@@ -75,14 +75,7 @@ class Slide(Control):
         self.box.setAccessibleName(f"{setting.label}, number")
         self.box.setFixedWidth(BOX_PX)
         self.box.setKeyboardTracking(True)
-        head = QHBoxLayout()
-        head.addWidget(self._heading(), 1)
-        head.addWidget(self.box)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(head)
-        column.addWidget(self.slider)
+        layouts.column(layouts.row((self._heading(), 1), self.box, gap=None), self.slider, gap=2, of=self)
         self.show_value(setting.default)
         self.slider.valueChanged.connect(self._slid)
         self.box.edited.connect(self._typed)
@@ -125,20 +118,14 @@ class Choose(Control):
         said = {option: setting.named.get(option, option.capitalize()) for option in setting.options}
         self.buttons = {option: QPushButton(label) for option, label in said.items()}
         group = QButtonGroup(self)
-        row = QHBoxLayout()
-        row.setSpacing(theme.SPACE)
         for option, button in self.buttons.items():
             button.setObjectName(f"{panel}-{setting.name}-{option}")
             button.setAccessibleName(f"{setting.label}: {said[option]}")
             button.setToolTip(setting.help)
             button.setCheckable(True)
             group.addButton(button)
-            row.addWidget(button, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self._heading())
-        column.addLayout(row)
+        row = layouts.row(*((button, 1) for button in self.buttons.values()), gap=theme.SPACE)
+        layouts.column(self._heading(), row, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
         group.buttonToggled.connect(lambda _button, on: self._toggled() if on else None)
 
@@ -158,9 +145,7 @@ class Check(Control):
     def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
         self.box = QCheckBox(setting.label, objectName=f"{panel}-{setting.name}", toolTip=setting.help)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.box)
+        layouts.row(self.box, of=self)
         self.show_value(setting.default)
         self.box.toggled.connect(self._toggled)
 
@@ -202,12 +187,7 @@ class Cells(Control):
             grid.addWidget(box, row + 1, column + 1)
             self.boxes.append(box)
         grid.setColumnStretch(setting.columns + 1, 1)
-        column_layout = QVBoxLayout(self)
-        column_layout.setContentsMargins(0, 0, 0, 0)
-        column_layout.setSpacing(theme.SPACE)
-        column_layout.addWidget(heading)
-        column_layout.addLayout(grid)
-        column_layout.addStretch()
+        layouts.column(heading, grid, layouts.STRETCH, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
         for box in self.boxes:
             box.edited.connect(self._typed)
@@ -243,12 +223,7 @@ class Line(Control):
         self.line.setPlaceholderText("Chosen by itself" if not setting.default else "")
         self.line.setToolTip(setting.help)
         self.line.setClearButtonEnabled(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self._heading())
-        column.addWidget(self.line)
-        column.addStretch()
+        layouts.column(self._heading(), self.line, layouts.STRETCH, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
         self.line.editingFinished.connect(self._typed)
 

@@ -601,5 +601,3 @@ class NumberTableCard(QFrame):
                 cell.setToolTip(line.hint)
                 self._cells[row, column] = cell
                 self._grid.addWidget(cell, row + 1, column + 1)
-
-

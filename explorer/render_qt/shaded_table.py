@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.render_qt.xy_plot import tone_color
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.marks import ShadedTable
 
@@ -29,12 +30,7 @@ class ShadedTableCard(QWidget):
         self.title = ElidedLabel()
         theme.set_role(self.title, "strong")
         self.cells = _Cells(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.title)
-        column.addWidget(self.cells)
-        column.addStretch()
+        layouts.column(self.title, self.cells, layouts.STRETCH, gap=theme.SPACE, of=self)
         theme.theme().changed.connect(self.cells.update)
 
     def show_table(self, table: ShadedTable) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QTransform
-from PySide6.QtWidgets import QHBoxLayout, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolTip, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
@@ -577,15 +578,7 @@ class XYPlotWidget(Plot):
 
 def card_column(card: QWidget, *head: QWidget) -> QVBoxLayout:
     """Return the column layout of a card under its header; the last header widget stretches."""
-    line = QHBoxLayout()
-    line.setSpacing(theme.INSIDE)
-    for widget in head:
-        line.addWidget(widget, 1 if widget is head[-1] else 0)
-    column = QVBoxLayout(card)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(theme.SPACE)
-    column.addLayout(line)
-    return column
+    return layouts.column(layouts.row(*head[:-1], (head[-1], 1)), gap=theme.SPACE, of=card)
 
 
 class XYPlotCard(QWidget):

@@ -10,16 +10,15 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 
 Tone = Literal["bad", "warn", "good", "info"]
 
@@ -202,17 +201,7 @@ class Banner(QFrame):
         self.setGeometry(rect)
 
     def _lay_out(self) -> None:
-        text_column = QVBoxLayout()
-        text_column.setSpacing(2)
-        text_column.addStretch()
-        text_column.addWidget(self.message)
-        text_column.addWidget(self.next)
-        text_column.addStretch()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(theme.BETWEEN, theme.INSIDE + 2, theme.INSIDE, theme.INSIDE + 2)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self._icon)
-        row.addSpacing(theme.SPACE)
-        row.addLayout(text_column, 1)
-        for button in (self.action, self.other, self.copy, self.dismiss):
-            row.addWidget(button)
+        texts = layouts.column(layouts.STRETCH, self.message, self.next, layouts.STRETCH, gap=2)
+        buttons = (self.action, self.other, self.copy, self.dismiss)
+        margins = (theme.BETWEEN, theme.INSIDE + 2, theme.INSIDE, theme.INSIDE + 2)
+        layouts.row(self._icon, theme.SPACE, (texts, 1), *buttons, margins=margins, of=self)

@@ -16,7 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.theme import INSIDE, SPACE, color, icon, ink_on
+from explorer.theme import INSIDE, SPACE, color, icon
+from explorer.widgets.run_badge import paint_badge
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -133,7 +134,8 @@ class SwatchCell(QStyledItemDelegate):
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         left = room.left() + option.fontMetrics.horizontalAdvance(text) + INSIDE
         for letter in letters:
-            paint_chip(painter, QRectF(left, room.center().y() - CHIP / 2, CHIP, CHIP), letter, swatch or "outline")
+            rect = QRectF(left, room.center().y() - CHIP / 2, CHIP, CHIP)
+            paint_badge(painter, rect, letter, color(swatch or "outline"))
             left += CHIP + SPACE
         painter.restore()
 
@@ -161,19 +163,6 @@ def paint_bar(painter: QPainter, track: QRectF, share: float, tone: str) -> None
         done.setWidth(max(BAR_HEIGHT, track.width() * min(1.0, share)))
         painter.setBrush(color(tone))
         painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
-
-
-def paint_chip(painter: QPainter, rect: QRectF, letter: str, ground: str) -> None:
-    """Paint a letter on a run's color: black or white, whichever is more readable on it."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(color(ground))
-    painter.drawRoundedRect(rect, 4, 4)
-    font = painter.font()
-    font.setPixelSize(CHIP - 5)
-    font.setBold(True)
-    painter.setFont(font)
-    painter.setPen(ink_on(color(ground)))
-    painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter), letter)
 
 
 def _paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

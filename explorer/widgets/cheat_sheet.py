@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
 
@@ -23,30 +24,24 @@ class CheatSheet(Overlay):
         super().__init__(parent, name="cheatSheet", width=720)
         present(self, "Dialog", "Keys")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        title = QLabel("Keys")
-        theme.set_role(title, "title")
-        self.body.addWidget(title)
         self._columns = QWidget()
-        self.body.addWidget(self._columns)
+        layouts.add(self.body, layouts.text("Keys", "title"), self._columns)
 
     def show_message(self, keys: Keys) -> None:
         """Open with these shortcuts."""
         self.body.removeWidget(self._columns)
         self._columns.deleteLater()
         self._columns = QWidget()
-        row = QHBoxLayout(self._columns)
-        row.setContentsMargins(0, theme.INSIDE, 0, 0)
-        row.setSpacing(2 * theme.AROUND)
-        columns = [QVBoxLayout(), QVBoxLayout()]
+        columns = [layouts.column(gap=theme.BETWEEN), layouts.column(gap=theme.BETWEEN)]
         lines = [0, 0]
         for heading, entries in keys.items():
             shorter = lines.index(min(lines))
             columns[shorter].addWidget(_group(heading, entries))
             lines[shorter] += len(entries) + 2
         for column in columns:
-            column.setSpacing(theme.BETWEEN)
             column.addStretch()
-            row.addLayout(column, 1)
+        parts = ((column, 1) for column in columns)
+        layouts.row(*parts, gap=2 * theme.AROUND, margins=(0, theme.INSIDE, 0, 0), of=self._columns)
         self.body.addWidget(self._columns)
         self.open()
 
@@ -57,9 +52,7 @@ def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:
     grid.setContentsMargins(0, 0, 0, 0)
     grid.setVerticalSpacing(6)
     grid.setColumnStretch(0, 1)
-    title = QLabel(heading)
-    theme.set_role(title, "heading")
-    grid.addWidget(title, 0, 0, 1, 2)
+    grid.addWidget(layouts.text(heading, "heading"), 0, 0, 1, 2)
     for row, (keys, description) in enumerate(entries, start=1):
         grid.addWidget(QLabel(description), row, 0)
         grid.addWidget(_keys(keys), row, 1, Qt.AlignmentFlag.AlignRight)
@@ -67,13 +60,6 @@ def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:
 
 
 def _keys(keys: str) -> QWidget:
-    box = QWidget()
-    row = QHBoxLayout(box)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(theme.SPACE)
     native = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText) or keys
-    for part in native.split("+"):
-        cap = QLabel(part.strip() or "+")
-        theme.set_role(cap, "key")
-        row.addWidget(cap)
-    return box
+    caps = (layouts.text(part.strip() or "+", "key") for part in native.split("+"))
+    return layouts.panel(layouts.row(*caps, gap=theme.SPACE))

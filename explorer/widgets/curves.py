@@ -12,11 +12,12 @@ import pyqtgraph as pg
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, theme
 from explorer.theme import faint as faint_of
+from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import heading
 from explorer.widgets.end_labels import EndLabel, EndLabels
@@ -151,7 +152,7 @@ class CurvePlot(QWidget):
             self._draw(line)
             yield
         self.names.show_labels(
-            [EndLabel(line.name, line.color, line.x[-1], _last(line.smooth)) for line in panel.lines if len(line.x)]
+            [EndLabel(line.name, line.color, *end) for line in panel.lines if (end := _end_of(line)) is not None]
         )
 
     def rest(self) -> None:
@@ -333,15 +334,7 @@ class CurvePlot(QWidget):
         self.readout.setProperty("role", "raised")
         self.readout.setContentsMargins(INSIDE, SPACE, INSIDE, SPACE)
         self.readout.hide()
-        head = QHBoxLayout()
-        head.setSpacing(INSIDE)
-        head.addWidget(self.title)
-        head.addWidget(self.unit, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(SPACE)
-        layout.addLayout(head)
-        layout.addWidget(self.plot, 1)
+        layouts.column(layouts.row(self.title, (self.unit, 1)), (self.plot, 1), gap=SPACE, of=self)
 
 
 class CurveGrid(QWidget):
@@ -511,10 +504,10 @@ class CurveGrid(QWidget):
             self._grid.setRowStretch(row, 1 if row < rows else 0)
 
 
-def _last(values: Float[np.ndarray, " n"]) -> float:
-    """Return the last finite value; 0 where there is none."""
-    finite = values[np.isfinite(values)]
-    return float(finite[-1]) if len(finite) else 0.0
+def _end_of(line: CurveLine) -> tuple[float, float] | None:
+    """Return where the last finite value of a line is drawn; None where it has none."""
+    finite = np.flatnonzero(np.isfinite(line.smooth))
+    return (float(line.x[finite[-1]]), float(line.smooth[finite[-1]])) if len(finite) else None
 
 
 def columns_for(panels: int, width: int) -> int:

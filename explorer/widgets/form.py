@@ -12,15 +12,14 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
-from explorer.theme import BETWEEN, INSIDE, SPACE, keep_icon, set_invalid, set_role
+from explorer.theme import BETWEEN, SPACE, keep_icon, set_invalid, set_role
+from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
@@ -80,13 +79,8 @@ class Form(QWidget):
             self._rows[field.name] = row
             (advanced if field.advanced else plain).add(row)
         self._fold = self._make_fold(advanced) if advanced.count else None
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(INSIDE)
-        layout.addWidget(plain)
-        if self._fold is not None:
-            layout.addWidget(self._fold, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(advanced)
+        fold = [] if self._fold is None else [(self._fold, 0, Qt.AlignmentFlag.AlignLeft)]
+        layouts.column(plain, *fold, advanced, of=self)
         self._advanced = advanced
         advanced.hide()
         if unused is not None:
@@ -312,10 +306,7 @@ class FormRow(QWidget):
         """Return the editor with its unit or browse button, in the same width for all rows."""
         holder = QWidget(parent)
         holder.setFixedWidth(EDITOR_WIDTH)
-        layout = QHBoxLayout(holder)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(INSIDE)
-        layout.addWidget(self.editor, 0 if isinstance(self.editor, Switch) else 1)
+        layout = layouts.row((self.editor, 0 if isinstance(self.editor, Switch) else 1), of=holder)
         if field.unit:
             layout.addWidget(_small_label(field.unit, holder))
         if isinstance(self.editor, Switch):
@@ -338,11 +329,7 @@ class FormRow(QWidget):
 
 def _stacked(problem: QWidget, repair: QWidget, parent: QWidget) -> QWidget:
     holder = QWidget(parent)
-    column = QVBoxLayout(holder)
-    column.setContentsMargins(0, 0, 0, SPACE)
-    column.setSpacing(SPACE)
-    column.addWidget(problem)
-    column.addWidget(repair, 0, Qt.AlignmentFlag.AlignLeft)
+    layouts.column(problem, (repair, 0, Qt.AlignmentFlag.AlignLeft), gap=SPACE, margins=(0, 0, 0, SPACE), of=holder)
     problem.hide()
     repair.hide()
     holder.hide()

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 
 PICTURE_PX = 96
@@ -95,24 +96,13 @@ class HoverCard(QFrame):
         self.raise_()
 
     def _lay_out(self) -> None:
-        text_column = QVBoxLayout()
-        text_column.setSpacing(theme.SPACE)
-        text_column.addWidget(self._caption)
-        text_column.addWidget(self._line)
-        text_column.addLayout(self._grid)
-        text_column.addStretch()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(theme.INSIDE + 2, theme.INSIDE + 2, theme.INSIDE + 2, theme.INSIDE + 2)
-        row.setSpacing(theme.INSIDE + 4)
-        row.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(text_column)
+        texts = layouts.column(self._caption, self._line, self._grid, layouts.STRETCH, gap=theme.SPACE)
+        picture = (self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        layouts.row(picture, texts, gap=theme.INSIDE + 4, margins=theme.INSIDE + 2, of=self)
 
 
 def _label(text: str, role: str, *, right: bool) -> QLabel:
-    label = QLabel(text)
-    label.setTextFormat(Qt.TextFormat.PlainText)
+    label = layouts.text(text, role)
     side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
     label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-    if role:
-        theme.set_role(label, role)
     return label

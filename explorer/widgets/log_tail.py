@@ -25,12 +25,12 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QTextEdit,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer.event_loop.background import Background
 from explorer.theme import INSIDE, SMALL_PX, color, keep_icon, set_role, theme
+from explorer.widgets import layouts
 
 FIRST_BYTES: Final = 256 * 1024
 """How much of a long file is shown at first; older lines stay in the file."""
@@ -184,12 +184,7 @@ class LogTail(QWidget):
         self.empty = QLabel("No line in the log yet.", self)
         set_role(self.empty, "secondary")
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, INSIDE, 0, 0)
-        layout.setSpacing(INSIDE)
-        layout.addLayout(self._search_row())
-        layout.addWidget(self.empty)
-        layout.addWidget(self.text, 1)
+        layouts.column(self._search_row(), self.empty, (self.text, 1), margins=(0, INSIDE, 0, 0), of=self)
 
     def _search_row(self) -> QHBoxLayout:
         self.search = QLineEdit(self)
@@ -202,9 +197,7 @@ class LogTail(QWidget):
         self.search.returnPressed.connect(self.find_next)
         self.found = QLabel(self)
         set_role(self.found, "small")
-        row = QHBoxLayout()
-        row.setSpacing(INSIDE)
-        row.addWidget(self.search, 1)
+        row = layouts.row((self.search, 1))
         for name, label, backward in (("chevron-up", "Previous", True), ("chevron-down", "Next", False)):
             button = QToolButton(self)
             keep_icon(button, name)
@@ -213,8 +206,7 @@ class LogTail(QWidget):
             button.setToolTip(f"{label} place found")
             button.clicked.connect(lambda _=False, back=backward: self.find_next(backward=back))
             row.addWidget(button)
-        row.addWidget(self.found)
-        row.addStretch(1)
+        layouts.add(row, self.found, (layouts.STRETCH, 1))
         shortcut = QShortcut(QKeySequence.StandardKey.Find, self)
         shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         shortcut.activated.connect(self.search.setFocus)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from explorer import theme
-from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets import layouts
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.state_area import StateArea
 
@@ -28,9 +28,7 @@ class MapCard(QFrame):
         super().__init__(parent)
         self.index = index
         theme.set_role(self, "card")
-        self.title, self.note = ElidedLabel(), ElidedLabel()
-        for label, role in ((self.title, "strong"), (self.note, "small")):
-            theme.set_role(label, role)
+        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
         self.area = StateArea(content, width=EMPTY_PX)
         self._lay_out()
         theme.theme().changed.connect(self.update)
@@ -45,17 +43,7 @@ class MapCard(QFrame):
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setContentsMargins(theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
-        head.setSpacing(theme.INSIDE)
-        text_column = QVBoxLayout()
-        text_column.setSpacing(0)
-        text_column.addWidget(self.title)
-        text_column.addWidget(self.note)
-        head.addWidget(RunBadge("AB"[self.index], self.index))
-        head.addLayout(text_column, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, theme.SPACE)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)
+        texts = layouts.column(self.title, self.note, gap=0)
+        margins = (theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
+        head = layouts.row(RunBadge("AB"[self.index], self.index), (texts, 1), margins=margins)
+        layouts.column(head, (self.area, 1), gap=0, margins=(1, 1, 1, theme.SPACE), of=self)

@@ -36,7 +36,7 @@ class NumberBox(Still, QAbstractSpinBox):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._whole = integer
+        self._integer = integer
         self._low = -math.inf if low is None else low
         self._high = math.inf if high is None else high
         self._exact: tuple[str, int | float] | None = None
@@ -50,7 +50,7 @@ class NumberBox(Still, QAbstractSpinBox):
             return self._exact[1]
         text = self.text().strip().replace("_", "").replace(" ", "")
         try:
-            return int(text) if self._whole else float(text.replace(",", "."))
+            return int(text) if self._integer else float(text.replace(",", "."))
         except ValueError:
             return self.text()
 
@@ -82,10 +82,10 @@ class NumberBox(Still, QAbstractSpinBox):
         value = self.value()
         if isinstance(value, str):
             return
-        moved = value + count * step_size(value, integer=self._whole)
+        moved = value + count * step_size(value, integer=self._integer)
         moved = min(self._high, max(self._low, moved))
         # 0.1 + 0.01 must read 0.11, not 0.11000000000000001.
-        self.set_value(round(moved) if self._whole else float(f"{moved:.10g}"))
+        self.set_value(round(moved) if self._integer else float(f"{moved:.10g}"))
         self.selectAll()
 
     def minimumSizeHint(self) -> QSize:

@@ -7,9 +7,10 @@ from typing import Final
 
 import shiboken6
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 
 POLL_MS: Final = 120
@@ -87,9 +88,7 @@ class JobSlot(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("jobSlot")
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addStretch(1)
+        self._row = layouts.row((layouts.STRETCH, 1), gap=None, of=self)
         self._rows: list[ProgressRow] = []
 
     def take(self, row: ProgressRow) -> None:
@@ -138,12 +137,7 @@ class ProgressRow(QWidget):
         self._timer = QTimer(self, interval=POLL_MS)
         self._timer.timeout.connect(self._look)
         self.button.clicked.connect(self.cancel)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.bar, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self.note, 1)
-        row.addWidget(self.button)
+        layouts.row((self.bar, 0, Qt.AlignmentFlag.AlignVCenter), (self.note, 1), self.button, of=self)
         self.setMaximumWidth(MOST_PX)
         self.hide()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -22,14 +22,17 @@ class RunBadge(QWidget):
         return QSize(20, 20)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        ground = theme.run_color(self._index)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(ground))
-        painter.drawRoundedRect(self.rect(), 5, 5)
-        font = theme.pixel_font(theme.SMALL_PX)
-        font.setWeight(font.Weight.DemiBold)
-        painter.setFont(font)
-        painter.setPen(theme.ink_on(QColor(ground)))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self._letter)
+        paint_badge(painter, QRectF(self.rect()), self._letter, QColor(theme.run_color(self._index)))
+
+
+def paint_badge(painter: QPainter, rect: QRectF, letter: str, ground: QColor) -> None:
+    """Paint a letter on a run's color: black or white, whichever is more readable on it."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ground)
+    painter.drawRoundedRect(rect, rect.height() / 4, rect.height() / 4)
+    size = min(theme.SMALL_PX, round(rect.height()) - 5)
+    painter.setFont(theme.pixel_font(size, weight=QFont.Weight.DemiBold))
+    painter.setPen(theme.ink_on(ground))
+    painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter), letter)

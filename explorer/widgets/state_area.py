@@ -15,9 +15,10 @@ from typing import Final, Literal
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from trainer.errors import UserError
 
@@ -107,21 +108,19 @@ class StatePage(QWidget):
         self._icon.setPixmap(theme.icon(self._icon_name, 40, "outline").pixmap(40, 40))
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.addStretch()
-        for button in self.buttons:
-            row.addWidget(button)
-        row.addStretch()
         column = QVBoxLayout(self)
         column.setSpacing(theme.INSIDE)
-        column.addStretch(2)
-        column.addWidget(self._icon)
-        column.addSpacing(theme.INSIDE)
-        column.addWidget(self.title)
-        column.addWidget(self.text, alignment=Qt.AlignmentFlag.AlignHCenter)
-        column.addSpacing(theme.BETWEEN)
-        column.addLayout(row)
-        column.addStretch(3)
+        layouts.add(
+            column,
+            (layouts.STRETCH, 2),
+            self._icon,
+            theme.INSIDE,
+            self.title,
+            (self.text, 0, Qt.AlignmentFlag.AlignHCenter),
+            theme.BETWEEN,
+            layouts.row(layouts.STRETCH, *self.buttons, layouts.STRETCH, gap=None),
+            (layouts.STRETCH, 3),
+        )
 
 
 class StateArea(CurrentPageStack):
@@ -313,16 +312,10 @@ class _Note(QFrame):
         super().__init__()
         self.setObjectName("stateNote")
         self._act: Callable[[], object] | None = None
-        self.words = QLabel(wordWrap=True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.words, "warn")
+        self.words = layouts.text(role="warn", wrap=True)
         self.button = QPushButton(objectName="stateNoteButton")
         self.button.clicked.connect(lambda: self._act() if self._act else None)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.BETWEEN)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.button)
+        layouts.row((self.words, 1), self.button, gap=theme.BETWEEN, of=self)
         self.hide()
 
     def show_message(self, text: str, act: Act | None) -> None:

@@ -7,18 +7,17 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets import layouts
 from trainer.distribution.installed import InstalledPackage, installed_packages, version
 
 WIDTH, HEIGHT = 640, 520
@@ -55,18 +54,8 @@ class AboutSheet(QDialog):
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text()))
         close = QPushButton("Close", self, objectName="about-close", default=True)
         close.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addStretch(1)
-        row.addWidget(copy)
-        row.addWidget(close)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layout.setSpacing(theme.BETWEEN)
-        for part in (title, text):
-            layout.addWidget(part)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(row)
+        row = layouts.row((layouts.STRETCH, 1), copy, close)
+        layouts.column(title, text, (self.table, 1), row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
         background.run(self, installed_packages, done=self._show, key="about")
 
     def text(self) -> str:

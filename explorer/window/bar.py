@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.intents import ExportFigure
 from explorer.state.selection import Selection
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
 from explorer.widgets.run_badge import RunBadge
@@ -193,26 +194,15 @@ class Bar(QWidget):
 
     def _lay_out(self) -> None:
         self._badges = (RunBadge("A", 0), RunBadge("B", 1))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(theme.SPACE, 0, theme.INSIDE, 0)
-        row.setSpacing(theme.SPACE)
-        for widget, stretch in (
-            (self.view_menu, 0),
-            (self._lines[0], 0),
-            (self._badges[0], 0),
-            (self.run_a, 3),
-            (self.swap, 0),
-            (self._badges[1], 0),
-            (self.run_b, 3),
-            (self.dataset, 4),
-            (self.step, 0),
-            (self._lines[1], 0),
-            (self.controls, 0),
-        ):
-            row.addWidget(widget, stretch)
-        row.addStretch(1)
-        for button in (self.more, self.copy, self.export, self._lines[2], self.search):
-            row.addWidget(button)
+        pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 4))
+        layouts.row(
+            *(self.view_menu, self._lines[0], *pickers, self.step, self._lines[1], self.controls),
+            (layouts.STRETCH, 1),
+            *(self.more, self.copy, self.export, self._lines[2], self.search),
+            gap=theme.SPACE,
+            margins=(theme.SPACE, 0, theme.INSIDE, 0),
+            of=self,
+        )
         for picker, widest in ((self.run_a, 200), (self.run_b, 200), (self.dataset, 220), (self.step, 130)):
             picker.setMaximumWidth(widest)
 

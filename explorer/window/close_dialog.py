@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QLabel, QPushButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 
 if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
@@ -50,17 +51,10 @@ class CloseDialog(QDialog):
             KEEP: QPushButton("Keep running", objectName="leaving-keep", default=True),
         }
         theme.set_role(self.buttons[KEEP], "primary")
-        row = QHBoxLayout()
-        row.addStretch(1)
         for choice, button in self.buttons.items():
             button.clicked.connect(lambda _=False, choice=choice: self._choose(choice))
-            row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.BETWEEN)
-        for widget in (head, text, self.remember):
-            column.addWidget(widget)
-        column.addLayout(row)
+        row = layouts.row((layouts.STRETCH, 1), *self.buttons.values(), gap=None)
+        layouts.column(head, text, self.remember, row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
         self.buttons[KEEP].setFocus()
 
     def _choose(self, choice: str) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 
 if TYPE_CHECKING:
     from explorer.views.view import Context
@@ -34,13 +35,7 @@ class DeviceMonitor(QFrame):
         self._grid.setHorizontalSpacing(theme.BETWEEN)
         self._grid.setVerticalSpacing(theme.INSIDE)
         self._grid.setColumnStretch(2, 1)
-        title = QLabel("This computer")
-        theme.set_role(title, "strong")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
-        column.setSpacing(theme.INSIDE)
-        column.addWidget(title)
-        column.addLayout(self._grid)
+        layouts.column(layouts.text("This computer", "strong"), self._grid, margins=theme.BETWEEN, of=self)
         self.setMinimumWidth(WIDTH)
         self._timer = QTimer(self, interval=EVERY_MS, timeout=self._read)
         self._line("Reading…", None, "")
@@ -113,13 +108,9 @@ class DeviceMonitor(QFrame):
     _row = 0
 
     def _line(self, name: str, share: float | None, value: str) -> None:
-        head, label = QLabel(), QLabel(value)
-        head.setTextFormat(Qt.TextFormat.PlainText)
+        head, label = layouts.text(), layouts.text(value, "small", wrap=share is None)
         head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, NAME_PX))
         head.setToolTip(name)
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setWordWrap(share is None)
-        theme.set_role(label, "small")
         self._grid.addWidget(head, self._row, 0)
         if share is not None:
             bar = QProgressBar(textVisible=False)

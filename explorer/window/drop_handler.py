@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import QBuffer, QMimeData, QObject, QUrl, Signal
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QImage
@@ -14,6 +15,13 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet import dropped_files
 from explorer.widgets.drop_overlay import DropOverlay
 from trainer.untrusted import confined
+
+_WORDS: Final[dict[type, str]] = {
+    intents.ChooseModel: "Drop to open this model",
+    intents.OpenVectors: "Drop to open these vectors",
+    intents.ImportCurves: "Drop to import these curves",
+    intents.OpenImport: "Drop to import these pairs",
+}
 
 
 class DropHandler(QObject):
@@ -38,16 +46,11 @@ class DropHandler(QObject):
         window.setAcceptDrops(True)
 
     def greet(self, event: QDragEnterEvent, default: str) -> None:
-        """Accept a drag that enters the window with files, and cover the window with `default`."""
+        """Accept a drag that enters the window with files, and say what a drop does: `default` for pictures."""
         if dropped_files.could_be_images(event.mimeData()):
             event.acceptProposedAction()
-            files = dropped_files.dropped(event.mimeData())
-            other = "Drop to open these vectors" if files.vectors else ""
-            other = other or ("Drop to import these curves" if files.curves else "")
-            other = other or (
-                "Drop to open this model" if files.model else "Drop to import these pairs" if files.data else ""
-            )
-            self.overlay.open(other or default)
+            intent = _intent_of(dropped_files.dropped(event.mimeData()))
+            self.overlay.open(_WORDS.get(type(intent), default))
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""

@@ -9,10 +9,11 @@ from typing import Final
 
 from PySide6.QtCore import Qt, QUrl, qVersion
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
+from explorer.widgets import layouts
 
 ROOM: Final = 480
 LONGEST: Final = 400
@@ -39,26 +40,18 @@ class ErrorDialog(QDialog):
         self.head = QLabel("Something went wrong", wordWrap=True)
         theme.set_role(self.head, "title")
         self.happened = QLabel(objectName="failureHappened")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.setSpacing(theme.SPACE)
-        column.addWidget(self.head)
+        column = layouts.column(self.head, gap=theme.SPACE, margins=theme.AROUND, of=self)
         for text, label in (
             ("What happened", self.happened),
             ("What is safe", QLabel(_SAFE)),
             ("What to do", QLabel(_NEXT)),
         ):
-            heading = QLabel(text)
-            theme.set_role(heading, "heading")
             label.setWordWrap(True)
             label.setMinimumWidth(ROOM)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            column.addSpacing(theme.SPACE)
-            column.addWidget(heading)
-            column.addWidget(label)
-        column.addSpacing(theme.BETWEEN)
-        column.addLayout(self._buttons())
+            layouts.add(column, theme.SPACE, layouts.text(text, "heading"), label)
+        layouts.add(column, theme.BETWEEN, self._buttons())
 
     def show_message(self, summary: str, details: str) -> None:
         """Show an error; an open dialog counts further ones."""
@@ -77,7 +70,6 @@ class ErrorDialog(QDialog):
         return f"{details}\n\nThe end of {self._hooks.log_file.name}:\n{self._hooks.last_lines()}\n\n{surroundings()}"
 
     def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
         self.copy = QPushButton("Copy details", objectName="failureCopy", autoDefault=False)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.story()))
         log = QPushButton("Open the log", objectName="failureLog", autoDefault=False)
@@ -85,11 +77,7 @@ class ErrorDialog(QDialog):
         close = QPushButton("Continue", objectName="failureClose", default=True)
         theme.set_role(close, "primary")
         close.clicked.connect(self.hide)
-        row.addWidget(self.copy)
-        row.addWidget(log)
-        row.addStretch(1)
-        row.addWidget(close)
-        return row
+        return layouts.row(self.copy, log, (layouts.STRETCH, 1), close, gap=None)
 
 
 def surroundings() -> str:

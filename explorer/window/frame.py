@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow
 
 from explorer import theme
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views import Place
+from explorer.widgets import layouts
 from explorer.widgets.banner import Banner
 from explorer.widgets.cheat_sheet import CheatSheet
 from explorer.widgets.command_palette import CommandPalette
@@ -58,19 +59,10 @@ class Frame(QMainWindow):
         self.pages = Pages(self.settings, self.selection)
         self.status = Status(self.folder)
         self.setStatusBar(self.status)
-        right = QVBoxLayout()
-        right.setContentsMargins(0, 0, 0, 0)
-        right.setSpacing(0)
-        right.addWidget(self.bar)
-        right.addWidget(self.pages, 1)
-        middle = self._middle = QWidget()
-        row = QHBoxLayout(middle)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.rail)
-        row.addLayout(right, 1)
-        self.setCentralWidget(middle)
-        theme.theme().divide(self, middle)
+        right = layouts.column(self.bar, (self.pages, 1), gap=0)
+        self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
+        self.setCentralWidget(self._middle)
+        theme.theme().divide(self, self._middle)
 
     def _build_panels(self) -> None:
         self.job_panel = JobPanel(self._middle)

@@ -9,18 +9,17 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
     QScrollArea,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.models.quantities import duration
+from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import show_share
 
@@ -177,25 +176,13 @@ class JobPanel(QFrame):
     def _lay_out(self) -> None:
         title = QLabel("Jobs")
         theme.set_role(title, "title")
-        head = QHBoxLayout()
-        head.setSpacing(theme.SPACE)
-        head.addWidget(title, 1)
-        for button in (self.hooks, self.clear, self.dismiss):
-            head.addWidget(button)
-        inside = QWidget()
-        self._column = QVBoxLayout(inside)
-        self._column.setContentsMargins(0, 0, theme.BETWEEN, 0)
-        self._column.setSpacing(theme.SPACE)
-        self._column.addStretch()
+        head = layouts.row((title, 1), self.hooks, self.clear, self.dismiss, gap=theme.SPACE)
+        self._column = layouts.column(layouts.STRETCH, gap=theme.SPACE, margins=(0, 0, theme.BETWEEN, 0))
         self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(inside)
-        column = self._whole = QVBoxLayout(self)
-        column.setContentsMargins(theme.BETWEEN, theme.INSIDE, theme.INSIDE, theme.BETWEEN)
-        column.setSpacing(theme.INSIDE)
-        column.addLayout(head)
-        for widget in (self._nothing, self._scroll, self._more):
-            column.addWidget(widget)
+        self._scroll.setWidget(layouts.panel(self._column))
+        margins = (theme.BETWEEN, theme.INSIDE, theme.INSIDE, theme.BETWEEN)
+        self._whole = layouts.column(head, self._nothing, self._scroll, self._more, margins=margins, of=self)
 
 
 class JobRow(QWidget):
@@ -219,17 +206,9 @@ class JobRow(QWidget):
         self.button = QPushButton(objectName=f"job-{job.number}-button")
         self.button.setFixedWidth(BUTTON_PX)
         self.button.clicked.connect(self._act)
-        texts = QVBoxLayout()
-        texts.setSpacing(0)
-        texts.addWidget(self.title)
-        texts.addWidget(self.note)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, theme.SPACE, 0, theme.SPACE)
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self._icon)
-        row.addLayout(texts, 1)
-        for widget in (self.bar, self.left, self.button):
-            row.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
+        texts = layouts.column(self.title, self.note, gap=0)
+        aside = [(widget, 0, Qt.AlignmentFlag.AlignVCenter) for widget in (self.bar, self.left, self.button)]
+        layouts.row(self._icon, (texts, 1), *aside, margins=(0, theme.SPACE, 0, theme.SPACE), of=self)
         theme.theme().follow(self._draw_icon)
         self.refresh()
 

@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QKeySequenceEdit,
     QLabel,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
 from explorer.window.key_bindings import KeyBindings
@@ -122,17 +122,11 @@ class KeySheet(Overlay):
         self.table.setShowGrid(False)
         self.table.setTabKeyNavigation(False)
         self.table.setMinimumHeight(ROWS_PX)
-        row = QHBoxLayout()
-        row.setSpacing(theme.SPACE)
-        row.addWidget(self.field, 1)
-        for button in (self.assign, self.reset):
-            row.addWidget(button)
-        foot = QHBoxLayout()
-        foot.addWidget(self.reset_all)
-        foot.addStretch()
-        foot.addWidget(self.done)
-        self.body.addWidget(title)
-        self.body.addWidget(self.table, 1)
-        self.body.addLayout(row)
-        self.body.addWidget(self.message, 0, Qt.AlignmentFlag.AlignTop)
-        self.body.addLayout(foot)
+        layouts.add(
+            self.body,
+            title,
+            (self.table, 1),
+            layouts.row((self.field, 1), self.assign, self.reset, gap=theme.SPACE),
+            (self.message, 0, Qt.AlignmentFlag.AlignTop),
+            layouts.row(self.reset_all, layouts.STRETCH, self.done, gap=None),
+        )

@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -62,12 +62,7 @@ class MorePanel(QFrame):
         self.resize(self.width(), min(self.height(), self._content.sizeHint().height() + 2 * EDGE_PX + 2))
 
     def _show_entries(self, actions: Sequence[QAction]) -> None:
-        entries = QWidget()
-        column = QVBoxLayout(entries)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for action in actions:
-            column.addWidget(self._entry(action))
+        entries = layouts.panel(layouts.column(*map(self._entry, actions), gap=0))
         self._column.replaceWidget(self._entries, entries)
         self._entries.hide()
         self._entries.deleteLater()

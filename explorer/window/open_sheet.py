@@ -15,16 +15,15 @@ from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets import layouts
 from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess, shell
 
@@ -115,19 +114,8 @@ class OpenSheet(QDialog):
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
         self.close_button = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
         self.close_button.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        for button in left:
-            row.addWidget(button)
-        row.addStretch(1)
-        for button in (copy, self.close_button, self.start):
-            row.addWidget(button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layout.setSpacing(theme.BETWEEN)
-        layout.addLayout(self.grid)
-        layout.addWidget(self.note)
-        layout.addLayout(row)
+        row = layouts.row(*left, (layouts.STRETCH, 1), copy, self.close_button, self.start)
+        layouts.column(self.grid, self.note, row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
 
     def _done(self, made: object) -> None:
         self.opened.emit(made)

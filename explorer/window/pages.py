@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
+from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.state_area import Skeleton, StatePage
-from explorer.window.side_panel import SidePanel
+from explorer.window.side_panel import GroundStack, SidePanel
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -29,21 +30,12 @@ NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
 
 
-class _Stack(QStackedWidget):
-    """A stack that paints its own background, because it has no stylesheet and a stale palette."""
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(event.rect(), theme.color("surface"))
-
-
 class _Blank(QWidget):
     """What is seen until the open view is built: gray bars where it will appear."""
 
     def __init__(self) -> None:
         super().__init__()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        column.addWidget(Skeleton())
+        layouts.column(Skeleton(), margins=theme.AROUND, of=self)
 
 
 class Pages(HairlineSplitter):
@@ -55,7 +47,7 @@ class Pages(HairlineSplitter):
         self._settings, self._selection = settings, selection
         self.views: dict[str, View] = {}
         self.places: dict[str, QWidget] = {}
-        self.stack = _Stack()
+        self.stack = GroundStack()
         self.stack.setMinimumWidth(400)
         self.blank = _Blank()
         self.stack.addWidget(self.blank)

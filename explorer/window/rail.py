@@ -11,14 +11,15 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
 from explorer.views import Place
+from explorer.widgets import layouts
 
 WIDTH = 144
+GAP_PX = 2
 
 
 class Rail(QWidget):
@@ -37,15 +38,13 @@ class Rail(QWidget):
         self.setFixedWidth(WIDTH)
         self._group = QButtonGroup(self)
         self.buttons: dict[str, QToolButton] = {}
-        self._column = _column(self)
-        self._column.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
         self._views = QScrollArea()
         self._views.setWidgetResizable(True)
         self._views.setFrameShape(QFrame.Shape.NoFrame)
         self._views.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._views.setWidget(self._lay_out(rail_places))
-        self._column.addWidget(self._views, 1)
+        self._column = layouts.column((self._views, 1), gap=GAP_PX, margins=theme.INSIDE, of=self)
         # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)
         self._views.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._later.start())
@@ -75,7 +74,7 @@ class Rail(QWidget):
 
     def _lay_out(self, rail_places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")
-        column = _column(content)
+        column = layouts.column(gap=GAP_PX, of=content)
         group = ""
         for rail_place in rail_places:
             if rail_place.group != group:
@@ -90,13 +89,6 @@ class Rail(QWidget):
             self.buttons[rail_place.name] = button
         column.addStretch()
         return content
-
-
-def _column(widget: QWidget) -> QVBoxLayout:
-    column = QVBoxLayout(widget)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(2)
-    return column
 
 
 def _button(name: str, icon: str, label: str) -> QToolButton:

@@ -6,16 +6,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 
 WIDTH, HEIGHT = 460, 400
 
@@ -58,19 +57,8 @@ class SavedViewsSheet(QDialog):
         QShortcut(QKeySequence(Qt.Key.Key_Delete), self.names, self._delete, context=Qt.ShortcutContext.WidgetShortcut)
         close = QPushButton("Close", self, objectName="saved-views-close", autoDefault=False)
         close.clicked.connect(self.reject)
-        row = QHBoxLayout()
-        row.setSpacing(theme.INSIDE)
-        row.addWidget(self.rename_button)
-        row.addWidget(self.delete_button)
-        row.addStretch(1)
-        row.addWidget(close)
-        row.addWidget(self.open_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layout.setSpacing(theme.BETWEEN)
-        layout.addWidget(text)
-        layout.addWidget(self.names, 1)
-        layout.addLayout(row)
+        row = layouts.row(self.rename_button, self.delete_button, (layouts.STRETCH, 1), close, self.open_button)
+        layouts.column(text, (self.names, 1), row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
         self.show_names(names)
 
     def show_names(self, names: list[str]) -> None:

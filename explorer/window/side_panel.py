@@ -6,9 +6,10 @@ from typing import Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.min_size_scroll import MinSizeScroll
@@ -17,7 +18,7 @@ OWN_SHARE: Final = 0.5
 """Of the height, for the view's own part above the inspector, at first."""
 
 
-class _Stack(QStackedWidget):
+class GroundStack(QStackedWidget):
     """A stack that paints its own background, because it has no stylesheet and a stale palette."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -35,17 +36,15 @@ class SidePanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("details")
-        self.own = _Stack()
-        self.host = _Stack()
+        self.own = GroundStack()
+        self.host = GroundStack()
         self._rooms: dict[QWidget, MinSizeScroll] = {}
         self.parts = HairlineSplitter(Qt.Orientation.Vertical)
         self.parts.addWidget(self.own)
         self.parts.addWidget(self.host)
         for part in (self.own, self.host):
             part.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.parts)
+        layouts.column(self.parts, of=self)
 
     def set_inspector(self, inspector: QWidget) -> None:
         """Put the inspector into its part."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 
 if TYPE_CHECKING:
@@ -142,20 +143,10 @@ class Status(QStatusBar):
         self._load.setText(f"CPU {psutil.cpu_percent():.0f} %   Memory {in_use:.1f} of {used.total / 2**30:.0f} GiB")
 
     def _lay_out(self) -> None:
-        left = QWidget()
-        row = QHBoxLayout(left)
-        row.setContentsMargins(theme.INSIDE, 0, 0, 0)
-        row.setSpacing(theme.BETWEEN)
-        for widget in (self._jobs, *self._slots, self._start, self._hold):
-            row.addWidget(widget)
-        row.addWidget(self._progress, 1)
-        self.addWidget(left, 1)
-        model = QWidget()
-        row = QHBoxLayout(model)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(self._dot)
-        row.addWidget(self._model)
+        parts = (self._jobs, *self._slots, self._start, self._hold, (self._progress, 1))
+        left = layouts.row(*parts, gap=theme.BETWEEN, margins=(theme.INSIDE, 0, 0, 0))
+        self.addWidget(layouts.panel(left), 1)
+        model = layouts.panel(layouts.row(self._dot, self._model, gap=6))
         for widget in (self._look_only, self._install, self._load, model, self._folder):
             self.addPermanentWidget(widget)
             widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
@@ -167,17 +158,12 @@ class _Job(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._name, self._rest = QLabel(), QLabel()
-        for label in (self._name, self._rest):
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self._name, self._rest = layouts.text(), layouts.text()
         self._bar = QProgressBar(textVisible=False)
         self._bar.setFixedWidth(96)
         self._bar.setRange(0, 1000)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.INSIDE)
-        for widget in (self._name, self._bar, self._rest):
-            row.addWidget(widget, alignment=Qt.AlignmentFlag.AlignVCenter)
+        parts = (self._name, self._bar, self._rest)
+        layouts.row(*((part, 0, Qt.AlignmentFlag.AlignVCenter) for part in parts), of=self)
 
     def show_run(self, run: RunRow) -> None:
         share = run.step / run.total_steps if run.total_steps else 0.0

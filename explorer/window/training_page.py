@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QProgressBar,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.window.training_install import TrainingInstall
 from trainer.distribution import training_install
 from trainer.untrusted import shell
@@ -138,38 +138,16 @@ class TrainingPage(QWidget):
             label.setBuddy(editor)
             grid.addWidget(label, row, 0)
             grid.addWidget(editor, row, 1)
-        texts = QVBoxLayout()
-        texts.setSpacing(theme.INSIDE)
-        texts.setContentsMargins(LABEL_WIDTH + theme.BETWEEN, 0, 0, 0)
-        texts.addWidget(self.facts)
-        texts.addWidget(self.place)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(theme.INSIDE)
-        for button in (self.start, self.pause, self.cancel, self.details, self.copy):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        buttons.addWidget(self.leave)
-        inner = QWidget()
+        texts = layouts.column(self.facts, self.place, margins=(LABEL_WIDTH + theme.BETWEEN, 0, 0, 0))
+        buttons = layouts.row(
+            self.start, self.pause, self.cancel, self.details, self.copy, (layouts.STRETCH, 1), self.leave
+        )
+        parts = (self._icon, self.title, self.text, grid, texts, self.bar, self.note, buttons)
+        inner = layouts.panel(layouts.column(*parts, gap=theme.BETWEEN))
         inner.setFixedWidth(WIDTH)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.BETWEEN)
-        for part in (self._icon, self.title, self.text):
-            column.addWidget(part)
-        column.addLayout(grid)
-        column.addLayout(texts)
-        column.addWidget(self.bar)
-        column.addWidget(self.note)
-        column.addLayout(buttons)
         # Stretches, not an alignment: an aligned item gets its hint, and wrapped lines would be cut.
-        middle = QHBoxLayout()
-        middle.addStretch(1)
-        middle.addWidget(inner)
-        middle.addStretch(1)
-        outer = QVBoxLayout(self)
-        outer.addStretch(2)
-        outer.addLayout(middle)
-        outer.addStretch(3)
+        middle = layouts.row((layouts.STRETCH, 1), inner, (layouts.STRETCH, 1), gap=None)
+        layouts.add(QVBoxLayout(self), (layouts.STRETCH, 2), middle, (layouts.STRETCH, 3))
 
     # -- what is seen --------------------------------------------------------------------------------------------
 
