@@ -120,10 +120,7 @@ class OneShotProcesses(QObject):
             QTimer.singleShot(0, self, self._report_waiting)
 
     def _report_waiting(self) -> None:
-        under_way = [
-            _CALLED.get(pending_question.question.ask, "a request is handled")
-            for pending_question in self._asked.values()
-        ]
+        under_way = [_CALLED.get(pending.question.ask, "a request is handled") for pending in self._asked.values()]
         for position, (number, pending) in enumerate(list(self._waiting.items())):
             self._reported.add(number)
             before = f", {position} before it" if position else ""

@@ -32,8 +32,6 @@ NUMBER_ROOM, NUMBER_ROOM_LYING = 0.12, 0.2
 """Of the axis: what a number at the end of a bar needs."""
 MOST_WRITTEN = 16
 """More bars than these have no number written over them."""
-_CLASSES = {"first": 2, "second": 3, "fifth": 4, "sixth": 5, "third": 6, "fourth": 7}
-"""Places among the class colors: the first two are blue and orange, those of runs A and B."""
 FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
 _SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}
@@ -51,10 +49,8 @@ def tone_color(tone: marks.Tone) -> QColor:
     hue, lightness = marks.hue_of(tone)
     if lightness is not None:
         return QColor(theme.run_shade(marks.RUN_TONES.index(hue), lightness))
-    if tone in _CLASSES:
-        return QColor(theme.class_colors(8)[_CLASSES[tone]])
-    if tone in ("run_a", "run_b"):
-        return theme.color(tone)
+    if tone in marks.RUN_TONES:
+        return QColor(theme.run_color(marks.RUN_TONES.index(tone)))
     return theme.color("bad" if tone == "bad" else "outline")
 
 

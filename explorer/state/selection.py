@@ -101,8 +101,8 @@ class Looking:
     """One state of the selection; frozen, so that undo can keep it.
 
     Attributes:
-        run_a: Id of the run shown in blue, None if none is.
-        run_b: Id of the run shown in orange, None if none is.
+        run_a: Id of the run that is A, None if none is.
+        run_b: Id of the run that is B, None if none is.
         step: Step of the snapshots shown; None is the last one.
         step_b: Step of B's snapshot where it is another than A's; None: that of A.
         dataset: Data of the snapshots shown; None is the first there is.
@@ -160,7 +160,7 @@ class Selection(QObject):
 
     @property
     def run_a(self) -> int | None:
-        """Id of the run shown in blue."""
+        """Id of the run that is A."""
         return self._now.run_a
 
     @run_a.setter
@@ -169,7 +169,7 @@ class Selection(QObject):
 
     @property
     def run_b(self) -> int | None:
-        """Id of the run shown in orange."""
+        """Id of the run that is B."""
         return self._now.run_b
 
     @run_b.setter

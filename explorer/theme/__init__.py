@@ -219,7 +219,7 @@ def theme() -> Theme:
 
 
 def color(token: str) -> QColor:
-    """Return the current color of a token, such as `color("secondary")`; `#rrggbb` is used as is."""
+    """Return the current color of a token such as `secondary`, or of run A or B (`run_a`); `#rrggbb` is used as is."""
     if token in _SIDES:
         return QColor(run_color(_SIDES.index(token)))
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))

@@ -44,7 +44,6 @@ class Tokens:
         accent, accent_hover, accent_text: The one primary action, and the words on it.
         focus: The ring around what the keyboard acts on.
         selection, selection_text: Selected rows and words, and what is written there.
-        run_a, run_b: The two runs as marks.
         good, warn, bad: States, dark or light enough to write words with.
         good_soft, warn_soft, bad_soft: The ground of a chip or banner in that state.
         unselected: Points that are there but not selected.
@@ -67,8 +66,6 @@ class Tokens:
     focus: str
     selection: str
     selection_text: str
-    run_a: str
-    run_b: str
     good: str
     warn: str
     bad: str
@@ -96,8 +93,6 @@ LIGHT: Final = Tokens(
     focus="#7c5ce6",
     selection="#e7e1fa",
     selection_text="#1b1e25",
-    run_a="#0072b2",
-    run_b="#b86e00",
     good="#0b7a4b",
     warn="#8a5a00",
     bad="#c02b35",
@@ -125,8 +120,6 @@ DARK: Final = Tokens(
     focus="#a78bfa",
     selection="#3b3260",
     selection_text="#f1eefc",
-    run_a="#4ea8de",
-    run_b="#f2b63c",
     good="#54c796",
     warn="#e9b949",
     bad="#ff8087",

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 
 from explorer import intents
 from explorer.event_loop.background import Background
-from explorer.state.selection import Selection
 
 if TYPE_CHECKING:
     from explorer.import_sheet.sheet import ImportSheet
@@ -51,8 +50,8 @@ class Dialogs(QObject):
         from explorer.window.open_model_sheet import OpenModelSheet
 
         assert self._services is not None
-        selection: Selection = self._services.context.selection
-        run_row = None if selection.run_a is None else self._services.jobs.run(selection.run_a)
+        run_a = self._services.context.selection.run_a
+        run_row = None if run_a is None else self._services.jobs.run(run_a)
         sheet = OpenModelSheet(self._folder, self._background, model=intent.model, like=run_row, parent=self._window)
         sheet.data_asked.connect(lambda path: self._send(intents.OpenImport(path)))
         self._open(sheet)

@@ -236,10 +236,8 @@ class Notifications(QObject):
         elif not run.active:
             return
         else:
-            message, step = (
-                f"{run.short_name}: {alerts.WORDS.get(kind, kind).lower()}.",
-                str(run.alerts[kind].get("words", "")),
-            )
+            message = f"{run.short_name}: {alerts.WORDS.get(kind, kind).lower()}."
+            step = str(run.alerts[kind].get("words", ""))
         self._banner.show_message(message, step, tone="warn")
         self._desktop.show_message(message, step)
 

@@ -64,7 +64,7 @@ class Pages(HairlineSplitter):
         self._slide = QVariantAnimation(self, startValue=0.0, endValue=1.0, duration=SLIDE_MS)
         self._slide.setEasingCurve(QEasingCurve.Type.OutCubic)
         self._slide.valueChanged.connect(self._widen)
-        self._slide.finished.connect(self._end_slide)
+        self._slide.finished.connect(self._share)
         selection.pairs_changed.connect(lambda: self._show_details(self.open_view))
         selection.runs_changed.connect(lambda: self._show_details(self.open_view))
 
@@ -157,10 +157,6 @@ class Pages(HairlineSplitter):
         width = round(share * self._panel_width)
         self.setSizes([self.width() - width, width])
 
-    def _end_slide(self) -> None:
-        self._details.setMinimumWidth(LEAST_DETAILS)
-        self._share()
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         was = event.oldSize().width()
@@ -176,6 +172,7 @@ class Pages(HairlineSplitter):
         return int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH)) if self.width() >= NARROW_PX else LEAST_DETAILS
 
     def _share(self) -> None:
+        self._details.setMinimumWidth(LEAST_DETAILS)  # less while it slides in, which may have been stopped
         width = self._panel_width
         self.setSizes([max(400, self.width() - width), width])
 

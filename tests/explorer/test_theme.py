@@ -67,7 +67,7 @@ def test_contrast_is_wcags() -> None:
 def test_runs_a_and_b_are_blue_and_orange_alike_on_the_screen_and_in_files() -> None:
     assert run_colors(False)[:2] == ("#0072b2", "#b86e00")
     assert tuple(style.run_color(place).lower() for place in range(8)) == run_colors(False)
-    assert (LIGHT.run_a, LIGHT.run_b, DARK.run_a, DARK.run_b) == (*run_colors(False)[:2], *run_colors(True)[:2])
+    assert (theme.color("run_a").name(), theme.color("run_b").name()) == run_colors(theme.theme().dark)[:2]
 
 
 @pytest.mark.slow
@@ -266,6 +266,27 @@ def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dress
     born.show()
     inks = {label.palette().windowText().color().name() for label in (seen, born)}
     assert inks == {DARK.text}
+
+
+def test_what_nobody_sees_takes_other_colors_of_runs_later(dressed: QApplication, qtbot) -> None:
+    whole, told = QWidget(), []
+
+    class Part(QWidget):
+        def recolor(self) -> None:
+            told.append(self.objectName())
+
+    seen, hidden = Part(whole, objectName="seen"), Part(whole, objectName="hidden")
+    qtbot.addWidget(whole)
+    theme.theme().divide(whole)
+    for part in (seen, hidden):
+        theme.theme().follow(part.recolor)
+    hidden.hide()
+    whole.show()
+    qtbot.waitExposed(whole)
+    theme.theme().show_sides([(1, 0)])
+    assert told == ["seen"]
+    hidden.show()
+    assert told == ["seen", "hidden"]
 
 
 def test_what_was_a_window_and_became_a_part_follows_its_window(dressed: QApplication, qtbot) -> None:
