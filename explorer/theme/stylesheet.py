@@ -70,15 +70,12 @@ QLabel[role="heading"] { color: $secondary; font-size: ${small_px}px; font-weigh
 QLabel[role="good"] { color: $good; }
 QLabel[role="warn"] { color: $warn; }
 QLabel[role="bad"] { color: $bad; }
-QLabel[role="chip"] { background: $sunken; color: $secondary; border-radius: 8px; padding: 1px 8px;
-    font-size: ${small_px}px; }
 QLabel[role="key"] { background: $sunken; color: $text; border: 1px solid $line; border-bottom: 2px solid $line;
     border-radius: 4px; padding: 1px 6px; font-size: ${small_px}px; }
 
 QFrame[role="line"] { background: $line; border: none; max-height: 1px; min-height: 1px; }
 QFrame[role="line-vertical"] { background: $line; border: none; max-width: 1px; min-width: 1px; }
 QFrame[role="card"] { background: $surface; border: 1px solid $line; border-radius: ${radius}px; }
-QFrame[role="well"] { background: $background; border: none; border-radius: ${radius}px; }
 QFrame[role="raised"] { background: $raised; border: 1px solid $line; border-radius: ${radius}px; }
 QWidget[role="surface"], QWidget[role="view"] { background: $surface; }
 QWidget[role="background"] { background: $background; }
@@ -98,9 +95,6 @@ QPushButton[role="primary"]:disabled { background: $sunken; border-color: $sunke
 QPushButton[role="quiet"] { background: transparent; border-color: transparent; }
 QPushButton[role="quiet"]:hover { background: $hover; }
 QPushButton[role="quiet"]:focus { border-color: $focus; }
-QPushButton[role="danger"] { color: $bad; }
-QPushButton[role="danger"]:hover { background: $bad_soft; border-color: $bad; }
-QPushButton[role="danger"]:disabled { color: $disabled; }
 QPushButton::menu-indicator { image: url(theme:down-$theme.svg); width: 12px; height: 12px;
     subcontrol-origin: padding; subcontrol-position: right center; right: 8px; }
 

@@ -28,20 +28,15 @@ class Actions:
         self._window = window
         self.groups: dict[str, list[QAction]] = {}
 
-    def add(self, command: Command) -> QAction:
+    def add(self, command: Command) -> None:
         """Create an action that works anywhere in the window."""
         action = QAction(command.words, self._window)
         action.setObjectName(command.name or command.words.replace(" ", ""))
         if command.keys:
             action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])
         action.triggered.connect(lambda _checked=False: command.do())
-        return self.adopt(command.group, action)
-
-    def adopt(self, group: str, action: QAction) -> QAction:
-        """Add an existing action, such as one of an undo stack."""
         self._window.addAction(action)
-        self.groups.setdefault(group, []).append(action)
-        return action
+        self.groups.setdefault(command.group, []).append(action)
 
     def by_name(self) -> dict[str, QAction]:
         """Return object name -> action."""

@@ -122,13 +122,10 @@ class StopBanner(QObject):
         # That is settled: a run that becomes unresponsive later is told of, and ended, without them.
         self._unresponsive = {}
         names = listed([run.short_name for run in runs])
+        respond, them = ("it responds", "it") if len(runs) == 1 else ("they respond", "them")
         self._banner.show_message(
-            f"{names} will be stopped as soon as it responds."
-            if len(runs) == 1
-            else f"{names} will be stopped as soon as they respond.",
-            "End now in Runs still ends it immediately."
-            if len(runs) == 1
-            else "End now in Runs still ends them immediately.",
+            f"{names} will be stopped as soon as {respond}.",
+            f"End now in Runs still ends {them} immediately.",
             tone="info",
         )
 

@@ -223,11 +223,11 @@ def lab(color: str, matrix: np.ndarray) -> np.ndarray:
 
 def controls() -> Iterator[tuple[str, QWidget, float]]:
     """Yield widgets with the least contrast of what is to be seen or read in them."""
-    for role in ("", "secondary", "small", "heading", "good", "warn", "bad", "chip", "key"):
+    for role in ("", "secondary", "small", "heading", "good", "warn", "bad", "key"):
         label = QLabel("MMM WWW HHH")
         theme.set_role(label, role)
         yield f"label {role}", label, TEXT
-    for role in ("", "primary", "quiet", "danger"):
+    for role in ("", "primary", "quiet"):
         button = QPushButton("HHH MMM")
         theme.set_role(button, role)
         yield f"button {role}", button, TEXT
