@@ -24,7 +24,7 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
 from explorer.widgets import layouts
-from explorer.widgets.elided_label import ElidedLabel, heading
+from explorer.widgets.elided_label import heading
 from explorer.widgets.heat_map import HeatMapWidget, number_in
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.min_size_scroll import SidewaysScroll
@@ -348,8 +348,7 @@ class HeatMapCard(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.grid: HeatMap | None = None
-        self.title, self.note = heading(), ElidedLabel()
-        theme.set_role(self.note, "small")
+        self.title, self.note = heading(), layouts.elided(role="small")
         self.map = HeatMapWidget()
         self.map.setObjectName(f"{name}-map")
         self.map.setAccessibleName("Heat map")
@@ -407,8 +406,7 @@ class ImageRowCard(QWidget):
     def __init__(self, name: str, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.strip: ImageRow | None = None
-        self.title, self.note = heading(), ElidedLabel()
-        theme.set_role(self.note, "small")
+        self.title, self.note = heading(), layouts.elided(role="small")
         self.row = ImageRowWidget(pictures.get)
         self.row.setAccessibleName("Images")
         self.row.setObjectName(f"{name}-row")

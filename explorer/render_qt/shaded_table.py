@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer import theme
 from explorer.render_qt.xy_plot import tone_color
 from explorer.widgets import layouts
-from explorer.widgets.elided_label import ElidedLabel
 from trainer.charts.marks import ShadedTable
 
 CELL_PX = 30
@@ -27,8 +26,7 @@ class ShadedTableCard(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
         self.table: ShadedTable | None = None
-        self.title = ElidedLabel()
-        theme.set_role(self.title, "strong")
+        self.title = layouts.elided(role="strong")
         self.cells = _Cells(self)
         layouts.column(self.title, self.cells, layouts.STRETCH, gap=theme.SPACE, of=self)
         theme.theme().changed.connect(self.cells.update)

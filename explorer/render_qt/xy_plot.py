@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QToolTip, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
-from explorer.widgets.elided_label import ElidedLabel, heading
+from explorer.widgets.elided_label import heading
 from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
 from trainer.analysis.label_places import places_beside
@@ -582,8 +582,7 @@ class XYPlotCard(QWidget):
 
     def __init__(self, panel: str, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"lab-{panel}-{key}")
-        self.title, self.note = heading(), ElidedLabel()
-        theme.set_role(self.note, "small")
+        self.title, self.note = heading(), layouts.elided(role="small")
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
         self._repeats = False

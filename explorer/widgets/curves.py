@@ -106,8 +106,7 @@ class CurvePlot(QWidget):
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
         self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
         self.title = heading()
-        self.unit = QLabel(self)
-        set_role(self.unit, "small")
+        self.unit = layouts.text(role="small")
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)

@@ -195,8 +195,7 @@ class LogTail(QWidget):
         self.search.setMaximumWidth(320)
         self.search.textChanged.connect(self._mark)
         self.search.returnPressed.connect(self.find_next)
-        self.found = QLabel(self)
-        set_role(self.found, "small")
+        self.found = layouts.text(role="small")
         row = layouts.row((self.search, 1))
         for name, label, backward in (("chevron-up", "Previous", True), ("chevron-down", "Next", False)):
             button = QToolButton(self)

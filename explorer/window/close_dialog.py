@@ -33,8 +33,7 @@ class CloseDialog(QDialog):
         self.setModal(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.choice = STAY
-        head = QLabel(sentence(training, waiting), wordWrap=True)
-        theme.set_role(head, "title")
+        head = layouts.text(sentence(training, waiting), "title", wrap=True)
         text = QLabel(
             f"Runs do not need the window. Kept running, they{' and the queue' if waiting else ''} continue in the "
             "background, and the next window shows all of their history. Stopped, each ends after its current step "

@@ -37,8 +37,7 @@ class ErrorDialog(QDialog):
         # It must not take the keyboard from somebody who is typing.
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self._hooks, self._stories = hooks, list[str]()
-        self.head = QLabel("Something went wrong", wordWrap=True)
-        theme.set_role(self.head, "title")
+        self.head = layouts.text("Something went wrong", "title", wrap=True)
         self.happened = QLabel(objectName="failureHappened")
         column = layouts.column(self.head, gap=theme.SPACE, margins=theme.AROUND, of=self)
         for text, label in (

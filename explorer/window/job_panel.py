@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets import layouts
-from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import show_share
 
 if TYPE_CHECKING:  # the questions that a job names import numpy, which no first paint waits for
@@ -174,8 +173,7 @@ class JobPanel(QFrame):
         self.setGeometry(theme.INSIDE, room.height() - height - theme.INSIDE, width, height)
 
     def _lay_out(self) -> None:
-        title = QLabel("Jobs")
-        theme.set_role(title, "title")
+        title = layouts.text("Jobs", "title")
         head = layouts.row((title, 1), self.hooks, self.clear, self.dismiss, gap=theme.SPACE)
         self._column = layouts.column(layouts.STRETCH, gap=theme.SPACE, margins=(0, 0, theme.BETWEEN, 0))
         self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
@@ -194,9 +192,7 @@ class JobRow(QWidget):
         self.job, self._show = job, show
         self._state = ""
         self._icon = QLabel()
-        self.title, self.note = ElidedLabel(), ElidedLabel()
-        theme.set_role(self.title, "strong")
-        theme.set_role(self.note, "small")
+        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
         self.bar = QProgressBar(textVisible=False)
         self.bar.setRange(0, 1000)
         self.bar.setFixedWidth(BAR_PX)

@@ -108,8 +108,7 @@ class KeySheet(Overlay):
 
     def _lay_out(self) -> None:
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        title = QLabel("Change keys")
-        theme.set_role(title, "title")
+        title = layouts.text("Change keys", "title")
         theme.set_role(self.message, "secondary")
         self.table.setHorizontalHeaderLabels(["Command", "Keys"])
         self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

@@ -85,10 +85,8 @@ class TrainingPage(QWidget):
         self._icon = QLabel()
         theme.theme().follow(self._draw_icon)
         self._draw_icon()
-        self.title = QLabel("Install torch to train and open models")
-        theme.set_role(self.title, "title")
-        self.text = QLabel(_WORDS)
-        theme.set_role(self.text, "secondary")
+        self.title = layouts.text("Install torch to train and open models", "title")
+        self.text = layouts.text(_WORDS, "secondary")
         self.backend = QComboBox(objectName="install-backend", accessibleName="Build")
         for name, text in training_install.BACKENDS.items():
             self.backend.addItem(f"{text[0].upper()}{text[1:]}", name)
