@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -17,11 +18,24 @@ RECALL_HEADING: Final = "R@1"
 """Heading of a column of values that are all recalls."""
 HEADLINE: Final = "val/image_to_text_R@1"
 """The one number by which the table of runs judges a run that compares images with texts."""
+_JUDGES: Final = (HEADLINE, "val/paired_image_to_text_R@1", "val/zero_shot_acc1", "val/loss", "train/loss", "loss")
+"""What the table of runs judges a training of another program by: the first of them that it logs."""
 
 
 def headline(run: config.Run) -> str:
     """Return the main metric of `run` in the table of runs."""
     return run.objective.headline(has_classes=isinstance(run.data, config.Scenes))
+
+
+def judge_of(names: Collection[str]) -> str:
+    """Return the main metric of a training of another program, of those that it logs; empty for none of them."""
+    return next((name for name in _JUDGES if name in names), "")
+
+
+def best_value(name: str, values: Iterable[float]) -> float:
+    """Return the best value of a main metric; NaN where there is no number."""
+    best = min if name == "loss" or metric(name).better == "down" else max
+    return best((value for value in values if not math.isnan(value)), default=math.nan)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from trainer.companion.run_logger import RunLogger, how_it_ended, log_run
+from trainer.companion.run_logger import RunLogger, how_it_ended, log_on
 
 _STEP = re.compile(r"step=(\d+)")
 
@@ -77,12 +77,8 @@ class LightningLogger(Logger):
     def _open(self) -> RunLogger:
         if getattr(rank_zero_only, "rank", 0):
             return RunLogger(None)
-        if self._logger is None:
-            self._logger = log_run(self._folder, name=self._run_name, names="lightning", **self._options)
-        elif not self._logger.is_open and self._logger.run_id is not None:
-            self._logger = log_run(
-                self._folder, name=self._run_name, names="lightning", resume=self._logger.run_id, **self._options
-            )
+        options: dict[str, Any] = {"names": "lightning", "name": self._run_name} | self._options
+        self._logger = log_on(self._logger, self._folder, **options)
         return self._logger
 
     def __getstate__(self) -> dict[str, Any]:

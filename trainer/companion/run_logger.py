@@ -18,12 +18,12 @@ from trainer import config as configuration
 from trainer.companion.captured_values import captured_number, captured_step
 from trainer.companion.embedding_set import captured_set
 from trainer.companion.kept_steps import KEEP_BYTES
-from trainer.companion.metric_names import Program, shared_names
 from trainer.companion.process_rank import process_rank
 from trainer.companion.writer_thread import LoggingWarning, RunStart, WriterThread
 from trainer.companion.writing_queue import LoggedNumbers, LoggedSettings, RunEnd, SavedCheckpoint
 from trainer.store.rows import VAL_BATCH
 from trainer.store.run_texts import SETTINGS, plain_settings
+from trainer.trackers.metric_names import Program, shared_names
 
 __all__ = ["LoggingWarning", "RunLogger", "log_run"]
 
@@ -71,10 +71,12 @@ class RunLogger:
     other than the first, and where it was pickled, it does nothing.
     """
 
-    def __init__(self, writer: WriterThread | None, names: Program = "", *, distinct_captions: bool = False) -> None:
+    def __init__(
+        self, writer: WriterThread | None, names: Program | Literal[""] = "", *, distinct_captions: bool = False
+    ) -> None:
         self._writer = writer
         self._pid = os.getpid()
-        self._names: Program = names
+        self._names: Program | Literal[""] = names
         self._distinct_captions = distinct_captions
         self._size = process_rank().size
         if writer is not None:
@@ -238,7 +240,7 @@ def log_run(
     total_steps: int = 0,
     data: str = DATA,
     resume: int | str | None = None,
-    names: Program = "",
+    names: Program | Literal[""] = "",
     distinct_captions: bool = False,
     val_batch: int | None = None,
     keep_bytes: int = KEEP_BYTES,
@@ -283,6 +285,21 @@ def log_run(
     return RunLogger(writer, names, distinct_captions=distinct_captions)
 
 
+def log_on(logger: RunLogger | None, folder: str | Path, **options: Any) -> RunLogger:
+    """Return the logger itself while it is open; else one of a new run, or of its run, which goes on.
+
+    Args:
+        logger: The one so far; None before the first.
+        folder: The workspace.
+        **options: Further arguments of `log_run`.
+    """
+    if logger is None:
+        return log_run(folder, **options)
+    if not logger.is_open and logger.run_id is not None:
+        return log_run(folder, **(options | {"resume": logger.run_id}))
+    return logger
+
+
 def _end_earlier(workspace: Path, label: str) -> None:
     """End a run of this name that this process began before: a cell of a notebook is run again."""
     if (earlier := _LIVE.pop((workspace, label), None)) is not None and earlier.is_alive:
@@ -291,10 +308,8 @@ def _end_earlier(workspace: Path, label: str) -> None:
 
 
 def _run_of(label: str, data: str) -> configuration.Run:
-    # Outside of the unions of what can be trained.
-    elsewhere: dict[str, Any] = {"model": configuration.NoModel(), "objective": configuration.PairsElsewhere()}
-    elsewhere["data"] = configuration.NoData(called=data, source=os.path.abspath(sys.argv[0]) if sys.argv else "")
-    return configuration.Run(name=label, optimizer=configuration.Optimizer(epochs=0), **elsewhere)
+    source = os.path.abspath(sys.argv[0]) if sys.argv else ""
+    return configuration.run_elsewhere(label, configuration.NoData(called=data, source=source))
 
 
 def _name_of_script() -> str:

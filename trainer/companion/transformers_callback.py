@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from trainer.companion.run_logger import RunLogger, log_run
+from trainer.companion.run_logger import RunLogger, log_on
 
 
 class TransformersCallback(TrainerCallback):
@@ -98,8 +98,5 @@ class TransformersCallback(TrainerCallback):
             "names": "transformers",
             "name": self._name,
         } | self._options
-        if self._logger is None:
-            self._logger = log_run(self._folder, **options)
-        elif not self._logger.is_open and self._logger.run_id is not None:
-            # An evaluation after the training, or another training.
-            self._logger = log_run(self._folder, resume=self._logger.run_id, **options)
+        # An evaluation after the training goes on with its run, and so does another training.
+        self._logger = log_on(self._logger, self._folder, **options)

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trainer import config
 from trainer.companion.watching_curves import TrainingCurves, changed_from, curve_files, read_training
 from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, WatchError
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
-from trainer.metrics import HEADLINE, metric
+from trainer.metrics import HEADLINE, best_value, judge_of
 from trainer.store import RunLog, RunRow, Workspace
 from trainer.store.journal import Entry
 from trainer.store.process_lock import ProcessLock
@@ -30,11 +30,14 @@ FOLDER: Final = "watched_folder"
 """Fact of a run: the folder whose training it shows."""
 EMBEDDED: Final = "watched_checkpoints"
 """Fact of a run: number of a checkpoint -> its step, and what identified its files when they were embedded."""
+SEEN: Final = "watched_files"
+"""Fact of a run: what identifies the files of each complete checkpoint that was seen -> its step."""
+VOID: Final = "watched_void_files"
+"""Fact of a run: what identifies those of a time that the training went back before; they are no step of it."""
 NOTES: Final = "import_notes"
 QUIET_S: Final = 60.0
 """After so long without news, the row says since when there are none."""
 _AT_ONCE: Final = 2_000
-_LOSSES: Final = (HEADLINE, "val/loss", "train/loss")
 
 
 class VanishedCheckpoint(UserError):
@@ -77,11 +80,8 @@ def _run_of(workspace: Workspace, folder: WatchedFolder) -> RunRow | None:
 
 
 def _created(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str) -> int:
-    # Outside of the unions of what can be trained.
-    elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
-    elsewhere["data"] = config.NoData(called=dataset or folder.program, source=_plain(folder.top))
-    run_name = repaired_name(name or folder.top.name)
-    return workspace.runs.create(config.Run(name=run_name, optimizer=config.Optimizer(epochs=0), **elsewhere))
+    data = config.NoData(called=dataset or folder.program, source=_plain(folder.top))
+    return workspace.runs.create(config.run_elsewhere(repaired_name(name or folder.top.name), data))
 
 
 def _plain(path: Path) -> str:
@@ -119,10 +119,10 @@ class FolderWatch:
         self._log, self._folder, self._measure, self._every, self._say = log, folder, measure, every, say
         self._logged = _logged_numbers(workspace, log.run.id)
         self._embedded = _embedded_checkpoints(log.run.facts.get(EMBEDDED))
-        self._curves = TrainingCurves()
+        self._curves, self._has_read = TrainingCurves(), False
         self._curves_stamp: object = None
-        self._seen: dict[str, int] = {}
-        self._void: set[str] = set()
+        self._seen = _seen_files(log.run.facts.get(SEEN))
+        self._void = _void_files(log.run.facts.get(VOID))
         self._incomplete: set[Path] = set()
         self._news_at, self._news_clock = time.monotonic(), time.time()
         self.failures: dict[str, str] = {}
@@ -144,9 +144,7 @@ class FolderWatch:
         is_new = self._read_curves(checkpoints)
         self._name_incomplete(checkpoints)
         pending = self._pending(checkpoints)
-        self._seen = {
-            checkpoint.stamp: self._step_of(checkpoint) for checkpoint in checkpoints if checkpoint.is_complete
-        }
+        self._note_seen(checkpoints)
         if pending:
             self._embed(pending[0])
             is_new = True
@@ -175,7 +173,7 @@ class FolderWatch:
         curves = read_training(self._folder, checkpoints)
         if curves is None:
             return False
-        self._curves, self._curves_stamp = curves, stamp
+        self._curves, self._has_read, self._curves_stamp = curves, True, stamp
         if (changed := changed_from(self._logged, curves.entries)) is not None:
             self._go_back(changed - 1)
         entries = [entry for entry in map(self._new_numbers, curves.entries) if entry.values]
@@ -192,13 +190,10 @@ class FolderWatch:
         return Entry(entry.step, entry.time, entry.elapsed_s, values)
 
     def _judge(self) -> None:
-        """Let the table of runs judge the run by the first of some numbers that it has."""
-        for chosen in _LOSSES:
-            by_step = {step: value for (name, step), value in self._logged.items() if name == chosen}
-            if by_step:
-                best = min if metric(chosen).better == "down" or "loss" in chosen else max
-                self._log.headline(by_step[max(by_step)], best(by_step.values()), metric=chosen)
-                return
+        """Let the table of runs judge the run."""
+        if judge := judge_of({name for name, _ in self._logged}):
+            by_step = {step: value for (name, step), value in self._logged.items() if name == judge}
+            self._log.headline(by_step[max(by_step)], best_value(judge, by_step.values()), metric=judge)
 
     # -- a training that went back -------------------------------------------------------------------------------
 
@@ -230,7 +225,8 @@ class FolderWatch:
 
     def _pending(self, checkpoints: Sequence[WatchedCheckpoint]) -> list[WatchedCheckpoint]:
         """Return the checkpoints to embed, the newest first."""
-        if self._measure is None:
+        if self._measure is None or (self._folder.program == "open_clip" and not self._has_read):
+            # How many updates an epoch has, only the curves tell.
             return []
         complete = [
             checkpoint for checkpoint in checkpoints if checkpoint.is_complete and checkpoint.stamp not in self._void
@@ -270,7 +266,15 @@ class FolderWatch:
     def _note_embedded(self) -> None:
         stored = {str(number): list(entry) for number, entry in self._embedded.items()}
         names = {str(step): stamp.partition(":")[0] for step, stamp in self._embedded.values()}
-        self._log.facts(**{EMBEDDED: stored, CHECKPOINTS: names})
+        self._log.facts(**{EMBEDDED: stored, CHECKPOINTS: names, VOID: sorted(self._void)})
+
+    def _note_seen(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
+        """Note which files there are: another session may be the one that sees the training go back."""
+        seen = {checkpoint.stamp: self._step_of(checkpoint) for checkpoint in checkpoints if checkpoint.is_complete}
+        void = self._void & {checkpoint.stamp for checkpoint in checkpoints}
+        if (seen, void) != (self._seen, self._void):
+            self._seen, self._void = seen, void
+            self._log.facts(**{SEEN: seen, VOID: sorted(void)})
 
     def _name_incomplete(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
         """Say once of a checkpoint that it stays incomplete: a newer one is complete."""
@@ -306,6 +310,16 @@ def _embedded_checkpoints(fact: object) -> dict[int, tuple[int, str]]:
             if isinstance(step, int) and isinstance(stamp, str):
                 embedded[int(number)] = step, stamp
     return embedded
+
+
+def _seen_files(fact: object) -> dict[str, int]:
+    """Return what `SEEN` tells; nothing where somebody else wrote it otherwise."""
+    return {name: step for name, step in fact.items() if isinstance(step, int)} if isinstance(fact, dict) else {}
+
+
+def _void_files(fact: object) -> set[str]:
+    """Return what `VOID` tells; nothing where somebody else wrote it otherwise."""
+    return {name for name in fact if isinstance(name, str)} if isinstance(fact, list) else set()
 
 
 def _size_and_time(file: Path) -> tuple[str, int, int]:

@@ -10,11 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.companion.metric_names import shared_names
-from trainer.companion.watching_files import MOST_STATE, STATE, Program, WatchedCheckpoint, WatchedFolder
+from trainer.companion.watching_files import MOST_STATE, STATE, WatchedCheckpoint, WatchedFolder
 from trainer.store.journal import Entry
 from trainer.store.rows import VAL_BATCH
-from trainer.trackers.import_curves import CurveSource, open_clip_sources, read_sources
+from trainer.trackers.curves import Curves
+from trainer.trackers.import_curves import (
+    CurveSource,
+    count_seen_updates,
+    open_clip_sources,
+    read_sources,
+    whole_setting,
+)
+from trainer.trackers.metric_names import Program, shared_names
 from trainer.trackers.recognition import event_files
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
@@ -48,7 +55,7 @@ class TrainingCurves:
 
 
 def read_training(folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
-    """Return the curves; None while a file is being written, and where there is none yet.
+    """Return the curves, none of them where there is no file yet; None while one is being written.
 
     Args:
         folder: Of the training.
@@ -77,25 +84,20 @@ def curve_files(folder: WatchedFolder) -> list[Path]:
 
 def _of_open_clip(top: Path) -> TrainingCurves | None:
     files = [file for file in (top / "out.log", top / "checkpoints" / "results.jsonl") if file.is_file()]
-    if not files or not all(map(_ends_with_line, files)):
+    if not files:
+        return TrainingCurves()
+    if not all(map(_ends_with_line, files)):
         return None
     sources, by_run = open_clip_sources(top)
     curves, settings = read_sources(sources, lambda sentence: None), by_run.get("", {})
     if "" not in curves.runs:
         return TrainingCurves(settings=settings)
-    entries = []
-    for entry in curves.entries(""):
-        # Training counts the update that it makes, from 0; a validation comes after the updates of its epochs.
-        moved = {name: value for name, value in entry.values.items() if name.startswith("train/")}
-        fixed = {name: value for name, value in entry.values.items() if not name.startswith("train/")}
-        entries += _entries(entry, entry.step + 1, _named(moved, "open_clip"))
-        entries += _entries(entry, entry.step, _named(fixed, "open_clip"))
+    count_seen_updates(curves.runs[""])
     per_epoch = max(1, curves.steps_per_epoch.get("", 1))
-    epochs, batch = _whole(settings, "epochs"), _whole(settings, "batch_size")
+    epochs, batch = whole_setting(settings, "epochs"), whole_setting(settings, "batch_size")
     facts = {VAL_BATCH: batch} if batch else {}
-    return TrainingCurves(
-        _merged(entries), per_epoch, min(epochs * per_epoch, MOST_STEP), settings, facts, curves.said("")
-    )
+    total_steps = min(epochs * per_epoch, MOST_STEP)
+    return TrainingCurves(_entries(curves, "open_clip"), per_epoch, total_steps, settings, facts, curves.said(""))
 
 
 def _of_lightning(top: Path) -> TrainingCurves | None:
@@ -111,12 +113,9 @@ def _of_lightning(top: Path) -> TrainingCurves | None:
     curves = read_sources(sources, lambda sentence: None)
     if "" not in curves.runs:
         return TrainingCurves()
-    entries = [
-        made
-        for entry in curves.entries("")
-        for made in _entries(entry, entry.step + 1, _named(entry.values, "lightning"))
-    ]
-    return TrainingCurves(_merged(entries), notes=curves.said(""))
+    for curve in curves.runs[""].values():
+        curve.count(lambda index: index + 1)
+    return TrainingCurves(_entries(curves, "lightning"), notes=curves.said(""))
 
 
 def _of_transformers(checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
@@ -147,8 +146,11 @@ def _named(values: Mapping[str, float], program: Program) -> dict[str, float]:
     return {_MEASURED_HERE.sub(rf"val/{program}_\1", name): value for name, value in shared.items()}
 
 
-def _entries(entry: Entry, step: int, values: dict[str, float]) -> list[Entry]:
-    return [Entry(step, entry.time, entry.elapsed_s, values)] if values else []
+def _entries(curves: Curves, program: Program) -> list[Entry]:
+    entries = [
+        Entry(entry.step, entry.time, entry.elapsed_s, _named(entry.values, program)) for entry in curves.entries("")
+    ]
+    return [entry for entry in entries if entry.values]
 
 
 def _merged(entries: Sequence[Entry]) -> list[Entry]:
@@ -167,11 +169,6 @@ def _ends_with_line(file: Path) -> bool:
     with untrusted_files.open_ordinary(file) as opened:
         opened.seek(max(0, size - 1))
         return size > 0 and opened.read(1) == b"\n"
-
-
-def _whole(settings: Mapping[str, str], name: str) -> int:
-    text = settings.get(name, "0")
-    return int(text[:9]) if text.isdigit() else 0
 
 
 def changed_from(logged: Mapping[tuple[str, int], float], entries: Sequence[Entry]) -> int | None:

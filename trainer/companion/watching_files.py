@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from trainer.errors import UserError
+from trainer.trackers.metric_names import Program
+from trainer.trackers.recognition import is_event_file
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.torch_archive import is_complete_archive, is_complete_safetensors, numbers_inside
 
-Program = Literal["open_clip", "lightning", "transformers"]
 STATE: Final = "trainer_state.json"
 """Of transformers, the last file of a checkpoint."""
 MOST_STATE: Final = 64 << 20
@@ -101,7 +102,7 @@ def _program_of(top: Path) -> Program | None:
     is_of_lightning = {"hparams.yaml", "metrics.csv"} & {*names} or any(
         name.endswith(".ckpt") for name in (*names, *inside)
     )
-    if is_of_lightning or any("tfevents" in name for name in names):
+    if is_of_lightning or any(map(is_event_file, names)):
         return "lightning"
     return None
 

@@ -16,9 +16,17 @@ from typing import Any, Final
 from trainer import config
 from trainer.companion.embedding_set import EmbeddingSet, named_ids, prepared
 from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
-from trainer.companion.writing_queue import LoggedNumbers, LoggedSettings, Record, RunEnd, SavedCheckpoint, WritingQueue
-from trainer.metrics import HEADLINE, metric
-from trainer.store import RunLog, StoreError, Workspace, disk, snapshot_name, stop_flag, write_snapshot
+from trainer.companion.writing_queue import (
+    LoggedNumbers,
+    LoggedSettings,
+    Record,
+    RunEnd,
+    SavedCheckpoint,
+    WritingQueue,
+    lost_with,
+)
+from trainer.metrics import best_value, judge_of
+from trainer.store import RunLog, StoreError, Workspace, stop_flag
 from trainer.store.disk import DiskTrouble
 from trainer.store.journal import Entry
 from trainer.store.process_lock import identity
@@ -35,9 +43,6 @@ _RETRY_S: Final = 5.0
 _MOST_PENDING: Final = 100_000
 """Calls of `metrics` that wait for a disk; of more the earliest are lost."""
 _MOST_CHECKPOINTS: Final = 1_000
-_SPARE: Final = 1 << 20
-_JUDGES: Final = (HEADLINE, "val/zero_shot_acc1", "val/loss", "train/loss")
-"""What the table of runs judges the run by: the first of them that is logged."""
 
 
 class LoggingWarning(UserWarning):
@@ -77,11 +82,9 @@ class _Judged:
 
     def see(self, name: str, value: float) -> None:
         """Note a value, if its metric judges better than the one before."""
-        if name not in _JUDGES or (self.name and _JUDGES.index(name) > _JUDGES.index(self.name)):
-            return
-        is_new, better = name != self.name, min if metric(name).better == "down" else max
-        self.best = value if is_new or self.best != self.best else better(self.best, value)
-        self.name, self.last = name, value
+        if judge_of((name, self.name)) == name:
+            self.best = best_value(name, (self.best, value) if name == self.name else (value,))
+            self.name, self.last = name, value
 
 
 class WriterThread:
@@ -214,9 +217,8 @@ class WriterThread:
             try:
                 self._write(log, record)
             except Exception as error:
-                self.lose(
-                    _kind_of(record), _sentence(error), len(record.values) if isinstance(record, LoggedNumbers) else 1
-                )
+                lost_kind, count = lost_with(record)
+                self.lose(lost_kind, _sentence(error), count)
         try:
             self._write_numbers(log)
             self._report(log)
@@ -303,21 +305,15 @@ class WriterThread:
         stored = prepared(record, columns)
         self._columns[record.split] = columns or {}
         split = self._split_of(record.split, stored.width)
-        folder = log.folder / "snapshots" / snapshot_name(dataset=self._start.data, split=split, step=record.step)
-        size = _SPARE + sum(rows.nbytes for rows in stored.arrays.values())
-        with disk.writing(f"The snapshot of step {record.step}", folder, size):
-            write_snapshot(
-                folder,
-                image=stored.arrays.get("image"),
-                text=stored.arrays.get("text"),
-                items=stored.items,
-                step=record.step,
-                dataset=self._start.data,
-                split=split,
-                model=log.run.name,
-                sampled=record.sampled,
-            )
-        log.snapshot(record.step, self._start.data, split, folder, len(stored.items), stored.width)
+        folder = log.write_snapshot(
+            record.step,
+            self._start.data,
+            split,
+            image=stored.arrays.get("image"),
+            text=stored.arrays.get("text"),
+            items=stored.items,
+            sampled=record.sampled,
+        )
         self.step = max(self.step, record.step)
         if stored.dropped:
             ids = f"{len(stored.dropped):,} of {record.n:,} rows of {split} (ids {named_ids(stored.dropped)})"
@@ -392,12 +388,6 @@ class WriterThread:
             log.facts(not_logged=dict(self.queue.lost))
         log.status(end.status, end.reason)
         stop_flag.remove(log.folder)
-
-
-def _kind_of(record: Record) -> str:
-    if isinstance(record, LoggedNumbers):
-        return "numbers"
-    return "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings"
 
 
 def _sentence(error: BaseException) -> str:

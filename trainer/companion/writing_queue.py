@@ -124,9 +124,13 @@ class WritingQueue:
         return ""
 
     def _count_lost(self, record: Record) -> str:
-        if isinstance(record, LoggedNumbers):
-            self.lost["numbers"] += len(record.values)
-            return "numbers"
-        lost_kind = "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings"
-        self.lost[lost_kind] += 1
+        lost_kind, count = lost_with(record)
+        self.lost[lost_kind] += count
         return lost_kind
+
+
+def lost_with(record: Record) -> tuple[str, int]:
+    """Return what is not logged where a record is lost, as words, and how much of it."""
+    if isinstance(record, LoggedNumbers):
+        return "numbers", len(record.values)
+    return "sets of embeddings" if isinstance(record, EmbeddingSet) else "checkpoints and settings", 1

@@ -24,6 +24,7 @@ from trainer.config.elsewhere import (
     PairsElsewhere,
     TextsElsewhere,
     Vectors,
+    run_elsewhere,
 )
 from trainer.config.fields import ConfigError, check_fields, field_type
 from trainer.config.fine_tuning import FINE_TUNING, by_weights, is_pretrained, weights_words
@@ -85,6 +86,7 @@ __all__ = [
     "read",
     "repaired_name",
     "replace",
+    "run_elsewhere",
     "to_toml",
     "unused_fields",
     "weights_words",

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Final
 
 from trainer.config.fields import option
 from trainer.config.objectives.base import ObjectiveBase, Towers
+from trainer.config.optimizer import Optimizer
+from trainer.config.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,13 @@ class TextsElsewhere(ObjectiveBase):
     kind: ClassVar[str] = "elsewhere_texts"
     label: ClassVar[str] = "Texts, made elsewhere"
     towers: ClassVar[Towers] = "words"
+
+
+def run_elsewhere(name: str, data: Vectors | NoData, objective: ObjectiveBase | None = None) -> Run:
+    """Return the configuration of a run that was not trained here, of images and texts unless `objective` says else."""
+    # Outside of the unions of what can be trained.
+    sections: dict[str, Any] = {"data": data, "model": NoModel(), "objective": objective or PairsElsewhere()}
+    return Run(name=name, optimizer=Optimizer(epochs=0), **sections)
 
 
 ELSEWHERE: Final[dict[str, tuple[type[Any], ...]]] = {

@@ -19,13 +19,12 @@ from trainer.images import Preprocessing
 from trainer.inference.batches import embed_images, embed_tokens
 from trainer.models import ModelError, build, preprocessing_of
 from trainer.pretrained import PretrainedError, ResolvedModel, find, start_from
-from trainer.store import Items, RunLog, Workspace, disk, snapshot_name, write_snapshot
+from trainer.store import Items, RunLog, Workspace
 from trainer.store.task_records import evaluation_folder, write_task
 
 SPLIT: Final = "val"
 TASKS: Final = ("zero_shot", "retrieval")
 _REPORT_S: Final = 1.0
-_SPARE: Final = 16 << 20
 
 
 class CheckpointMeasurement:
@@ -111,22 +110,11 @@ class CheckpointMeasurement:
         self, log: RunLog, data: TaskData, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], step: int
     ) -> None:
         tried = data.tried
-        folder = log.folder / "snapshots" / snapshot_name(dataset=data.dataset, split=data.split, step=step)
         splits = [data.split] * len(tried)
         items = Items(np.arange(len(tried)), tried.paths, tried.captions, tried.labels, splits, {}, tried.content)
-        with disk.writing(f"The snapshot of step {step}", folder, _SPARE + image.nbytes + text.nbytes):
-            write_snapshot(
-                folder,
-                image=image,
-                text=text,
-                items=items,
-                step=step,
-                dataset=data.dataset,
-                split=data.split,
-                model=log.run.name,
-                fingerprint=tried.fingerprint,
-            )
-        log.snapshot(step, data.dataset, data.split, folder, len(tried), image.shape[1])
+        log.write_snapshot(
+            step, data.dataset, data.split, image=image, text=text, items=items, fingerprint=tried.fingerprint
+        )
         log.facts(heldout_pairs={data.split: len(tried)})
 
 
@@ -140,6 +128,8 @@ def _measured(log: RunLog, evaluation: Stored, step: int) -> dict[str, float]:
         record = evaluation.run(task)
         write_task(evaluation_folder(log.folder, data.dataset, data.split, step), record)
         questions = {task: record.question} if record.question is not None else {}
+        if task == "retrieval" and record.question is not None:
+            log.facts(heldout_questions={data.split: record.question.asked_by_direction})
         log.evaluation(step, data.dataset, data.split, record.metrics, questions)
         numbers |= {f"{SPLIT}/{name}": value for name, value in record.metrics.items()}
     log.scalars(step, numbers)

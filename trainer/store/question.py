@@ -93,6 +93,11 @@ class Question:
         return self.pictures or self.n
 
     @property
+    def asked_by_direction(self) -> dict[str, int]:
+        """Of retrieval, the distinct questions of each direction, as a run notes them."""
+        return {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
+
+    @property
     def pictures(self) -> int:
         """Of retrieval, how many distinct pictures ask and are ranked; 0 elsewhere, or where it is not known."""
         match = _PICTURES.match(self.protocol) if self.task == "retrieval" else None

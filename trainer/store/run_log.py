@@ -11,13 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from trainer.store import crash_points, owner_key, pending_rows, reserve
+import numpy as np
+from jaxtyping import Float
+
+from trainer.store import crash_points, disk, owner_key, pending_rows, reserve
 from trainer.store.disk import DiskTrouble
 from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.process_lock import ProcessLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
+from trainer.store.snapshot_files import Items, snapshot_name, write_snapshot
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined, shell
 from trainer.untrusted.terminal import say
@@ -39,6 +43,8 @@ _END_S: Final = 4.0
 _FULL_S: Final = 2.0
 """How long it waits for a full disk: who can, pauses the run instead."""
 _MOMENTARY: Final = ("save", "evaluate")
+_SPARE: Final = 1 << 20
+"""Bytes that a snapshot takes beside its embeddings, about."""
 
 
 class RunLog:
@@ -296,6 +302,49 @@ class RunLog:
         for step, folder in sorted(folders.items()):
             if rows.get(step) != (step == best):
                 self.checkpoint(step, folder, best=step == best)
+
+    def write_snapshot(
+        self,
+        step: int,
+        dataset: str,
+        split: str,
+        *,
+        image: Float[np.ndarray, "n d"] | None,
+        text: Float[np.ndarray, "n d"] | None,
+        items: Items,
+        **details: Any,
+    ) -> Path:
+        """Write a snapshot and register it; return its folder.
+
+        Args:
+            step: Of the embeddings.
+            dataset: Name of the data.
+            split: Of the data.
+            image: Embeddings; None for no such side.
+            text: The same.
+            items: What the rows are.
+            **details: Further arguments of `trainer.store.write_snapshot`.
+
+        Raises:
+            StoreError: The arrays do not fit the items.
+            DiskTrouble: The disk is full or gone.
+        """
+        folder = self.folder / "snapshots" / snapshot_name(dataset=dataset, split=split, step=step)
+        sides = [rows for rows in (image, text) if rows is not None]
+        with disk.writing(f"The snapshot of step {step}", folder, _SPARE + sum(rows.nbytes for rows in sides)):
+            write_snapshot(
+                folder,
+                image=image,
+                text=text,
+                items=items,
+                step=step,
+                dataset=dataset,
+                split=split,
+                model=self.run.name,
+                **details,
+            )
+        self.snapshot(step, dataset, split, folder, len(items), sides[0].shape[1])
+        return folder
 
     def snapshot(self, step: int, dataset: str, split: str, folder: Path, n: int, d: int) -> None:
         """Register a snapshot that is complete on disk."""

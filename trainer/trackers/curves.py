@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +24,7 @@ BEYOND: Final = f"numbers of more than {MOST_NAMES:,} curves or {MOST_RUNS} runs
 
 
 @dataclass
-class _Curve:
+class Curve:
     """A curve, thinned as it grows; the last point is always known.
 
     Attributes:
@@ -67,12 +67,12 @@ class _Curve:
             self.last = (self.steps[-1], *self.points[self.steps[-1]]) if self.steps else None
         return len(dropped)
 
-    def stretch(self, factor: int) -> None:
-        """Multiply the steps, which count epochs, by the updates of one."""
-        self.points = {step * factor: point for step, point in self.points.items()}
+    def count(self, updates: Callable[[int], int]) -> None:
+        """Count the steps as updates, of which `updates` says how many a step is: more at a later one."""
+        self.points = {updates(step): point for step, point in self.points.items()}
         self.steps = sorted(self.points)
         if self.last is not None:
-            self.last = (self.last[0] * factor, *self.last[1:])
+            self.last = (updates(self.last[0]), *self.last[1:])
 
     def thin(self) -> None:
         """Drop every second point."""
@@ -93,7 +93,7 @@ class Curves:
         notes: Name of a run -> sentences on its files.
     """
 
-    runs: dict[str, dict[str, _Curve]] = field(default_factory=dict)
+    runs: dict[str, dict[str, Curve]] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     steps_per_epoch: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, Counter[str]] = field(default_factory=dict)
@@ -162,13 +162,13 @@ class Curves:
         if self._kept > MOST_NUMBERS:
             self._thin()
 
-    def _curve(self, run: str, name: str) -> _Curve | None:
+    def _curve(self, run: str, name: str) -> Curve | None:
         if run not in self.runs and len(self.runs) >= MOST_RUNS:
             return None
         curves = self.runs.setdefault(run, {})
         if name not in curves and sum(map(len, self.runs.values())) >= MOST_NAMES:
             return None
-        return curves.setdefault(name, _Curve())
+        return curves.setdefault(name, Curve())
 
     def _thin(self) -> None:
         every = [curve for curves in self.runs.values() for curve in curves.values()]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +16,13 @@ from typing import Any, Final
 from trainer import config
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
-from trainer.metrics import HEADLINE, metric
+from trainer.metrics import best_value, judge_of
 from trainer.store import RunLog, Workspace
+from trainer.store.rows import VAL_BATCH
 from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_settings
-from trainer.trackers.curves import Curves
+from trainer.trackers.curves import Curve, Curves
 from trainer.trackers.event_folders import join_parts
+from trainer.trackers.metric_names import shared_name
 from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
@@ -38,7 +41,6 @@ _APART: Final = ("open_clip_results", "wandb_csv", "wandb_lines")
 """Readers whose numbers are looked at by themselves before they join those of other files."""
 _OF_OPEN_CLIP: Final = frozenset(("train/scale", "train/samples_per_second"))
 """Curves by which event files of open_clip are known."""
-_LOSSES: Final = ("val/loss", "train/loss", "loss")
 
 
 class TrackerError(UserError):
@@ -110,8 +112,12 @@ def import_curves(
     curves = read_sources(sources, progress)
     if chosen == "tensorboard":
         join_parts(curves, {source.run for source in sources})
-        for run in curves.runs:
-            _count_updates(curves, run, (path if path.is_dir() else path.parent) / run)
+    for run, names in curves.runs.items():
+        if chosen == "open_clip" or names.keys() >= _OF_OPEN_CLIP:
+            if chosen == "tensorboard":
+                _count_updates(curves, run, (path if path.is_dir() else path.parent) / run)
+            count_seen_updates(names)
+            curves.runs[run] = {shared_name(name, "open_clip"): curve for name, curve in names.items()}
     if not curves.runs:
         reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
         raise TrackerError(
@@ -131,9 +137,8 @@ def import_curves(
 
 def _count_updates(curves: Curves, run: str, folder: Path) -> None:
     """Move the validations of open_clip's own event files from epochs, which they count, to updates."""
-    names = curves.runs[run]
-    validations = [name for name in names if name.startswith("val/")]
-    if not validations or not names.keys() >= _OF_OPEN_CLIP:
+    validations = [curve for name, curve in curves.runs[run].items() if name.startswith("val/")]
+    if not validations:
         return
     top = folder.parent
     sources = [source for source in open_clip_sources(top)[0] if source.path.name == "out.log"] if _has_log(top) else []
@@ -142,8 +147,18 @@ def _count_updates(curves: Curves, run: str, folder: Path) -> None:
         sentence = "Its val/ curves count epochs and its train/ curves updates: out.log, which tells how many, is not "
         curves.note(run, f"{sentence}next to the folder. Import the folder above it.")
         return
-    for name in validations:
-        names[name].stretch(per_epoch)
+    for curve in validations:
+        curve.count(lambda epoch: epoch * per_epoch)
+
+
+def count_seen_updates(curves: Mapping[str, Curve]) -> None:
+    """Count the updates that the model has seen in the training curves of open_clip.
+
+    It counts the update that it makes, from 0; a validation comes after the updates of its epochs.
+    """
+    for name, curve in curves.items():
+        if name.startswith("train/"):
+            curve.count(lambda index: index + 1)
 
 
 def _has_log(folder: Path) -> bool:
@@ -206,8 +221,8 @@ def open_clip_sources(path: Path) -> tuple[list[CurveSource], dict[str, dict[str
         by_run[run] = settings = _params(folder / "params.txt")
         log, results = folder / "out.log", folder / "checkpoints" / "results.jsonl"
         if log.is_file():
-            batch = _whole(settings, "batch_size") * _whole(settings, "world_size") * _whole(settings, "accum_freq")
-            sources.append(CurveSource(log, "open_clip_log", run, {"batch": batch}))
+            factors = (max(1, whole_setting(settings, name)) for name in ("batch_size", "world_size", "accum_freq"))
+            sources.append(CurveSource(log, "open_clip_log", run, {"batch": math.prod(factors)}))
         if not results.is_file():
             results = folder / "results.jsonl"
         if results.is_file():
@@ -217,9 +232,10 @@ def open_clip_sources(path: Path) -> tuple[list[CurveSource], dict[str, dict[str
     return sources, by_run
 
 
-def _whole(settings: dict[str, str], name: str) -> int:
-    text = settings.get(name, "1")
-    return max(1, int(text[:9])) if text.isdigit() else 1
+def whole_setting(settings: Mapping[str, str], name: str) -> int:
+    """Return a setting that is a whole number; 0 for any other, and where there is none."""
+    text = settings.get(name, "")
+    return int(text[:9]) if text.isdecimal() else 0
 
 
 def _params(file: Path) -> dict[str, str]:
@@ -338,11 +354,8 @@ class _RunsOfFiles:
 
 
 def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> ImportedRun:
-    # Outside of the unions of what can be trained.
-    elsewhere: dict[str, Any] = {"model": config.NoModel(), "objective": config.PairsElsewhere()}
-    elsewhere["data"] = config.NoData(called=LABELS[source.kind], source=str(source.path.absolute()))
-    made = config.Run(name=name, optimizer=config.Optimizer(epochs=0), **elsewhere)
-    number = workspace.runs.create(made)
+    data = config.NoData(called=LABELS[source.kind], source=str(source.path.absolute()))
+    number = workspace.runs.create(config.run_elsewhere(name, data))
     entries = list(curves.entries(source.run))
     with RunLog.claim(workspace, number) as log:
         log.progress(step=entries[-1].step, total_steps=entries[-1].step)
@@ -352,24 +365,18 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
         facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
         if source.settings:
             facts[SETTINGS] = plain_settings(source.settings)
+        if source.kind == "open_clip" and (batch := whole_setting(source.settings, "batch_size")):
+            facts[VAL_BATCH] = batch
         if counts:
             facts["heldout_pairs"] = {"val": int(counts[-1])}
         if notes := curves.said(source.run):
             facts["import_notes"] = " ".join(notes)
         log.facts(**facts)
         log.status("finished")
-    _judge(workspace, number, {name for entry in entries for name in entry.values})
+    if judge := judge_of(curves.runs[source.run]):
+        values = workspace.results.series(number, judge)[1].tolist()
+        workspace.runs.change(number, metric=judge, last=values[-1], best=best_value(judge, values))
     workspace.runs.change(number, trained_s=entries[-1].elapsed_s)
     row = workspace.runs.get(number)
     numbers = sum(len(entry.values) for entry in entries)
     return ImportedRun(number, row.name, len(curves.runs[source.run]), numbers, notes)
-
-
-def _judge(workspace: Workspace, run: int, names: set[str]) -> None:
-    """Let the table of runs judge the run by its recall, or by a loss where it has none."""
-    chosen = next((name for name in (HEADLINE, *_LOSSES) if name in names), None)
-    if chosen is None:
-        return
-    _, values, _ = workspace.results.series(run, chosen)
-    best = min(values) if metric(chosen).better == "down" or chosen in _LOSSES else max(values)
-    workspace.runs.change(run, metric=chosen, last=float(values[-1]), best=float(best))

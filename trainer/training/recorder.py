@@ -23,8 +23,7 @@ from trainer.evaluation import Embedded, HeldOut, NeighborReference
 from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
 from trainer.metrics import headline
-from trainer.store import EVALUATING, RunLog, crash_points, disk, snapshot_name, write_snapshot
-from trainer.store.files import make_folder
+from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
 from trainer.training import system_load
 from trainer.training.control import ControlFlags
@@ -35,9 +34,6 @@ from trainer.training.text_log import TextLog
 TRAINING: Final = "training"
 """Phase of a run that makes updates; before it come the phases of preparing the data."""
 
-_SPARE: Final = 2**20
-"""Bytes that a snapshot takes beside its embeddings, about."""
-_DIRECTIONS: Final = ("image_to_text", "text_to_image")
 _Written = TypeVar("_Written")
 
 SAY_S: Final = 3.0
@@ -94,7 +90,7 @@ class _Evaluation:
     def add(self, heldout: HeldOut, numbers: Mapping[str, float], questions: Mapping[str, Question]) -> None:
         self.numbers[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
         if retrieval := questions.get("retrieval"):
-            self.asking[heldout.pairs.split] = {direction: retrieval.asked(direction) for direction in _DIRECTIONS}
+            self.asking[heldout.pairs.split] = retrieval.asked_by_direction
 
 
 class Recorder:
@@ -454,28 +450,16 @@ class Recorder:
         return improved
 
     def _snapshot(self, heldout: HeldOut, embedded: Embedded) -> None:
-        pairs, step = heldout.pairs, self._training.step
-        folder = self._log.folder / "snapshots" / snapshot_name(dataset=pairs.name, split=pairs.split, step=step)
+        pairs = heldout.pairs
         write = functools.partial(
-            write_snapshot,
-            folder,
+            self._log.write_snapshot,
+            self._training.step,
+            pairs.name,
+            pairs.split,
             image=embedded.image,
             text=embedded.text,
             items=heldout.items(),
-            step=step,
-            dataset=pairs.name,
-            split=pairs.split,
-            model=self._log.run.name,
             fingerprint=pairs.fingerprint,
             features=embedded.features,
         )
-        need = _SPARE + sum(rows.nbytes for rows in (embedded.image, embedded.text) if rows is not None)
-        self._written(lambda: self._whole_snapshot(folder, need, write))
-        width = next(rows.shape[1] for rows in (embedded.image, embedded.text) if rows is not None)
-        self._log.snapshot(step, pairs.name, pairs.split, folder, len(pairs), width)
-
-    def _whole_snapshot(self, folder: Path, need: int, write: Callable[[], None]) -> None:
-        with disk.writing(f"The snapshot of step {self._training.step}", folder, need):
-            # Not its parents: a run's folder that is gone must not come back as an empty one.
-            make_folder(folder.parent)
-            write()
+        self._written(write)

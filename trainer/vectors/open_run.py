@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Int
@@ -19,7 +19,7 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.analysis.units import Units
 from trainer.charts.matching import units_of
-from trainer.store import Items, RunLog, Workspace, disk, read_snapshot, snapshot_name, write_snapshot
+from trainer.store import Items, RunLog, Workspace, read_snapshot
 from trainer.store.question import Question, retrieval_question
 from trainer.store.rows import MOST_STEP
 from trainer.untrusted.files import expanded
@@ -29,7 +29,6 @@ from trainer.vectors.item_table import check_items, read_items
 SPLIT: Final = "vectors"
 EVERY_S: Final = 1.0
 """Between two reports of how many questions are ranked."""
-_SPARE: Final = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -60,15 +59,8 @@ def run_of(data: config.Vectors, name: str = "") -> config.Run:
     sample(first.rows, 2)
     check_items(vectors.items, first.rows)
     both = vectors.image is not None and vectors.text is not None
-    elsewhere_kind = config.ImagesElsewhere if vectors.image is not None else config.TextsElsewhere
-    # Outside of the unions of what can be trained.
-    elsewhere: dict[str, Any] = {"data": data, "model": config.NoModel()}
-    elsewhere["objective"] = config.PairsElsewhere() if both else elsewhere_kind()
-    return config.Run(
-        name=name or data.called,
-        optimizer=config.Optimizer(epochs=0),
-        **elsewhere,
-    )
+    side = config.ImagesElsewhere if vectors.image is not None else config.TextsElsewhere
+    return config.run_elsewhere(name or data.called, data, config.PairsElsewhere() if both else side())
 
 
 def located(data: config.Vectors) -> FoundVectors:
@@ -188,20 +180,15 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     kept_items = _only(items, np.flatnonzero(sound))
     unit = {name: unit_rows(rows[sound]) for name, rows in arrays.items()}
     opened = OpenedVectors(first.rows, len(kept_items), int((~sound).sum()), first.width, note)
-    folder = log.folder / "snapshots" / snapshot_name(dataset=data.called, split=SPLIT, step=step)
-    with disk.writing("The snapshot of the vectors", folder, _SPARE + sum(rows.nbytes for rows in unit.values())):
-        write_snapshot(
-            folder,
-            image=unit.get("image"),
-            text=unit.get("text"),
-            items=kept_items,
-            step=step,
-            dataset=data.called,
-            split=SPLIT,
-            model=log.run.name,
-            sampled=opened.kept < opened.rows,
-        )
-    log.snapshot(step, data.called, SPLIT, folder, opened.kept, opened.width)
+    folder = log.write_snapshot(
+        step,
+        data.called,
+        SPLIT,
+        image=unit.get("image"),
+        text=unit.get("text"),
+        items=kept_items,
+        sampled=opened.kept < opened.rows,
+    )
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
     units = units_of(read_snapshot(folder))
     recall = _measure(log, data.called, folder, units, step) if len(unit) == 2 else None
@@ -256,8 +243,7 @@ def _measure(log: RunLog, dataset: str, folder: Path, units: Units, step: int) -
         "retrieval": retrieval_question(snapshot.n, texts=len(matching.texts), images=len(matching.images)),
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
     }
-    questions = {direction: by_task["retrieval"].asked(direction) for direction in ("image_to_text", "text_to_image")}
-    log.facts(heldout_questions={SPLIT: questions})
+    log.facts(heldout_questions={SPLIT: by_task["retrieval"].asked_by_direction})
     log.evaluation(step, dataset, SPLIT, numbers, by_task)
     log.scalars(step, {f"val/{name}": value for name, value in numbers.items()})
     return numbers["image_to_text_R@1"]

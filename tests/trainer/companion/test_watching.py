@@ -214,6 +214,8 @@ def test_a_repeated_epoch_replaces_the_old_one_and_drops_later_ones(training, wa
     assert curve(answer, "val/image_to_text_R@1") == pytest.approx(expected)
     assert curve(answer, "train/loss")[5] == pytest.approx(4.0)
     assert max(curve(answer, "train/loss")) == 2 * UPDATES
+    # Another session, too, knows that epoch_3.pt is of before.
+    assert sorted(watched(training.folder).steps) == [UPDATES, 2 * UPDATES]
     training.train(3, seed=8)
     answer = watched(training.folder)
     assert sorted(answer.steps) == [UPDATES, 2 * UPDATES, 3 * UPDATES]
@@ -227,6 +229,25 @@ def test_a_second_session_goes_on_in_the_same_run_and_embeds_nothing_twice(train
     second = watched(training.folder / "checkpoints")
     assert second.id == first.id
     assert [sentence.partition(" ")[0] for sentence in second.said] == ["epoch_2.pt"]
+
+
+def test_no_epoch_is_embedded_before_its_updates_are_known(training, watched) -> None:
+    training.train(1, seed=1)
+    with (training.folder / "out.log").open("a") as file:
+        file.write("2026-11-28,12:01:00 | INFO | Train Epo")
+    assert watched(training.folder).steps == []
+    with (training.folder / "out.log").open("a") as file:
+        file.write("ch ends\n")
+    assert watched(training.folder).steps == [UPDATES]
+
+
+def test_what_another_session_saw_is_void_though_it_was_not_embedded(training, watched) -> None:
+    for epoch in (1, 2, 3):
+        training.train(epoch, seed=epoch)
+    assert sorted(watched(training.folder, every=3 * UPDATES).steps) == [UPDATES, 3 * UPDATES]
+    # Back to before the second epoch, of which the new file is not there yet.
+    training.log(2, 4.0)
+    assert watched(training.folder).steps == [UPDATES]
 
 
 def test_the_training_ends_when_its_last_epoch_is_there(tmp_path, watched) -> None:

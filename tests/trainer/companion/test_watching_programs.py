@@ -154,8 +154,10 @@ def test_event_files_of_open_clip_count_updates(tmp_path: Path) -> None:
     writer.close()
     workspace = Workspace(tmp_path / "workspace")
     (imported,) = import_curves(workspace, run / "tensorboard")
-    steps, _, _ = workspace.results.series(imported.id, "val/clip_val_loss")
+    steps, _, _ = workspace.results.series(imported.id, "val/loss")
     assert steps.tolist() == [4, 8]
+    steps, _, _ = workspace.results.series(imported.id, "train/inv_tau")
+    assert steps.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     (run / "out.log").unlink()
     (imported,) = import_curves(workspace, run / "tensorboard")
     assert "count epochs" in " ".join(imported.notes)

@@ -296,8 +296,8 @@ def test_a_folder_of_results_of_open_clip_becomes_their_runs(tmp_path: Path, imp
     assert kind_of(logs) == kind_of(logs / "one" / "out.log") == "open_clip"
     workspace, runs = imported(logs, "auto")
     assert [workspace.runs.get(run).name for run in runs] == ["one", "two"]
-    assert points(workspace, runs[1], "train/loss") == {0: 1.5, 1: 0.75}
-    assert points(workspace, runs[1], "val/image_to_text_R@1") == {2: 0.5}
+    assert points(workspace, runs[1], "train/loss") == {1: 1.5, 2: 0.75}
+    assert points(workspace, runs[1], "val/paired_image_to_text_R@1") == {2: 0.5}
     assert workspace.runs.get(runs[1]).facts["imported_settings"]["name"] == "two"
     assert workspace.runs.get(runs[1]).trained_s == 4
     workspace, (run,) = imported(logs / "two" / "checkpoints" / "results.jsonl", "auto")
@@ -305,7 +305,10 @@ def test_a_folder_of_results_of_open_clip_becomes_their_runs(tmp_path: Path, imp
 
 
 def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path, imported):
-    """Lines in the words of open_clip's own trainer: 1,050 pairs, 2 processes of 50, so 10 steps an epoch."""
+    """Lines in the words of open_clip's own trainer: 1,050 pairs, 2 processes of 50, so 10 steps an epoch.
+
+    Steps are updates that were seen; its recall counts the caption of the pair alone, and has another name than ours.
+    """
     from open_clip_train.logger import setup_logging
 
     folder = tmp_path / "2026-model_RN50"
@@ -332,13 +335,14 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
     (folder / "params.txt").write_text("batch_size: 50\nworld_size: 2\naccum_freq: 1\nranks: 3\n", encoding="utf-8")
     assert kind_of(folder) == "open_clip"
     workspace, (run,) = imported(folder, "open_clip")
-    assert points(workspace, run, "train/loss") == {0: 4.5, 5: 4.5, 9: 4.5, 10: 3.5, 15: 3.5, 19: 3.5}
-    assert points(workspace, run, "train/inv_tau")[15] == pytest.approx(14.5)
-    assert points(workspace, run, "train/pairs_per_s")[0] == 200
-    assert points(workspace, run, "val/image_to_text_R@1") == pytest.approx({10: 0.1, 20: 0.2})
+    assert points(workspace, run, "train/loss") == {1: 4.5, 6: 4.5, 10: 4.5, 11: 3.5, 16: 3.5, 20: 3.5}
+    assert points(workspace, run, "train/inv_tau")[16] == pytest.approx(14.5)
+    assert points(workspace, run, "train/pairs_per_s")[1] == 200
+    assert points(workspace, run, "val/paired_image_to_text_R@1") == pytest.approx({10: 0.1, 20: 0.2})
+    assert points(workspace, run, "val/loss") == {10: 4.0, 20: 3.0}
     row = workspace.runs.get(run)
-    assert (row.metric, row.best) == ("val/image_to_text_R@1", pytest.approx(0.2))
-    assert row.facts["heldout_pairs"] == {"val": 500}
+    assert (row.metric, row.best) == ("val/paired_image_to_text_R@1", pytest.approx(0.2))
+    assert (row.facts["heldout_pairs"], row.facts["val_batch"]) == ({"val": 500}, 50)
     assert workspace.runs.ranks_of(run) == 1  # a line of theirs is no instruction
 
 

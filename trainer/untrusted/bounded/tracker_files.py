@@ -240,14 +240,15 @@ def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
         at = _stamp(line)
         yield remark(EPOCH, value=pairs // batch)
         if match := speed.search(progress.group(4)):
-            yield number_row("", "train/pairs_per_s", step, at, match.group(1))
+            yield number_row("", "train/samples_per_second", step, at, match.group(1))
         for name, value, _mean in names.findall(progress.group(4)):
             if metric := _open_clip_name(name.strip()):
                 yield number_row("", metric, step, at, value)
 
 
 def _open_clip_name(name: str) -> str:
-    names = {"LR": "train/learning_rate", "Logit Scale": "train/inv_tau", "Data": "", "Batch": ""}
+    """Return what a number of a line is called in the event files of open_clip; empty for a time of day."""
+    names = {"LR": "train/lr", "Logit Scale": "train/scale", "Data": "", "Batch": ""}
     return names.get(name, f"train/{name.lower().replace(' ', '_')}")
 
 
@@ -266,7 +267,6 @@ def _results(path: Path) -> Iterator[TrackerRow | None]:
             yield remark(RESTART, step=epoch)
         last = epoch if isinstance(epoch, int) else last
         for name, value in record.items():
-            metric = {"clip_val_loss": "loss"}.get(name, name)
-            yield number_row("", metric if metric == "num_samples" else f"val/{metric}", epoch, None, value)
+            yield number_row("", name if name == "num_samples" else f"val/{name}", epoch, None, value)
         yield None
     yield from notes

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeVar
 
-Program = Literal["", "open_clip", "transformers", "lightning"]
-"""Whose names they are; empty: those of this application, or the person's own."""
+Program = Literal["open_clip", "lightning", "transformers"]
+"""Whose training it is, and whose names its metrics have."""
 Value = TypeVar("Value")
 
 _NAMES: Final[dict[Program, dict[str, str]]] = {
@@ -59,22 +59,28 @@ _OF_OPEN_CLIP: Final = re.compile(rf"(?:val/)?{_RETRIEVAL}")
 _OF_LIGHTNING: Final = re.compile(rf"val[_/]{_RETRIEVAL}")
 
 
-def shared_names(values: Mapping[str, Value], program: Program, *, distinct_captions: bool = False) -> dict[str, Value]:
+def shared_names(
+    values: Mapping[str, Value], program: Program | Literal[""], *, distinct_captions: bool = False
+) -> dict[str, Value]:
     """Return the values by the names of this application, without those that make no curve.
 
     Args:
         values: By the names of `program`.
-        program: Whose names they are.
+        program: Whose names they are; empty: those of this application, or the person's own.
         distinct_captions: No two pairs of the validation data have equal captions, so that retrieval is one quantity.
     """
     if not program:
         return dict(values)
     no_curve = _NO_CURVES[program]
-    named = ((_shared(name, program, distinct_captions), name) for name in values if not no_curve.fullmatch(name))
-    return {shared: values[name] for shared, name in named}
+    return {
+        shared_name(name, program, distinct_captions=distinct_captions): value
+        for name, value in values.items()
+        if not no_curve.fullmatch(name)
+    }
 
 
-def _shared(name: str, program: Program, distinct_captions: bool) -> str:
+def shared_name(name: str, program: Program, *, distinct_captions: bool = False) -> str:
+    """Return what this application calls a metric of `program`; see `shared_names`."""
     if shared := _NAMES[program].get(name):
         return shared
     if program == "open_clip" and (match := _OF_OPEN_CLIP.fullmatch(name)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.companion.metric_names import Program, shared_names
 from trainer.metrics import metric
+from trainer.trackers.metric_names import Program, shared_names
 
 
 @pytest.mark.parametrize(
