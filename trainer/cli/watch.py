@@ -17,7 +17,6 @@ GROUP = "Train"
 HELP = "show a training of open_clip, Lightning or transformers as a run, while it is trained"
 LOOK_S: Final = 1.0
 """Between two looks at the folder; a look at 200 files takes less than a millisecond."""
-INTERRUPTED: Final = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +71,7 @@ def _every(text: str) -> int:
 
     if text == "epoch":
         return 0
-    if not text.isdigit() or not 0 < int(text[:15]):
+    if not text.isdecimal() or not 0 < int(text[:15]):
         raise WatchError(f"--every {text}: write epoch, or a number of updates.")
     return int(text[:15])
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from trainer import config
 from trainer.companion.watching_curves import TrainingCurves, changed_from, curve_files, read_training
@@ -19,17 +19,15 @@ from trainer.metrics import HEADLINE, best_value, judge_of
 from trainer.store import RunLog, RunRow, Workspace
 from trainer.store.journal import Entry
 from trainer.store.process_lock import ProcessLock
-from trainer.store.rows import CHECKPOINTS, COMPANION
+from trainer.store.rows import CHECKPOINTS, COMPANION, WATCHED
 from trainer.store.run_texts import SETTINGS, plain_settings
 from trainer.untrusted import confined
 from trainer.untrusted.files import encodable
 
 Measure = Callable[[RunLog, Path, int], Mapping[str, float]]
 """Embeds the pairs with a checkpoint, stores snapshot and numbers at a step, and returns the numbers."""
-FOLDER: Final = "watched_folder"
-"""Fact of a run: the folder whose training it shows."""
 EMBEDDED: Final = "watched_checkpoints"
-"""Fact of a run: number of a checkpoint -> its step, and what identified its files when they were embedded."""
+"""Fact of a run: number of a checkpoint -> its step, what identified its files when they were embedded, and its path."""
 SEEN: Final = "watched_files"
 """Fact of a run: what identifies the files of each complete checkpoint that was seen -> its step."""
 VOID: Final = "watched_void_files"
@@ -38,6 +36,14 @@ NOTES: Final = "import_notes"
 QUIET_S: Final = 60.0
 """After so long without news, the row says since when there are none."""
 _AT_ONCE: Final = 2_000
+
+
+class _Embedded(NamedTuple):
+    """A checkpoint that was embedded, as `EMBEDDED` tells it."""
+
+    step: int
+    stamp: str
+    path: str
 
 
 class VanishedCheckpoint(UserError):
@@ -67,7 +73,7 @@ def watched_run(workspace: Workspace, folder: WatchedFolder, *, name: str, datas
         row = _run_of(workspace, folder)
         number = _created(workspace, folder, name, dataset) if row is None else row.id
         with RunLog.claim(workspace, number) as log:
-            facts = {COMPANION: f"trainer watch, process {os.getpid()}", FOLDER: _plain(folder.top)}
+            facts = {COMPANION: f"trainer watch, process {os.getpid()}", WATCHED: _plain(folder.top)}
             log.facts(**facts)
             yield log
     finally:
@@ -75,7 +81,7 @@ def watched_run(workspace: Workspace, folder: WatchedFolder, *, name: str, datas
 
 
 def _run_of(workspace: Workspace, folder: WatchedFolder) -> RunRow | None:
-    rows = (row for row in workspace.runs.all() if row.facts.get(FOLDER) == _plain(folder.top))
+    rows = (row for row in workspace.runs.all() if row.facts.get(WATCHED) == _plain(folder.top))
     return next(rows, None)
 
 
@@ -200,11 +206,11 @@ class FolderWatch:
     def _forget_repeated(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
         """Drop what was embedded of a checkpoint that was written again, and all after it."""
         repeated = [
-            self._embedded[checkpoint.number][0]
+            self._embedded[checkpoint.number].step
             for checkpoint in checkpoints
             if checkpoint.is_complete
             and checkpoint.number in self._embedded
-            and self._embedded[checkpoint.number][1] != checkpoint.stamp
+            and self._embedded[checkpoint.number].stamp != checkpoint.stamp
             and checkpoint.stamp not in self._void
         ]
         if repeated:
@@ -214,9 +220,9 @@ class FolderWatch:
     def _go_back(self, step: int) -> None:
         """Drop everything after a step; the checkpoints of that time are void until they are written again."""
         self._log.rewind(max(step, 0))
-        after = {number: entry for number, entry in self._embedded.items() if entry[0] > step}
-        self._void |= {stamp for _, stamp in after.values()} | {stamp for stamp, at in self._seen.items() if at > step}
-        self._embedded = {number: entry for number, entry in self._embedded.items() if number not in after}
+        self._void |= {entry.stamp for entry in self._embedded.values() if entry.step > step}
+        self._void |= {stamp for stamp, at in self._seen.items() if at > step}
+        self._embedded = {number: entry for number, entry in self._embedded.items() if entry.step <= step}
         self._logged = {key: value for key, value in self._logged.items() if key[1] <= step}
         self._curves_stamp = None
         self._note_embedded()
@@ -256,7 +262,7 @@ class FolderWatch:
             self._say(f"{checkpoint.path.name} was written again while it was embedded.")
             self._go_back(step - 1)
             return
-        self._embedded[checkpoint.number] = step, checkpoint.stamp
+        self._embedded[checkpoint.number] = _Embedded(step, checkpoint.stamp, _plain(checkpoint.path))
         self._logged |= {(name, step): value for name, value in numbers.items()}
         self._note_embedded()
         self._judge()
@@ -265,8 +271,8 @@ class FolderWatch:
 
     def _note_embedded(self) -> None:
         stored = {str(number): list(entry) for number, entry in self._embedded.items()}
-        names = {str(step): stamp.partition(":")[0] for step, stamp in self._embedded.values()}
-        self._log.facts(**{EMBEDDED: stored, CHECKPOINTS: names, VOID: sorted(self._void)})
+        paths = {str(entry.step): entry.path for entry in sorted(self._embedded.values())}
+        self._log.facts(**{EMBEDDED: stored, CHECKPOINTS: paths, VOID: sorted(self._void)})
 
     def _note_seen(self, checkpoints: Sequence[WatchedCheckpoint]) -> None:
         """Note which files there are: another session may be the one that sees the training go back."""
@@ -301,15 +307,13 @@ def _logged_numbers(workspace: Workspace, run_id: int) -> dict[tuple[str, int], 
     return logged
 
 
-def _embedded_checkpoints(fact: object) -> dict[int, tuple[int, str]]:
+def _embedded_checkpoints(fact: object) -> dict[int, _Embedded]:
     """Return what `EMBEDDED` tells; nothing where somebody else wrote it otherwise."""
-    embedded: dict[int, tuple[int, str]] = {}
-    for number, entry in fact.items() if isinstance(fact, dict) else ():
-        if str(number).isdigit() and isinstance(entry, list) and len(entry) == 2:
-            step, stamp = entry
-            if isinstance(step, int) and isinstance(stamp, str):
-                embedded[int(number)] = step, stamp
-    return embedded
+    return {
+        int(number): _Embedded(*entry)
+        for number, entry in (fact.items() if isinstance(fact, dict) else ())
+        if str(number).isdecimal() and isinstance(entry, list) and [*map(type, entry)] == [int, str, str]
+    }
 
 
 def _seen_files(fact: object) -> dict[str, int]:

@@ -52,9 +52,9 @@ def judge_of(workspace_folder: Path, pairs: Pairs, size: int, epochs: int, progr
     truth = truth_of(pairs, labels)
     name = f"judge-{_digest(pairs, labels, truth, size, epochs)}"
     folder = derived.root(workspace_folder) / "cache" / name
-    checkpoint_folder, _ = checkpoint.newest(folder, training=False)
-    if checkpoint_folder is not None:
-        checkpoint.load_weights(checkpoint_folder, {"judge": judge})
+    loaded, _ = checkpoint.newest(folder, training=False)
+    if loaded is not None:
+        checkpoint.load_weights(loaded, {"judge": judge})
         return judge.eval(), labels
     steps = _train(judge, pairs, truth, size, epochs, progress)
     confined.make_folder(derived.root(workspace_folder), f"cache/{name}")

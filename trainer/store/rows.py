@@ -37,6 +37,8 @@ EVALUATING: Final = "evaluating"
 COMPANION: Final = "logged_by"
 """Fact of a run that another program trains and logs here: which program, by which process."""
 
+WATCHED: Final = "watched_folder"
+"""Fact of a run that `trainer watch` logs: the folder whose training it shows."""
 CHECKPOINTS: Final = "checkpoints_elsewhere"
 """Fact of a companion: step -> where the other program keeps the model."""
 VAL_BATCH: Final = "val_batch"

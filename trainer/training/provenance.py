@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer import config
+from trainer.store.rows import WATCHED
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
 
@@ -141,6 +142,8 @@ def repeat_command(workspace: Workspace, run_row: RunRow) -> list[str]:
             *workspace_options,
         ]
     data = workspace.runs.config_of(run_row.id).data
+    if WATCHED in run_row.facts:
+        return ["trainer", "watch", str(run_row.facts[WATCHED]), *workspace_options]
     if isinstance(data, config.NoData) and run_row.is_companion:
         return ["python", data.source]
     if isinstance(data, config.NoData):

@@ -24,6 +24,7 @@ from trainer.companion.watching_files import WatchError, watched_folder
 from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
 from trainer.pretrained.specification import newest_epoch
 from trainer.store import Workspace, read_snapshot
+from trainer.training.provenance import repeat_command
 
 pytestmark = pytest.mark.slow
 
@@ -167,6 +168,9 @@ def test_each_epoch_is_a_step_with_the_recall_that_open_clip_gives(training, wat
     assert curve(answer, "val/paired_image_to_text_R@1") == {4: 0.5, 8: 0.5, 12: 0.5}
     assert answer.run.status == "stopped"
     assert answer.run.is_companion
+    saved = training.folder / "checkpoints"
+    assert answer.run.facts["checkpoints_elsewhere"] == {str(4 * n): str(saved / f"epoch_{n}.pt") for n in (1, 2, 3)}
+    assert repeat_command(answer.workspace, answer.run)[:3] == ["trainer", "watch", str(training.folder)]
     assert "guessed" not in answer.run.alerts
 
 
