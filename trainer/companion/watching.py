@@ -27,7 +27,7 @@ from trainer.untrusted.files import encodable
 Measure = Callable[[RunLog, Path, int], Mapping[str, float]]
 """Embeds the pairs with a checkpoint, stores snapshot and numbers at a step, and returns the numbers."""
 EMBEDDED: Final = "watched_checkpoints"
-"""Fact of a run: number of a checkpoint -> its step, what identified its files when they were embedded, and its path."""
+"""Fact of a run: number of a checkpoint -> its step, what identified its files then, and its path."""
 SEEN: Final = "watched_files"
 """Fact of a run: what identifies the files of each complete checkpoint that was seen -> its step."""
 VOID: Final = "watched_void_files"
