@@ -11,7 +11,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.companion.watching import FolderWatch, Measure
-    from trainer.store import RunLog
+    from trainer.store import RunLog, Workspace
 
 GROUP = "Train"
 HELP = "show a training of open_clip, Lightning or transformers as a run, while it is trained"
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         say_now = (lambda sentence: None) if args.json else say
         say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.top}, a training of {folder.program}.")
         watch = FolderWatch(args.workspace, log, folder, measure, every=every, say=say_now)
-        _watch(watch, log, once=args.once)
+        _watch(args.workspace, watch, log, once=args.once)
     row = args.workspace.runs.get(log.run.id)
     steps = sorted({snapshot.step for snapshot in args.workspace.results.snapshots(row.id)})
     answer = {"id": row.id, "name": row.name, "status": row.status, "steps": steps}
@@ -85,13 +85,19 @@ def _measure(args: argparse.Namespace) -> Measure:
     return CheckpointMeasurement(args.workspace, args.data, model=args.model)
 
 
-def _watch(watch: FolderWatch, log: RunLog, *, once: bool) -> None:
+def _watch(workspace: Workspace, watch: FolderWatch, log: RunLog, *, once: bool) -> None:
     """Look until the training has ended, somebody stops the watch, or nothing is new and it looks once."""
+    from trainer.companion.stop_request import is_asked_to_stop
+    from trainer.store import stop_flag
+    from trainer.store.process_lock import identity
+
+    watcher = identity()
     while True:
         is_new = watch.look()
         if watch.has_ended:
             return log.status("finished")
-        if log.asked().startswith("stop"):
+        if is_asked_to_stop(workspace, log, watcher, watch.step):
+            stop_flag.remove(log.folder)
             return log.status("stopped", "The watch was stopped; the training is not affected.")
         if not is_new:
             if once:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.companion.embedding_set import EmbeddingSet, named_ids, prepared
 from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
+from trainer.companion.stop_request import is_asked_to_stop
 from trainer.companion.writing_queue import (
     LoggedNumbers,
     LoggedSettings,
@@ -30,7 +31,7 @@ from trainer.store import RunLog, StoreError, Workspace, stop_flag
 from trainer.store.disk import DiskTrouble
 from trainer.store.journal import Entry
 from trainer.store.process_lock import identity
-from trainer.store.rows import CHECKPOINTS, COMPANION
+from trainer.store.rows import CHECKPOINTS, COMPANION, WATCHED
 from trainer.store.run_texts import SETTINGS, plain_settings
 from trainer.store.snapshot_files import snapshot_bytes
 
@@ -191,7 +192,7 @@ class WriterThread:
         if self._start.resume is None:
             return workspace.runs.create(self._start.run)
         row = workspace.runs.get(self._start.resume)
-        if not row.is_companion:
+        if not row.is_companion or WATCHED in row.facts:
             raise StoreError(f"The run {row.name!r} was not logged by log_run: it cannot be continued by it.")
         return row.id
 
@@ -222,7 +223,7 @@ class WriterThread:
         try:
             self._write_numbers(log)
             self._report(log)
-            self._look(workspace, log)
+            self.stopping = is_asked_to_stop(workspace, log, self._identity, self.step)
         except Exception as error:
             self.warn("turn", f"the run cannot be written at present: {_sentence(error)} The training is not affected.")
 
@@ -366,14 +367,6 @@ class WriterThread:
         if self._first is None or self.total_steps <= self.step or self.step <= self._first[0]:
             return None
         return (time.monotonic() - self._first[1]) / (self.step - self._first[0]) * (self.total_steps - self.step)
-
-    def _look(self, workspace: Workspace, log: RunLog) -> None:
-        """Take what the window asks: a stop is for the loop to see, and nothing else can be done from here."""
-        request = log.asked()
-        self.stopping = request in ("stop", "stop-epoch") or stop_flag.is_for(log.folder, self._identity)
-        if request in ("pause", "save", "evaluate"):
-            workspace.runs.answered(log.run.id, request)
-            log.alert("request", f"Another program trains this run: it cannot {request} from here.", self.step)
 
     def _close(self, log: RunLog) -> None:
         end = self.queue.end or RunEnd("interrupted", "")

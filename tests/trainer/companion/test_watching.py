@@ -19,11 +19,13 @@ from PIL import Image
 from trainer import pretrained
 from trainer.__main__ import main
 from trainer.checkpoints import tensor_file
+from trainer.companion.stop_request import is_asked_to_stop
 from trainer.companion.watching import FolderWatch, watched_run
 from trainer.companion.watching_files import WatchError, watched_folder
 from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
 from trainer.pretrained.specification import newest_epoch
-from trainer.store import Workspace, read_snapshot
+from trainer.store import Workspace, read_snapshot, stop_flag
+from trainer.store.process_lock import identity
 from trainer.training.provenance import repeat_command
 
 pytestmark = pytest.mark.slow
@@ -340,3 +342,17 @@ def test_the_command_brings_in_what_is_there(training, tmp_path, pairs, capsys) 
     assert (answer["name"], answer["steps"], answer["passed_over"]) == ("toy run", [UPDATES], [])
     assert main(["watch", str(tmp_path), *workspace]) == 2
     assert "holds no training that is known" in capsys.readouterr().err
+
+
+def test_a_watch_is_stopped_from_the_window_and_refuses_what_it_cannot_do(training, tmp_path) -> None:
+    training.train(1, seed=1)
+    workspace, folder = Workspace(tmp_path / "w"), watched_folder(training.folder)
+    with watched_run(workspace, folder, name="", dataset="") as log:
+        run_id = log.run.id
+        workspace.runs.ask(run_id, "pause")
+        assert not is_asked_to_stop(workspace, log, identity(), 1)
+        row = workspace.runs.get(run_id)
+        assert (row.asked, "cannot pause" in row.alerts["request"]["words"]) == ("", True)
+        stop_flag.put(log.folder, identity())
+        assert is_asked_to_stop(workspace, log, identity(), 1)
+        log.status("stopped")
