@@ -15,7 +15,7 @@ from trainer.companion.watching_curves import TrainingCurves, changed_from, curv
 from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, WatchError
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
-from trainer.metrics import HEADLINE, best_value, judge_of
+from trainer.metrics import HEADLINE, best_value, headline_name, judge_of, metric
 from trainer.store import RunLog, RunRow, Workspace
 from trainer.store.journal import Entry
 from trainer.store.process_lock import ProcessLock
@@ -123,7 +123,7 @@ class FolderWatch:
             say: Gets a sentence for what happens.
         """
         self._log, self._folder, self._measure, self._every, self._say = log, folder, measure, every, say
-        self._logged = _logged_numbers(workspace, log.run.id)
+        self._workspace, self._logged = workspace, _logged_numbers(workspace, log.run.id)
         self._embedded = _embedded_checkpoints(log.run.facts.get(EMBEDDED))
         self._curves, self._has_read = TrainingCurves(), False
         self._curves_stamp: object = None
@@ -266,8 +266,9 @@ class FolderWatch:
         self._logged |= {(name, step): value for name, value in numbers.items()}
         self._note_embedded()
         self._judge()
-        scores = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items() if name == HEADLINE)
-        self._say(f"{checkpoint.path.name} is step {step:,}{scores and ': '}{scores}")
+        label = headline_name(HEADLINE, self._workspace.runs.get(self._log.run.id).facts)
+        score = f": {label} {metric(HEADLINE).text(numbers[HEADLINE])}" if HEADLINE in numbers else ""
+        self._say(f"{checkpoint.path.name} is step {step:,}{score}")
 
     def _note_embedded(self) -> None:
         stored = {str(number): list(entry) for number, entry in self._embedded.items()}

@@ -162,6 +162,7 @@ def test_each_epoch_is_a_step_with_the_recall_that_open_clip_gives(training, wat
     assert len(set(expected.values())) > 1
     # The newest epoch first, then the past ones.
     assert [sentence.partition(" ")[0] for sentence in answer.said] == ["epoch_3.pt", "epoch_2.pt", "epoch_1.pt"]
+    assert f"Image to text R@1, val, n = {PAIRS} {100 * expected[4]:.1f} %" in answer.said[-1]
     assert curve(answer, "train/loss") == pytest.approx(
         {UPDATES * (epoch - 1) + update + 1: 10.0 - epoch - update / 10 for epoch in (1, 2, 3) for update in range(4)}
     )
