@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,9 @@ from jaxtyping import Float, Int
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import inner_products, ranked, row_blocks
+
+RECALLS: Final = (1, 5, 10)
+"""Among how many of the first a recall looks for a right answer."""
 
 
 def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
@@ -128,3 +132,9 @@ def recall_at(ranks: Int[np.ndarray, " n"], k: int) -> float:
 def median_rank(ranks: Int[np.ndarray, " n"]) -> float:
     """Return the median rank, 1 is best; NaN without queries."""
     return float(np.median(ranks)) if len(ranks) else float("nan")
+
+
+def retrieval_numbers(direction: str, ranks: Int[np.ndarray, " n"]) -> dict[str, float]:
+    """Return recalls and the median rank of a direction, by the names under which they are logged without a prefix."""
+    recalls = {f"{direction}_R@{k}": recall_at(ranks, k) for k in RECALLS}
+    return recalls | {f"{direction}_median_rank": median_rank(ranks)}

@@ -13,7 +13,7 @@ from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.hopfield import own_weight
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, recall_at, retrieval_numbers
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, share_along_first
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -21,7 +21,6 @@ from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive
 from trainer.methods import ImageText, Method
 
-RECALLS: Final = (1, 5, 10)
 HARDEST: Final = 10
 """Distinct unmatched texts an image is compared with: its most similar ones, as in the window's histograms; fewer, for
 all images alike, where an image has fewer."""
@@ -103,9 +102,7 @@ def _retrieval(
     answers: DistinctItems,
     progress: Progress | None,
 ) -> dict[str, float]:
-    ranks = question_ranks(query, stored, answers, progress=progress)
-    recalls = {f"{direction}_R@{k}": recall_at(ranks, k) for k in RECALLS}
-    return recalls | {f"{direction}_median_rank": median_rank(ranks)}
+    return retrieval_numbers(direction, question_ranks(query, stored, answers, progress=progress))
 
 
 def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:

@@ -16,7 +16,7 @@ from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import average_precision, median_rank, question_ranks, recall_at
+from trainer.analysis.retrieval import RECALLS, average_precision, question_ranks, recall_at, retrieval_numbers
 from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -24,7 +24,6 @@ from trainer.evaluation.fine_tuning import SHARES, FineTuned
 from trainer.evaluation.word_answers import class_numbers, places_of
 from trainer.store.task_records import TaskRecord
 
-RECALLS: Final = (1, 5, 10)
 DRAWS: Final = 3
 """Draws of the labeled rows of a few-shot probe; their mean is reported."""
 
@@ -98,8 +97,7 @@ def retrieval(
     ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
     for name, query, stored, answers in ways:
         ranks = question_ranks(query, stored, answers)
-        metrics |= {f"{name}_R@{k}": recall_at(ranks, k) for k in RECALLS}
-        metrics[f"{name}_median_rank"] = median_rank(ranks)
+        metrics |= retrieval_numbers(name, ranks)
         precision = average_precision(query, stored, answers, rows=answers.asking())
         metrics[f"{name}_mAP"] = float(precision.mean()) if len(precision) else math.nan
         arrays[name] = ranks[answers.question]

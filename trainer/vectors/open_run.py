@@ -14,7 +14,7 @@ from jaxtyping import Int
 from trainer import config
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import median_rank, question_ranks, recall_at
+from trainer.analysis.retrieval import question_ranks, retrieval_numbers
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.analysis.units import Units
@@ -237,8 +237,7 @@ def _measure(log: RunLog, dataset: str, folder: Path, units: Units, step: int) -
         ("text_to_image", text, image, matching.images),
     ):
         ranks = question_ranks(query, stored, answers, progress=_reporting(log, name.replace("_", " ")))
-        numbers |= {f"{name}_R@{k}": recall_at(ranks, k) for k in (1, 5, 10)}
-        numbers[f"{name}_median_rank"] = median_rank(ranks)
+        numbers |= retrieval_numbers(name, ranks)
     by_task = {
         "retrieval": retrieval_question(snapshot.n, texts=len(matching.texts), images=len(matching.images)),
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
