@@ -372,7 +372,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     if row.note:
         lines.append("  note      " + row.note.replace("\n", "\n            "))
     lines += _sessions(row)
-    lines.append(f"To repeat it: {joined(provenance.repeat_command(workspace, row))}")
+    lines.append(f"To repeat it: {shell.join(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)
     lines.append("Numbers (last, best)")
     for name, value in workspace.results.last_values(row.id).items():
@@ -406,13 +406,8 @@ def _sessions(row: RunRow) -> list[str]:
             f"{session.get('threads')} threads; version {session.get('version')}, {source}, "
             f"torch {session['versions'].get('torch')}"
         )
-        lines.append(f"            {joined(session['command'])}")
+        lines.append(f"            {shell.join(session['command'])}")
     return [spelled(line) for line in lines]
-
-
-def joined(arguments: list[str]) -> str:
-    """Join the words to a command line for this system's shell."""
-    return shell.join(arguments)
 
 
 def _snapshot_sizes(workspace: Workspace, row: RunRow) -> list[str]:

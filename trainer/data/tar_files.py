@@ -168,7 +168,7 @@ def _tars(pattern: str) -> dict[str, Path]:
 
 def _tars_in(folder: Path) -> list[Path]:
     tars = (path for path in folder.iterdir() if path.name.lower().endswith(TARS) and not path.name.startswith("."))
-    return sorted(tars, key=lambda path: [int(part) if part.isdigit() else part for part in _digits(path.name)])
+    return sorted(tars, key=lambda path: [int(part) if part.isdecimal() else part for part in _digits(path.name)])
 
 
 def _digits(name: str) -> list[str]:
@@ -463,7 +463,7 @@ def _metadata(text: str) -> dict[str, str]:
 
 
 def _label(text: str, names: list[str]) -> str:
-    if text.isdigit() and names:
+    if text.isdecimal() and names:
         if int(text) >= len(names):
             raise ValueError(f"Its class {text} has no name in classnames.txt, which has {len(names):,}.")
         return names[int(text)]

@@ -25,12 +25,13 @@ from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTo
 from trainer.data.tokenizer import PADDING, START, Tokenizer
 from trainer.errors import UserError
 from trainer.inference.open_model import OpenModel, open_run
-from trainer.inference.transformers_layout import LEGACY_END, clip_config, clip_tensors, image_processor, siglip_tensors
+from trainer.inference.transformers_layout import clip_config, clip_tensors, image_processor, siglip_tensors
 from trainer.models import file_preprocessing_of
 from trainer.models.blueprint import Blueprint
 from trainer.models.pooled import OneQueryPool
 from trainer.models.towers import open_clip_sizes
 from trainer.pretrained import read_architecture
+from trainer.pretrained.transformers_models import LEGACY_END
 from trainer.store import Workspace, write_atomically
 
 Format = Literal["open_clip", "hf", "safetensors", "onnx"]

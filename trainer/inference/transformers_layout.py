@@ -6,7 +6,7 @@ Radford et al. 2021, https://arxiv.org/abs/2103.00020, in the names of https://h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import torch
 from open_clip.transformer import QuickGELU, ResidualAttentionBlock, TextTransformer, VisionTransformer
@@ -15,9 +15,6 @@ from torch import Tensor, nn
 
 from trainer.errors import UserError
 from trainer.images import Preprocessing
-
-LEGACY_END: Final = 2
-"""`eos_token_id` by which transformers pools at the largest id, whatever the end token is."""
 
 
 class NoTransformersLayout(UserError):
@@ -30,7 +27,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -
     Args:
         visual: An image tower of open_clip.
         text: A text tower of open_clip.
-        end: Id of its end token, the largest of a text; `LEGACY_END` where that is another.
+        end: Id of its end token, the largest of a text; `transformers_models.LEGACY_END` where that is another.
         scale: Logarithm of the inverse temperature.
 
     Raises:

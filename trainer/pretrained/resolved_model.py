@@ -406,9 +406,9 @@ def _of_parameters(parameters: dict[str, str]) -> dict[str, Any] | None:
         return None
     if parameters.get("force_quick_gelu") == "True":
         sizes["quick_gelu"] = True
-    if parameters.get("force_image_size", "None").isdigit():
+    if parameters.get("force_image_size", "None").isdecimal():
         sizes["vision_cfg"]["image_size"] = int(parameters["force_image_size"])
-    if parameters.get("force_context_length", "None").isdigit():
+    if parameters.get("force_context_length", "None").isdecimal():
         sizes["text_cfg"]["context_length"] = int(parameters["force_context_length"])
     tag = open_clip.get_pretrained_cfg(parameters["model"], parameters.get("pretrained", "")) or {}
     pixels = {name: tag[name] for name in _PREPROCESSING if name in tag}

@@ -43,7 +43,7 @@ _VISION: Final[dict[str, Any]] = {
 _ACTIVATIONS: Final[dict[str, dict[str, Any]]] = {
     "quick_gelu": {}, "gelu": {}, "gelu_pytorch_tanh": {"approximate": "tanh"}, "gelu_new": {"approximate": "tanh"},
 }  # fmt: skip
-_LEGACY_END: Final = 2
+LEGACY_END: Final = 2
 """`eos_token_id` by which transformers pools at the largest id, whatever the end token is."""
 
 
@@ -129,7 +129,7 @@ def _clip_sizes(config: Mapping[str, Any], source: str) -> dict[str, Any]:
     if vision["num_channels"] != 3:
         raise PretrainedError(f"The images of {source} have {vision['num_channels']} channels; only 3 can be read.")
     end, vocabulary = int(text["eos_token_id"]), int(text["vocab_size"])
-    pooling = {} if end in (_LEGACY_END, vocabulary - 1) else {"pool_type": "eos", "eos_id": end}
+    pooling = {} if end in (LEGACY_END, vocabulary - 1) else {"pool_type": "eos", "eos_id": end}
     return {
         "embed_dim": int(config.get("projection_dim") or 512),
         "quick_gelu": "quick_gelu" in activations,
