@@ -14,6 +14,8 @@ from trainer.store import RunRow, StoreError, Workspace
 FINISHED: Final = "finished"
 MOST_NAMED: Final = 6
 """Runs that a line names before it says how many more there are."""
+MOST_NAMED_BRIEFLY: Final = 2
+"""The same of a brief line."""
 
 
 @dataclass(frozen=True)
@@ -51,25 +53,30 @@ class RunGroup:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Each run that does not count with its reason, and each seed that has none."""
-        names = [
-            f"{self.name} seed {member.seed}" if member.seed >= 0 else member.run.short_name
-            for member in self.members
-            if member.reason
-        ]
-        reasons = [member.reason for member in self.members if member.reason]
+        left_out = [member for member in self.members if member.reason]
+        names = [f"{self.name} seed {run.seed}" if run.seed >= 0 else run.run.short_name for run in left_out]
         return (
-            *(f"{name}, {reason}" for name, reason in zip(names, reasons, strict=True)),
+            *(f"{name}, {run.reason}" for name, run in zip(names, left_out, strict=True)),
             *(f"{self.name} seed {seed}, there is no such run" for seed in self.missing),
         )
 
+    @property
+    def left_out_briefly(self) -> tuple[str, ...]:
+        """The same by the short names of the runs."""
+        return (
+            *(f"{member.run.short_name} {member.reason}" for member in self.members if member.reason),
+            *(f"{self.name} · s{seed} is missing" for seed in self.missing),
+        )
 
-def counted_line(groups: Iterable[RunGroup]) -> str:
+
+def counted_line(groups: Iterable[RunGroup], *, brief: bool = False) -> str:
     """Return which runs are not counted, and why, in one line; empty where all are."""
-    sentences = [sentence for group in groups for sentence in group.left_out]
+    sentences = [each for group in groups for each in (group.left_out_briefly if brief else group.left_out)]
     if not sentences:
         return ""
-    more = f"; and {len(sentences) - MOST_NAMED} more" if len(sentences) > MOST_NAMED else ""
-    return f"{len(sentences)} run{'s' * (len(sentences) != 1)} not counted: {'; '.join(sentences[:MOST_NAMED])}{more}."
+    count, most, end = len(sentences), *((MOST_NAMED_BRIEFLY, "") if brief else (MOST_NAMED, "."))
+    more = f"; and {count - most} more" if count > most else ""
+    return f"{count} run{'s' * (count != 1)} not counted: {'; '.join(sentences[:most])}{more}{end}"
 
 
 def run_groups(

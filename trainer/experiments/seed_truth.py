@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from trainer import config
-from trainer.experiments.counted import RunGroup, standing
-from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, difference_text, judge
-from trainer.metrics import metric
-from trainer.store import RunRow, StoreError, Workspace
-
-MOST_NAMED: Final = 2
-"""Runs that the sentence names before it says how many more do not count."""
+from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
+from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
+from trainer.store import StoreError, Workspace
 
 
 @dataclass(frozen=True)
@@ -50,13 +46,14 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
     if not name or rows[1].experiment != name:
-        return SeedTruth("1 seed each", "no experiment compares them", _runs_not_counted(rows, map(standing, rows)))
+        both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
+        return SeedTruth("1 seed each", "no experiment compares them", counted_line([both], brief=True))
     try:
         verdict = judge(workspace, name)
     except (StoreError, config.ConfigError):
         return SeedTruth("1 seed each")
     seeds = "1 seed each" if len(arms) > 1 else f"2 seeds of {arms[0]}"
-    return SeedTruth(seeds, _said_over_seeds(verdict, arms), _not_counted(verdict.groups, arms, verdict), name)
+    return SeedTruth(seeds, _said_over_seeds(verdict, arms), _not_counted(verdict, arms), name)
 
 
 def _said_over_seeds(verdict: ExperimentVerdict, arms: Sequence[str]) -> str:
@@ -73,8 +70,7 @@ def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, sev
     if not n:
         return f"waiting for the first seed of {comparison.arm} and {comparison.control}"
     if comparison.decision == "equal":
-        measure = metric(f"val/{comparison.outcome.metric}")
-        decision = f"equal within {difference_text(measure, verdict.experiment.margin).removeprefix('+')}"
+        decision = verdict.equal_text(comparison)
     elif comparison.decision == "undecided":
         decision = f"{comparison.arm} undecided" if several else "undecided"
     else:
@@ -82,19 +78,12 @@ def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, sev
     return f"over {n} seed{'s' * (n != 1)}: {decision}"
 
 
-def _not_counted(groups: Sequence[RunGroup], arms: Sequence[str], verdict: ExperimentVerdict) -> str:
+def _not_counted(verdict: ExperimentVerdict, arms: Sequence[str]) -> str:
     """Return which runs of these arms do not count; those that still wait for their turn are no news."""
-    notes = {outcome.run.id: outcome.note for outcome in verdict.runs}
     compared = {*arms, verdict.experiment.control.name}
-    members = [member.run for group in groups if group.name in compared for member in group.members]
-    started = [row for row in members if row.status != "queued"]
-    return _runs_not_counted(started, [notes.get(row.id, "") for row in started])
-
-
-def _runs_not_counted(rows: Sequence[RunRow], reasons: Sequence[str] | map[str]) -> str:
-    sentences = [f"{row.short_name} {why}" for row, why in zip(rows, reasons, strict=True) if why]
-    if not sentences:
-        return ""
-    more = f" and {len(sentences) - MOST_NAMED} more" if len(sentences) > MOST_NAMED else ""
-    count = len(sentences)
-    return f"{count} run{'s' * (count != 1)} not counted: {', '.join(sentences[:MOST_NAMED])}{more}"
+    groups = (
+        replace(group, members=tuple(member for member in group.members if member.run.status != "queued"))
+        for group in verdict.groups
+        if group.name in compared
+    )
+    return counted_line(groups, brief=True)

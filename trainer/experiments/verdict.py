@@ -89,7 +89,7 @@ class ExperimentVerdict:
         samples: Samples behind the primary outcome; None where it is not known or differs.
         notes: What must be known to read it.
         warnings: Seeds that are outlying or collapsed, by name.
-        groups: The arms with every run of theirs, and the seeds that have none.
+        groups: The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     """
 
     experiment: Experiment
@@ -106,12 +106,7 @@ class ExperimentVerdict:
     @property
     def not_counted(self) -> str:
         """The runs that are not counted, in one line; empty where all are."""
-        notes = {run.run.id: run.note for run in self.runs}
-        groups = (
-            replace(group, members=tuple(replace(run, reason=notes[run.run.id]) for run in group.members))
-            for group in self.groups
-        )
-        return counted_line(groups)
+        return counted_line(self.groups)
 
     @property
     def decided(self) -> bool:
@@ -148,8 +143,7 @@ class ExperimentVerdict:
         if comparison.decision in ("better", "worse"):
             return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {difference}."
         if comparison.decision == "equal":
-            margin = difference_text(measure, self.experiment.margin).removeprefix("+")
-            return f"{comparison.arm} and {comparison.control} are equal within {margin}: {difference}."
+            return f"{comparison.arm} and {comparison.control} are {self.equal_text(comparison)}: {difference}."
         spread = ""
         if n > 1:
             ends = [difference_text(measure, end(gap for _, gap in comparison.differences)) for end in (min, max)]
@@ -157,6 +151,11 @@ class ExperimentVerdict:
         mean, around = difference_text(measure, bounds.mean), interval_text(measure, bounds)
         over = f"{comparison.arm} against {comparison.control} {mean} {around}"
         return f"No clear winner after {seeds}: {over}{spread}."
+
+    def equal_text(self, comparison: ArmComparison) -> str:
+        """Return what an arm is that differs from the control by less than the margin, `equal within 2.0 points`."""
+        margin = difference_text(metric(f"val/{comparison.outcome.metric}"), self.experiment.margin)
+        return f"equal within {margin.removeprefix('+')}"
 
     @property
     def headline(self) -> str:
@@ -172,8 +171,7 @@ class ExperimentVerdict:
         if comparison.decision in ("better", "worse"):
             return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"
         if comparison.decision == "equal":
-            margin = difference_text(measure, self.experiment.margin).removeprefix("+")
-            return f"{arm} and {control} are equal within {margin}, after {n} seeds"
+            return f"{arm} and {control} are {self.equal_text(comparison)}, after {n} seeds"
         if n < self.experiment.least_seeds:
             seeds = "the one seed" if n == 1 else f"the {n} seeds"
             return f"Too early to say: {arm} {mean} on {seeds} that both have finished"
@@ -204,6 +202,7 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
     compared = [
         [_compare(experiment, runs, arm, index) for arm in experiment.arms[1:]] for index in range(len(outcomes))
     ]
+    members = [replace(member, reason=run.note) for member, run in zip(counted, runs, strict=True)]
     samples = {run.questions[0].asked(experiment.outcome.metric) for run in runs if not run.note and run.questions[0]}
     return ExperimentVerdict(
         experiment=experiment,
@@ -217,7 +216,7 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         samples=samples.pop() if len(samples) == 1 else None,
         notes=_notes(experiment, runs, compared[0]),
         warnings=_warnings(experiment, runs),
-        groups=arm_groups(experiment, counted),
+        groups=arm_groups(experiment, members),
     )
 
 

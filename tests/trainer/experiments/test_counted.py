@@ -18,6 +18,7 @@ from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.groups import GroupSettings
 from trainer.charts.spec import Request
 from trainer.experiments.counted import counted_line, run_groups
+from trainer.experiments.seed_truth import seed_truth
 from trainer.experiments.verdict import judge
 from trainer.render_mpl.report import Report, page
 from trainer.store import RunLog, Workspace
@@ -101,6 +102,13 @@ def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
     ):
         assert main([*command, "--json", *where]) == 0
         assert "stopped at 46 of 384" in capsys.readouterr().out, command
+
+
+def test_the_line_over_seeds_counts_as_the_verdict_does(planted):
+    clip, cloob, *_, stopped = planted.runs.of_experiment("duel")
+    assert seed_truth(planted, clip.id, cloob.id).not_counted == (
+        f"2 runs not counted: {stopped.short_name} stopped at 46 of 384; CLOOB · s3 is missing"
+    )
 
 
 def test_one_seed_against_one_says_so_and_what_its_experiment_says_over_seeds(planted, capsys):
