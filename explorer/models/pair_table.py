@@ -72,7 +72,7 @@ class PairTableModel(QAbstractTableModel):
         self._order: Int[np.ndarray, " n"] = self._rows
         self._columns: tuple[PairColumn, ...] = ()
         self._sorted = (-1, Qt.SortOrder.AscendingOrder)
-        self._asked: dict[str, int] = {}
+        self._line_of: dict[str, int] = {}
         pictures.arrived.connect(self._on_arrived)
 
     @property
@@ -90,7 +90,7 @@ class PairTableModel(QAbstractTableModel):
         key = self._key(self._sorted[0])
         self.beginResetModel()
         self._items, self._rows, self._columns = items, np.asarray(rows, np.int64), tuple(columns)
-        self._asked.clear()
+        self._line_of.clear()
         column = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
         self._sorted = (column, self._sorted[1])
         self._order = np.arange(len(self._rows))
@@ -187,7 +187,7 @@ class PairTableModel(QAbstractTableModel):
         before = self.persistentIndexList()
         rows = [int(self._order[index.row()]) for index in before]
         self._order = order
-        self._asked.clear()
+        self._line_of.clear()
         if before:
             line_of = np.empty(len(self._order), np.int64)
             line_of[self._order] = np.arange(len(self._order))
@@ -202,11 +202,11 @@ class PairTableModel(QAbstractTableModel):
 
     def _picture(self, pair: int, line: int) -> Any:
         path = self._items.path[pair]
-        self._asked[path] = line
+        self._line_of[path] = line
         return self._pictures.get(path)
 
     def _on_arrived(self, path: str) -> None:
-        line = self._asked.get(path, -1)
+        line = self._line_of.get(path, -1)
         if 0 <= line < len(self._rows):
             index = self.index(line, 0)
             self.dataChanged.emit(index, index, [Qt.ItemDataRole.DecorationRole])

@@ -22,11 +22,6 @@ class RunStyle:
     hue: int
     tone: int
 
-    @property
-    def dashed(self) -> bool:
-        """Whether its lines are dashed: those of the second arm, and of every second hue after it."""
-        return self.hue % 2 == 1
-
 
 def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
     """Return the style of each run, by its id.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -32,7 +33,7 @@ class ConfigPane(QWidget):
     def __init__(self, workspace: Workspace, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace, self._background = workspace, background
-        self._asked: tuple[tuple[int, str], ...] = ()
+        self._runs: tuple[tuple[int, str], ...] = ()
         self.words = layouts.text(role="secondary", wrap=True)
         self.toml = QPlainTextEdit()
         self.toml.setReadOnly(True)
@@ -57,9 +58,9 @@ class ConfigPane(QWidget):
         self._ask(tuple((run.id, run.short_name) for run in runs))
 
     def _ask(self, runs: tuple[tuple[int, str], ...]) -> None:
-        if runs == self._asked:
+        if runs == self._runs:
             return
-        self._asked = runs
+        self._runs = runs
         if len(runs) not in (1, 2):
             self._say_what_to_choose()
             return
@@ -69,30 +70,32 @@ class ConfigPane(QWidget):
             read_configs,
             self._workspace,
             tuple(run for run, _ in runs),
-            done=self._show,
+            done=partial(self._show, runs),
             failed=self._refuse,
             key="config",
         )
 
-    def _show(self, configs: tuple[config.Run, ...]) -> None:
+    def _show(self, runs: tuple[tuple[int, str], ...], configs: tuple[config.Run, ...]) -> None:
+        if runs != self._runs:
+            return  # others were chosen meanwhile
         if len(configs) == 1:
             self.words.hide()
             self.toml.setPlainText(config.to_toml(configs[0]))
             self._show_page(self.toml)
             return
-        a, b = configs
+        (a, b), (name_a, name_b) = configs, (name for _, name in runs)
         different = [row for row in config.difference(a, b) if row[0] != "name"]
         if not different:
-            self._say(f"{a.name} and {b.name} have the same configuration.")
+            self._say(f"{name_a} and {name_b} have the same configuration.")
             return
         same = len(set(config.flatten(a)) | set(config.flatten(b))) - len(different) - 1
         self.words.setText(f"{len(different)} fields differ, {same} are the same.")
         self.words.show()
-        self._fill(a.name, b.name, different)
+        self._fill(name_a, name_b, different)
         self._show_page(self.table)
 
     def _refuse(self, error: Exception) -> None:
-        runs, self._asked = self._asked, ()
+        runs, self._runs = self._runs, ()
         self.words.hide()
         self.area.failed("Could not read the configuration", error, retry=lambda: self._ask(runs))
 

@@ -1,4 +1,4 @@
-"""Live training curves of the selected runs, with a few drawing controls."""
+"""Live training curves of the runs whose eye is open, with a few drawing controls."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QLabel,
-    QMenu,
-    QPushButton,
-    QScrollArea,
-    QWidget,
-)
+from PySide6.QtWidgets import QButtonGroup, QLabel, QMenu, QPushButton, QScrollArea, QWidget
 
 from explorer import theme
 from explorer.intents import Replay
@@ -236,8 +228,8 @@ class CurvesPane(QWidget):
             raw = series.raw * factor
             smooth = series.smooth * factor if self.smoothing > 0 else raw
             style = self._styles[series.run]
-            color, dash = color_of(style), dash_of_run(style)
-            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash))
+            color = theme.run_shade(style.hue, style.tone)
+            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of(run_tone(style.hue))))
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not entry.is_recall else "")
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
@@ -355,10 +347,6 @@ class CurvesPane(QWidget):
         self.metrics_button.setText("Metrics   ")
         self.metrics_button.setToolTip(f"{len(self.menu.chosen)} metrics are drawn")
 
-    def actions_for_palette(self) -> list[QAction]:
-        """Return one action per metric that can be drawn."""
-        return self.menu.metric_actions()
-
 
 def draw_panels(
     book: CurveBook, runs: Sequence[int], metrics: Sequence[str], axis: charts.Axis, smoothing: float
@@ -369,16 +357,6 @@ def draw_panels(
         return charts.curves(book, runs, metrics, axis=axis, smoothing=smoothing)  # type: ignore[arg-type]
     except ChartError:
         return ()
-
-
-def color_of(style: RunStyle) -> str:
-    """Return the color of a run in the current theme."""
-    return theme.run_shade(style.hue, style.tone)
-
-
-def dash_of_run(style: RunStyle) -> tuple[float, ...]:
-    """Return the dashes of a run: the second arm is dashed, further hues have patterns of their own."""
-    return dash_of(run_tone(style.hue))
 
 
 def _axis_button(label: str) -> QPushButton:

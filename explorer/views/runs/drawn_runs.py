@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,12 +70,16 @@ def choose_drawn(
     rank = {run_id: position for position, run_id in enumerate(dict.fromkeys([*sides, *in_order]))}
     # What has not begun has no curve that could be left out.
     opened.sort(key=lambda run: (run.status == "queued" and run.id not in sides, rank.get(run.id, len(rank))))
-    measured = next((_measured(run) for run in opened if _measured(run) is not None), None)
-    alike = [run for run in opened if _measured(run) in (None, measured)]
-    others = tuple(run for run in opened if _measured(run) not in (None, measured))
-    first = alike[:DRAWN_AT_MOST]
-    first.sort(key=lambda run: (sides.index(run.id) if run.id in sides else len(sides), run.id))
-    return DrawnRuns(tuple(first), others, len(opened))
+    measured = {run.id: _measured(run) for run in opened}
+    shared = next(filter(None, measured.values()), None)
+    alike = [run for run in opened if measured[run.id] in (None, shared)]
+    others = tuple(run for run in opened if measured[run.id] not in (None, shared))
+    return DrawnRuns(tuple(sides_first(alike[:DRAWN_AT_MOST], sides)), others, len(opened))
+
+
+def sides_first(runs: Iterable[RunRow], sides: Sequence[int]) -> list[RunRow]:
+    """Return the runs, A and B (of these ids) first, then the oldest."""
+    return sorted(runs, key=lambda run: (sides.index(run.id) if run.id in sides else len(sides), run.id))
 
 
 def _measured(run: RunRow) -> tuple[str, str, int] | None:

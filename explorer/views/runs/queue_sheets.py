@@ -274,7 +274,7 @@ class SlotsSheet(Sheet):
     """A dialog for how many runs train at once.
 
     Signals:
-        chosen: The values for `Jobs.choose_slots`, a dict.
+        chosen: The values for `trainer.scheduling.queue.choose_slots`, a dict.
     """
 
     chosen = Signal(object)

@@ -65,7 +65,7 @@ class Sheets(QObject):
                 actions.enqueue, runs, row.preset, parent=row.id, priority=priority, after=after, done=self._made
             )
         )
-        sheet.compared.connect(lambda made: self._add_experiment(made.name, to_toml(made)))
+        sheet.compared.connect(lambda made: self._jobs.do(actions.add_experiment, made.name, to_toml(made)))
         sheet.open()
 
     def experiment(self) -> None:
@@ -77,11 +77,8 @@ class Sheets(QObject):
         from explorer.views.runs.experiment_sheet import ExperimentSheet
 
         sheet = ExperimentSheet(row, run, self._view)
-        sheet.chosen.connect(self._add_experiment)
+        sheet.chosen.connect(partial(self._jobs.do, actions.add_experiment))
         sheet.open()
-
-    def _add_experiment(self, name: str, definition: str) -> None:
-        self._jobs.do(actions.add_experiment, name, definition)
 
     def tags(self) -> None:
         """Open the dialog for the tags of the selected runs."""
@@ -127,7 +124,6 @@ class Sheets(QObject):
         def give_turn(priority: int, after: int | None) -> None:
             for run_id in ids:
                 jobs.do(queue.prefer, run_id, priority)
-            for run_id in ids:
                 jobs.do(queue.wait_for, run_id, after)
 
         sheet.chosen.connect(give_turn)

@@ -33,7 +33,7 @@ from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
-from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn
+from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, sides_first
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
 LIST_PX: Final = 352
 LEAST_LIST_PX: Final = 300
-
-
 COMPARED: Final = ("clip-folder", "cloob-folder")
 """Presets of the two runs that are compared on imported data."""
 
@@ -122,7 +120,7 @@ class RunsView(View):
     def actions_for_palette(self) -> list[QAction]:
         # These are actions of the window as well.
         actions = (each for name, each in self.actions_of_runs.by_name.items() if name not in ("import", "new"))
-        return [self.start_demo, *actions, *self.arrangement.actions, *self.curves.actions_for_palette()]
+        return [self.start_demo, *actions, *self.arrangement.actions, *self.curves.menu.metric_actions()]
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -427,9 +425,7 @@ class RunsView(View):
         self.table.runs.show_styles(styles, self._letters())
         self.table.runs.show_drawn(run.id for run in drawn.runs)
         self.curves.show_runs(drawn.runs, styles, note=drawn.note)
-        sides = self.context.selection.runs
-        first = sorted(chosen, key=lambda run: (sides.index(run.id) if run.id in sides else len(sides), run.id))
-        inspected = first or list(drawn.runs[:1])
+        inspected = sides_first(chosen, self.context.selection.runs) or list(drawn.runs[:1])
         self.log.show_file(inspected[0].folder / "log.txt" if inspected else None)
         self.tabs.setTabText(0, f"Log of {inspected[0].short_name}" if inspected else "Log")
         self.config.show_runs(inspected)
