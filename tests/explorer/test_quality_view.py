@@ -114,6 +114,7 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
     assert [view.tabs.tabText(place) for place in range(4)] == [
         "Mispairs (3)", "Near-duplicates (0)", "Leaks (1)", "Outliers (1)",
     ]  # fmt: skip
+    assert view.tab_menu.text().strip() == "Mispairs (3)"
 
 
 def test_keys_decide_undo_takes_back_and_the_filter_follows(qtbot, view: QualityView):

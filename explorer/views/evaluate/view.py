@@ -80,7 +80,9 @@ class EvaluateView(View):
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided(PROCESS, "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
-        self.tabs = layouts.tab_bar("evaluate-tabs", "Views of the evaluation", ((chart.label, "") for chart in TABS))
+        self.tabs = layouts.tab_bar(
+            "evaluate-tabs", "Views of the evaluation", ((chart.label, chart.question) for chart in TABS)
+        )
         self.stack = CurrentPageStack()
         yield
         self.table = ChartPane(context, SCORES.name)

@@ -76,7 +76,7 @@ class QualityView(View):
         self.loaded = LoadedQuality(None)
         self.states: dict[str, str] = {}
         self._writes: list[tuple[str, tuple[tuple[Review, str], ...]]] = []
-        self._asked: int | None = None
+        self._open_question: int | None = None
         self._writes_own = False
         self.pictures = Thumbnails(context.background, self, edge=PICTURE_PX)
         self.working = ProgressRow("quality-working", asks=True)
@@ -137,7 +137,7 @@ class QualityView(View):
     def check_data(self) -> None:
         """Check the data with the chosen runs, in a process of its own."""
         runs = self._runs()
-        if not runs or self._asked is not None:
+        if not runs or self._open_question is not None:
             return
         numbers, steps = zip(*runs, strict=True)
         self.area.loading()
@@ -148,11 +148,11 @@ class QualityView(View):
         ticket(0.0, "loading libraries")
 
         def ended(answer: Any) -> None:
-            self._asked = None
+            self._open_question = None
             self.working.end()
             done(answer)
 
-        self._asked = self.context.client.ask(
+        self._open_question = self.context.client.ask(
             question,
             done=ended,
             failed=self._not_answered,
@@ -161,7 +161,7 @@ class QualityView(View):
         )
 
     def _not_answered(self, failure: Failure) -> None:
-        self._asked = None
+        self._open_question = None
         self.working.end()
         if failure.kind != "cancelled" and self.loaded.report is None:
             self.area.failed("Could not check the data", reason_of(failure), retry=self.check_data)
@@ -171,8 +171,8 @@ class QualityView(View):
         self._show(self.loaded)
 
     def _cancel(self) -> None:
-        if self._asked is not None:
-            self.context.client.cancel(self._asked)
+        if self._open_question is not None:
+            self.context.client.cancel(self._open_question)
 
     # -- showing -----------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class QualityView(View):
 
     def _show(self, loaded: LoadedQuality) -> None:
         self.loaded = loaded
-        if loaded.report is None and self._asked is not None:
+        if loaded.report is None and self._open_question is not None:
             self.area.loading()
             return
         if loaded.report is None:
@@ -220,6 +220,7 @@ class QualityView(View):
                     ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
                 )
                 self.areas[kind].empty(icon, title, PLANTED if blind else NONE_FOUND[kind])
+        self.tab_menu.show_current()
         self._show_counts()
         self._mark()
 
@@ -317,12 +318,12 @@ class QualityView(View):
 
     def write_list(self, file: str) -> None:
         """Write the training pairs of run A without flagged ones, and the held-out pairs next to them."""
-        if (runs := self._runs()) and self._asked is None:
+        if (runs := self._runs()) and self._open_question is None:
             self._ask(WriteCleanedList(run=runs[0][0], file=file), self._exported)
 
     def train_on_these(self) -> None:
         """Write the cleaned list into the workspace, then open the New run form with it."""
-        if (runs := self._runs()) and self._asked is None:
+        if (runs := self._runs()) and self._open_question is None:
             self._ask(WriteCleanedList(run=runs[0][0]), partial(self._train, runs[0][0]))
 
     def _exported(self, answer: CleanedList) -> None:
