@@ -97,7 +97,7 @@ class ChartPane(QWidget):
         self.selects = True
         self._work: Ticket | None = None
         self._shown = ""
-        self._asked: object = None
+        self._key: object = None
         self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
         self.panel = PanelWidget(pictures or Thumbnails(context.background, self, edge=128), name)
@@ -131,9 +131,9 @@ class ChartPane(QWidget):
     def ask(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
         """Show the chart for these settings; what is shown or pending already is not requested again."""
         key = (chart.name, request, settings)
-        if key == self._asked:
+        if key == self._key:
             return
-        self._asked, self._last = key, (chart, request, settings)
+        self._key, self._last = key, (chart, request, settings)
         if chart.quick:
             self._answer_now(chart, request, settings)
             return
@@ -201,7 +201,7 @@ class ChartPane(QWidget):
 
     def forget(self) -> None:
         """Invalidate the result because the store has changed; the next `ask` computes again."""
-        self._asked = self.answer = None
+        self._key = self.answer = None
         self._sentences.forget()
         self._files.forget()
 
@@ -247,7 +247,7 @@ class ChartPane(QWidget):
         if work is not self._work:
             return
         self.stop()
-        self._asked = None
+        self._key = None
         if isinstance(error, Cancelled):
             return
         if not isinstance(error, UserError):
@@ -256,17 +256,17 @@ class ChartPane(QWidget):
         self._refuse(self._last[0], error)
 
     def _refuse(self, chart: Chart[Any, Any], error: Exception) -> None:
-        self._asked = None
+        self._key = None
         self.area.failed(f"Could not show {chart.label}", error, retry=self.retry)
         self.refused.emit()
 
     def retry(self) -> None:
         """Repeat the last request."""
         if self._last is not None:
-            self._asked = None
+            self._key = None
             self.ask(*self._last)
 
     def _cancel(self) -> None:
         self.stop()
-        self._asked = None
+        self._key = None
         self.area.cancelled(self.retry)

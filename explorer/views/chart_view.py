@@ -119,13 +119,8 @@ class ChartView(View):
         self.pane.forget()
         self.refresh_if_seen()
 
-    def refresh_if_seen(self) -> None:
-        """Refresh unless the view is hidden."""
-        if self.isVisible():
-            self.refresh()
-
     def show_message(self, text: str) -> None:
-        """Show a message next to the tabs; an empty one takes no space."""
+        """Show a message above the chart; an empty one takes no space."""
         self.status.setText(text)
         self.status.setVisible(bool(text))
 

@@ -83,11 +83,11 @@ class ProbesView(ChartView):
 
     def pin(self, probes: Iterable[PinnedProbe]) -> None:
         """Pin these too."""
-        pinned = tuple(dict.fromkeys((*self.probes, *probes)))
-        if len(pinned) > MOST:
+        every = tuple(dict.fromkeys((*self.probes, *probes)))
+        if len(every) > MOST:
             self.failed.emit(f"At most {MOST} probes can be pinned.", "Click one of them to remove it.")
         else:
-            self._keep(pinned)
+            self._keep(every)
 
     def read(self) -> None:
         """Read the pinned probes, which another view may have changed."""

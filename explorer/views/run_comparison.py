@@ -97,7 +97,7 @@ class RunComparisonView(ChartView):
     def build(self) -> Iterator[None]:
         yield from super().build()
         self._found: tuple[int, ...] = ()
-        self._asked: object = None
+        self._key: object = None
         self.filter = QLineEdit(objectName="many-runs-filter", accessibleName="Filter runs")
         self.filter.setPlaceholderText("Filter: objective:cloob beta>8 tag:paper -is:failed")
         self.filter.setClearButtonEnabled(True)
@@ -129,7 +129,7 @@ class RunComparisonView(ChartView):
         chart = self.chart.name
         data = self.context.selection.dataset
         key = (self.filter.text(), self.context.selection.runs, chart, data, self._rows())
-        if key == self._asked:
+        if key == self._key:
             self._show_found()
             return
         self.context.background.run(
@@ -155,7 +155,7 @@ class RunComparisonView(ChartView):
         return tuple((run.id, run.status, run.tags, run.archived_at, run.last) for run in self.context.jobs.runs)
 
     def _take(self, key: object, chosen: ChosenRuns) -> None:
-        self._asked = key
+        self._key = key
         if chosen.runs != self._found:
             self._found = chosen.runs
             self.pane.stop()
@@ -177,7 +177,7 @@ class RunComparisonView(ChartView):
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def _refuse(self, problem: Exception) -> None:
-        self._asked = None
+        self._key = None
         if not isinstance(problem, UserError):
             self.context.background.failed.emit(problem)
         self.show_content()

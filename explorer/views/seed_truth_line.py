@@ -29,7 +29,7 @@ class SeedTruthLine(TruthLine):
     ) -> None:
         super().__init__()
         self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
-        self._asked: object = None
+        self._key: object = None
         self.opened.connect(lambda name: ask(ShowExperiment(name)))
         selection.runs_changed.connect(self._read_if_seen)
         jobs.runs_changed.connect(self._read_if_seen)
@@ -42,14 +42,14 @@ class SeedTruthLine(TruthLine):
 
     def read(self) -> None:
         """Read what is known, if A, B or the runs next to them are others than when it was read."""
-        question = self._question()
-        if question == self._asked:
+        key = self._key_now()
+        if key == self._key:
             return
-        self._asked = question
+        self._key = key
         runs = self._selection.run_a, self._selection.run_b
         self._background.run(self, read_truth, self._workspace, *runs, done=self.show_truth, key="truth")
 
-    def _question(self) -> object:
+    def _key_now(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""
         jobs, chosen = self._jobs, (self._selection.run_a, self._selection.run_b)
         rows = [row for run in chosen if run is not None and (row := jobs.run(run)) is not None]

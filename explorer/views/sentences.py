@@ -45,7 +45,7 @@ class Sentences(QObject):
         self._context, self._files = context, files
         self._open: dict[int, int] = {}
         self._choosing: set[int] = set()
-        self._kept: tuple[object, EmbeddedSentences] | None = None
+        self._cached: tuple[object, EmbeddedSentences] | None = None
 
     @property
     def waiting(self) -> bool:
@@ -65,8 +65,8 @@ class Sentences(QObject):
         With `placement` the process of projections places them in the plane; it tells `progress` how far it is.
         """
         key, where = (request, texts, placement), {"dataset": request.dataset, "split": request.split}
-        if self._kept is not None and self._kept[0] == key:
-            done(self._kept[1])
+        if self._cached is not None and self._cached[0] == key:
+            done(self._cached[1])
             return
         arrays_of: dict[int, tuple[Rows, ...] | str] = {}
 
@@ -77,7 +77,7 @@ class Sentences(QObject):
             each = [arrays_of[number] for number in range(len(arrays_of))]
             parts = (tuple(rows if isinstance(rows, str) else rows[part] for rows in each) for part in (0, 1))
             every = EmbeddedSentences(next(parts), next(parts) if placement else ())
-            self._kept = None if any(isinstance(rows, str) for rows in each) else (key, every)
+            self._cached = None if any(isinstance(rows, str) for rows in each) else (key, every)
             done(every)
 
         def read(index: int, *files: str) -> None:
@@ -108,7 +108,7 @@ class Sentences(QObject):
 
     def forget(self) -> None:
         """Invalidate the cache, because there may be a new checkpoint."""
-        self._kept = None
+        self._cached = None
 
     def ask(
         self,

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QTabBar,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QTabBar, QWidget
 
 from explorer import theme
 from explorer.intents import EXPORTS, ViewIntent

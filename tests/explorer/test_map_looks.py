@@ -317,9 +317,9 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
     qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, turned(cloud, 30, 20)[0], atol=1e-5), timeout=4000)
     assert "seen from 30°, 20°" in view.panels[0].note.text()
     drag(view, 0, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
-    azimuth, elevation = view.turning.sides[0]
+    azimuth, elevation = view.rotation.sides[0]
     assert (azimuth, elevation) != (30, 20)
-    assert view.turning.sides[1] == (30, 20), "not locked"
+    assert view.rotation.sides[1] == (30, 20), "not locked"
     expected = turned(cloud, azimuth, elevation)[0]
     qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, expected, atol=1e-5), timeout=4000)
     assert view.command()[-5:-2] == ["--turn", f"{azimuth:g}", f"{elevation:g}"]
@@ -347,7 +347,7 @@ def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
     qtbot.keyClick(a, Qt.Key.Key_D)
     qtbot.waitUntil(lambda: all("seen from 30" in panel.note.text() for panel in view.panels), timeout=4000)
     drag(view, 1, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
-    assert view.turning.sides[0] == view.turning.sides[1] != (30, 20)
+    assert view.rotation.sides[0] == view.rotation.sides[1] != (30, 20)
 
 
 def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
@@ -417,7 +417,7 @@ def test_what_changed_colors_both_maps(qtbot, view: MapView):
     values = map_values(changes(view.context.workspace, (a.run, a.row.step), (b.run, b.row.step)))
     for by in ("image_rank_change", "overlap"):
         view.toolbar.offer_colors(columns_of(view.selecting.sides), by)
-        view.looks._choose()
+        view.appearance._choose()
         qtbot.waitUntil(lambda by=by: view.panels[0].coloring.by == by and not view.panels[0].coloring.unknown)
         index = view.panels[0].coloring.index[: a.n].astype(float)
         # The greater the number, the farther along the scale; equal numbers have equal colors.

@@ -194,7 +194,7 @@ def test_points_are_colored_by_any_column_and_by_what_is_computed(qtbot, view: T
 
 
 def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, view: TimelineView):
-    panel, card = view.panels[1], view.pointing.card
+    panel, card = view.panels[1], view.hover.card
     view.transport.go(-1)
     qtbot.waitUntil(lambda: stands_at(view, 10), timeout=2000)
     place = panel.map.places[N + 7]

@@ -153,12 +153,12 @@ def check(experiment: Experiment) -> None:
 
 def differing(arms: Sequence[Arm]) -> tuple[str, ...]:
     """Return the fields in which any arm differs from the first; of objectives of several kinds the section alone."""
-    names_found: dict[str, None] = {}
+    changed: dict[str, None] = {}
     for arm in arms[1:]:
         names = [name for name, _, _ in config.difference(arms[0].run, arm.run) if name not in _FREE]
         sections = {name for name in names if name in config.SECTIONS}
-        names_found |= dict.fromkeys(name for name in names if name.partition(".")[0] not in sections - {name})
-    return tuple(name for name in names_found if name in config.SECTIONS or name.partition(".")[0] not in names_found)
+        changed |= dict.fromkeys(name for name in names if name.partition(".")[0] not in sections - {name})
+    return tuple(name for name in changed if name in config.SECTIONS or name.partition(".")[0] not in changed)
 
 
 def declared(experiment: Experiment, name: str) -> bool:
@@ -176,7 +176,7 @@ def to_toml(experiment: Experiment) -> str:
     }
     document["fields"] = list(experiment.fields)
     document["outcome"] = asdict(experiment.outcome)
-    document["secondary"] = [asdict(field) for field in experiment.secondaries]
+    document["secondary"] = [asdict(outcome) for outcome in experiment.secondaries]
     document["arm"] = [{"name": arm.name, "config": _plain(arm.run)} for arm in experiment.arms]
     return tomli_w.dumps(document)
 
@@ -225,7 +225,7 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
     made = Experiment(
         **plain
         | {"arms": arms, "outcome": _outcome(plain["outcome"], source)}
-        | {"secondaries": tuple(_outcome(field, source) for field in _tables(document, "secondary", source))}
+        | {"secondaries": tuple(_outcome(table, source) for table in _tables(document, "secondary", source))}
         | {"fields": _texts(plain.get("fields"), source) if "fields" in plain else differing(arms)}
         | {name: _float(plain[name]) for name in ("margin", "alpha", "hours") if name in plain}
     )
@@ -525,7 +525,7 @@ def _tables(document: Mapping[str, Any], name: str, source: str) -> list[Mapping
 
 
 def _outcome(values: Any, source: str) -> Outcome:
-    names = [value.name for value in fields(Outcome)]
+    names = [field.name for field in fields(Outcome)]
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise ConfigError(f"{source}: an outcome is a table of texts: metric, split and direction.")
     if wrong := next((key for key in values if key not in names), None):

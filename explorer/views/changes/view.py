@@ -18,7 +18,6 @@ from explorer.views.changes.group_chips import GroupChips
 from explorer.views.changes.load import by_difference, columns_of, right_and_wrong, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
-from explorer.views.changes.texts import ONE_STEP
 from explorer.views.changes.whole_runs import WholeRuns
 from explorer.views.selected import PairTable
 from explorer.views.view import View
@@ -31,6 +30,7 @@ from trainer.charts.pair_changes import Changes
 from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
+ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
 TABS: Final = ("pairs", "changes", "mispairs", "representation-similarity")
 
 
@@ -164,7 +164,7 @@ class ChangesView(View):
             self._show_waiting()
 
     def _show_suites(self) -> None:
-        """Offer the available sources of verdicts and name the current one above the table."""
+        """Offer the available sources of verdicts and say below the table what they are."""
         choices = [
             Choice(name, f"Class prompts: {name}") for name in (self.compared.data.suites if self._shown else ())
         ]

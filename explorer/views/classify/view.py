@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidg
 from explorer import theme
 from explorer.intents import ClassifyPictures, ViewIntent
 from explorer.models.thumbnails import Thumbnails
-from explorer.run_control import actions
 from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.preview import ImagePreview
@@ -55,8 +54,6 @@ class ClassifyView(View):
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        self._demo = QAction("Start the demo runs", self)
-        self._demo.triggered.connect(lambda: context.jobs.do(actions.create_demo))
         self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
         self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
         self._show_map.triggered.connect(self._go_to_map)

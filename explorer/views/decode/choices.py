@@ -31,7 +31,7 @@ def decoders_of(runs: Sequence[RunRow], chosen: Sequence[int]) -> list[RunRow | 
         for first, other in product(*candidates):
             if alike(first, other):
                 return [first, other]
-    return [next(iter(first), None) for first in candidates]
+    return [next(iter(decoders), None) for decoders in candidates]
 
 
 def alike(decoder: RunRow, other: RunRow) -> bool:

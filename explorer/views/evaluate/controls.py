@@ -52,7 +52,7 @@ KEPT: Final = 12
 
 
 class EvaluateControls(QWidget):
-    """Two rows of controls; the second has space for status messages.
+    """What is measured: data and tasks in one row, split and class names in another.
 
     Signals:
         wanted: The runs are to be measured now.
@@ -102,7 +102,7 @@ class EvaluateControls(QWidget):
     def fill_data(self) -> None:
         """Offer the runs' own data, recently evaluated data, and data sets by name."""
         typed = self.data.currentText()
-        entries = list(dict.fromkeys([OWN_DATA, *self._kept(), *NAMED]))
+        entries = list(dict.fromkeys([OWN_DATA, *self._remembered(), *NAMED]))
         if [self.data.itemText(i) for i in range(self.data.count())] != entries:
             self.data.blockSignals(True)
             self.data.clear()
@@ -115,14 +115,14 @@ class EvaluateControls(QWidget):
     def keep_data(self, data: str) -> None:
         """Add these data to the choices of the next session."""
         if data and data not in NAMED:
-            self._settings.set("evaluate/data", list(dict.fromkeys([data, *self._kept()]))[:KEPT])
+            self._settings.set("evaluate/data", list(dict.fromkeys([data, *self._remembered()]))[:KEPT])
         self.fill_data()
 
     def dataset_named(self) -> str:
         """Return the name of the data, as far as the text identifies it."""
         return Path(self.data.currentText().strip()).name
 
-    def _kept(self) -> list[str]:
+    def _remembered(self) -> list[str]:
         return [path for path in self._settings.value("evaluate/data", []) if isinstance(path, str)]
 
     def _task_actions(self) -> list[QAction]:

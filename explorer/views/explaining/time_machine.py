@@ -33,7 +33,7 @@ class TimeMachine(QWidget):
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._context = context
-        self._asked: int | None = None
+        self._open_question: int | None = None
         self._ticket: Ticket | None = None
         self.step = NumberBox(integer=True, low=1, parent=self)
         self.step.setObjectName("time-machine-step")
@@ -51,7 +51,7 @@ class TimeMachine(QWidget):
     @property
     def busy(self) -> bool:
         """Whether a question has no answer yet."""
-        return self._asked is not None
+        return self._open_question is not None
 
     def show_chart(self, name: str) -> None:
         """Show the controls for the chart of replays alone."""
@@ -71,7 +71,7 @@ class TimeMachine(QWidget):
         self._cancel()
         ticket = self._ticket = self.working.start()
         self.again.setEnabled(False)
-        self._asked = self._context.client.ask(
+        self._open_question = self._context.client.ask(
             ReplayStep(run=run, step=step),
             done=lambda _answer: self._done(ticket),
             failed=lambda failure: self._not_done(ticket, failure),
@@ -93,14 +93,14 @@ class TimeMachine(QWidget):
             self.failed.emit(failure.message, failure.next)
 
     def _end(self) -> None:
-        self._asked = None
+        self._open_question = None
         self.working.end()
         self.again.setEnabled(True)
         self.turned.emit()
 
     def _cancel(self) -> None:
-        if self._asked is not None:
-            self._context.client.cancel(self._asked)
+        if self._open_question is not None:
+            self._context.client.cancel(self._open_question)
 
     def _lay_out(self) -> None:
         self.step.set_value(1)

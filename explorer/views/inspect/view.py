@@ -74,7 +74,7 @@ class InspectView(PictureQuestionView):
         self._images: tuple[Image, ...] = ()
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
-        self._asked: object = None
+        self._key: object = None
         self._is_reading = False
         yield
         self.captions = StillComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
@@ -125,8 +125,8 @@ class InspectView(PictureQuestionView):
             return
         queries = tuple(str(path) for path in selection.queries)
         key = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)
-        if key != self._asked:
-            self._asked, self._is_reading = key, True
+        if key != self._key:
+            self._key, self._is_reading = key, True
             args = (self.context.workspace, *key)
             self.context.background.run(
                 self, images_of, *args, done=self._take_pairs, failed=self._not_read, key="pairs"
@@ -148,7 +148,7 @@ class InspectView(PictureQuestionView):
             self._fill_captions()
 
     def _not_read(self, error: Exception) -> None:
-        self._asked, self._is_reading = None, False
+        self._key, self._is_reading = None, False
         self.area.failed("Could not read the pairs of these runs", error, retry=self.refresh)
 
     @property
@@ -309,10 +309,10 @@ class InspectView(PictureQuestionView):
         self.captions.setMinimumWidth(CAPTION_PX)
         bar.add(self.captions, stretch=True)
         remembered = self.context.settings.value("inspect/method", "occlusion")
-        for map_index, (name, label) in enumerate(METHODS):
+        for index, (name, label) in enumerate(METHODS):
             button = QPushButton(label, objectName=f"inspect-{name}", checkable=True)
-            button.setChecked(name == remembered or map_index == 0)
-            self.methods.addButton(button, map_index)
+            button.setChecked(name == remembered or index == 0)
+            self.methods.addButton(button, index)
             bar.add(button)
         cells = layouts.text("Grid size", "secondary", buddy=self.grid)
         for widget in (cells, self.grid, self.show_button):

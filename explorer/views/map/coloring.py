@@ -85,7 +85,7 @@ def window_palette() -> Palette:
     """Return the colors of the window's theme."""
     gray = color("unselected").name()
     shades = np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=SHADES, alpha=False), np.uint8)
-    # Not the first two colors: blue is run A and orange is run B, everywhere.
+    # Not the first two colors: these are the hues of runs A and B.
     images, texts = class_colors(8)[2:4]
     runs, modalities = (run_color(0), run_color(1)), (images, texts)
     return Palette(class_colors, runs, modalities, gray, gray, shades, theme().dark)

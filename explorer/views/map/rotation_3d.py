@@ -111,14 +111,14 @@ class Rotation3D(QObject):
     def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
         """Show a map, or both if locked, from this direction."""
         azimuth = (azimuth + 180) % 360 - 180
-        for turned in range(len(self._panels)) if self.locked else [index]:
-            self.sides[turned] = (azimuth, float(np.clip(elevation, -90, 90)))
-            cloud = self._clouds.get(turned)
+        for each in range(len(self._panels)) if self.locked else [index]:
+            self.sides[each] = (azimuth, float(np.clip(elevation, -90, 90)))
+            cloud = self._clouds.get(each)
             if cloud is not None and cloud.is_large:
                 self._rest.start()
-                self._preview(turned)
+                self._preview(each)
             else:
-                self._place(turned, fit=False)
+                self._place(each, fit=False)
         self.turned.emit()
 
     def _turn(self, index: int, right: float, towards: float) -> None:

@@ -66,27 +66,27 @@ class SharedColors:
     """One cached coloring for all maps shown, so that one legend fits all."""
 
     def __init__(self) -> None:
-        self._asked: ColorRequest | None = None
+        self._request: ColorRequest | None = None
         self._made: list[Coloring] = []
 
     def known(self, request: ColorRequest) -> bool:
         """Return whether `of` can respond without computing."""
-        return request.few or request.same(self._asked)
+        return request.few or request.same(self._request)
 
     def of(self, request: ColorRequest) -> list[Coloring]:
         """Return the requested colors."""
-        if not request.same(self._asked):
+        if not request.same(self._request):
             self.keep(request, found(request))
         return self._made
 
     def last(self, sides: Sequence[MapSide]) -> list[Coloring] | None:
         """Return the colors that these sides have now; None if none yet."""
-        colored = self._asked.sides if self._asked is not None else ()
+        colored = self._request.sides if self._request is not None else ()
         return self._made if len(colored) == len(sides) and all(map(is_, colored, sides)) else None
 
     def keep(self, request: ColorRequest, made: list[Coloring]) -> None:
         """Store colors computed on a thread."""
-        self._asked, self._made = request, made
+        self._request, self._made = request, made
 
 
 def columns_of(sides: Sequence[MapSide]) -> list[str]:

@@ -57,8 +57,8 @@ class MapView(View):
         self.details_pane = MapDetails(context, self.pictures)
         yield
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
-        self.looks = MapAppearance(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
-        self.turning = Rotation3D(self.panels, context.background, self)
+        self.appearance = MapAppearance(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
+        self.rotation = Rotation3D(self.panels, context.background, self)
         self.placing = ProgressRow("map-placing", self, asks=True)
         self._locking = Locking(self.panels, self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
@@ -87,8 +87,8 @@ class MapView(View):
         arguments += steps_in_words([selection.step_of(index) for index, each in enumerate(self.panels) if each.side])
         arguments += ["--dataset", drawn[0].row.dataset, "--split", drawn[0].row.split]
         chosen = self.toolbar.projection
-        if self.turning.on:
-            azimuth, elevation = self.turning.sides[self.panels[0].side is None]
+        if self.rotation.on:
+            azimuth, elevation = self.rotation.sides[self.panels[0].side is None]
             arguments += ["--method", "pca", "--turn", f"{azimuth:g}", f"{elevation:g}"]
             return [*arguments, *self._lit_words()]
         for name, value in chosen.options.items():
@@ -188,7 +188,7 @@ class MapView(View):
         if sketch is None:
             then()
         else:
-            self.looks.show_sketch(index, sketch, then)
+            self.appearance.show_sketch(index, sketch, then)
 
     def _read_whole(
         self, index: int, key: tuple[int, int | None, SplitKey | None], other: int | None, other_step: int | None
@@ -206,14 +206,14 @@ class MapView(View):
         )
 
     def _show(self, index: int, side: MapSide) -> None:
-        self.looks.show_side(index, side, side.pca_words, partial(self._after_showing, index))
+        self.appearance.show_side(index, side, side.pca_words, partial(self._after_showing, index))
 
     def _after_showing(self, index: int) -> None:
         self._lay(index)
         if index == 0 and self.panels[1].side is not None:
             self._lay(1)  # it faces A, which may have come after it
-        if self.turning.on:
-            self.turning.show()
+        if self.rotation.on:
+            self.rotation.show()
         elif self.toolbar.projection.method != "pca":
             self._ask_projection(index)
             if index == 0 and self.panels[1].side is not None:
@@ -228,9 +228,9 @@ class MapView(View):
         self._after_side()
 
     def _after_side(self) -> None:
-        self.looks.recolor()
-        self.looks.show_points()
-        self.looks.show_words()
+        self.appearance.recolor()
+        self.appearance.show_points()
+        self.appearance.show_words()
         self._mark_pairs()
 
     # Projections ------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class MapView(View):
         self.context.settings.set("map/metric", [projection.metric, projection.seed])
         if projection.method == "pca":
             self._projecting.cancel()
-        if self.turning.on:
+        if self.rotation.on:
             return
         for index, panel in enumerate(self.panels):
             if panel.side is None:
@@ -261,7 +261,7 @@ class MapView(View):
 
     def _place(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray, text: str) -> None:
         panel = self.panels[index]
-        if panel.side is side and projection == self.toolbar.projection and not self.turning.on:
+        if panel.side is side and projection == self.toolbar.projection and not self.rotation.on:
             panel.map.move_points(points)
             panel.show_projection(text)
             self._lay(index, projection, points)
@@ -269,7 +269,7 @@ class MapView(View):
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
         """Place external images again, because the points of a map have moved."""
         side = self.panels[index].side
-        if side is None or self.turning.on:
+        if side is None or self.rotation.on:
             self.external_images.lay(index, None)
             return
         face = self._faces(index, side)
@@ -382,7 +382,7 @@ class MapView(View):
             self._projecting.cancel()
             self._take_focus_of_methods()
         self.toolbar.methods.setEnabled(not on)
-        self.turning.set_on(on)
+        self.rotation.set_on(on)
         if on:
             for index in (0, 1):
                 self.external_images.lay(index, None)
@@ -401,10 +401,10 @@ class MapView(View):
         self.toolbar.tools.space.setChecked(False)
 
     def _set_lock(self, on: bool) -> None:
-        self.turning.locked = on
+        self.rotation.locked = on
         self._locking.set_on(on)
-        if on and self.turning.on:
-            self.turning.turn_to(0, *self.turning.sides[0])
+        if on and self.rotation.on:
+            self.rotation.turn_to(0, *self.rotation.sides[0])
 
     # Wiring -----------------------------------------------------------------------------------------------------
 
@@ -440,12 +440,12 @@ class MapView(View):
         toolbar.tools.grow_asked.connect(self.selecting.grow)
         toolbar.tools.space_changed.connect(self._set_space)
         toolbar.tools.lock_changed.connect(self._set_lock)
-        self.turning.failed.connect(self._space_failed)
-        self.turning.turned.connect(self.card.end)
+        self.rotation.failed.connect(self._space_failed)
+        self.rotation.turned.connect(self.card.end)
         self.selecting.marked.connect(self._list_pairs)
         self.selecting.noticed.connect(self.details_pane.show_growth)
-        self.looks.numbers_changed.connect(self._fill_card)
-        self.looks.numbers_changed.connect(self._list_pairs)
+        self.appearance.numbers_changed.connect(self._fill_card)
+        self.appearance.numbers_changed.connect(self._list_pairs)
         self.details_pane.selected.failed.connect(self.failed)
         self.details_pane.remove_asked.connect(self.external_images.clear)
         self.external_images.changed.connect(lambda: self.details_pane.show_placed(self.external_images.placed))

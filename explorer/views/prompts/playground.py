@@ -26,7 +26,7 @@ from explorer.widgets.image_strip import ImageStrip, StripItem
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture
 
-WEIGHT, ALL, FIRST_CLASS = 0, 1, 2
+WEIGHT, ALL = 0, 1
 MEAN, WEIGHTED, FIRST_TEMPLATE = 0, 1, 2
 MOST_IMAGES: Final = 60
 MOST_WEIGHT: Final = 1000.0

@@ -61,7 +61,7 @@ class SearchView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self._asked = SearchQuery()
+        self._query = SearchQuery()
         self._open: dict[int, int] = {}
         self._arrays: dict[tuple[int, int | None, SearchQuery], str] = {}
         self._shown: tuple[object, ...] | None = None
@@ -112,12 +112,12 @@ class SearchView(View):
 
     def command(self) -> list[str] | None:
         hits = [panel.hits for panel in self.panels if panel.hits is not None]
-        if not hits or not self._asked.words:
+        if not hits or not self._query.words:
             return None
         request = replace(request_of(self.context.selection), dataset=hits[0].dataset, split=hits[0].split)
         settings = SearchSettings(
-            query_text=self._asked.text,
-            query_image=self._asked.image,
+            query_text=self._query.text,
+            query_image=self._query.image,
             target=self.target,
             k=K,
             csls=self.hubs.csls.isChecked(),
@@ -143,7 +143,7 @@ class SearchView(View):
         self.context.client.warm_up(selection.runs)
         self.hubs.show_hubs(request_of(selection))
         now, steps = selection.now, (selection.step_of(0), selection.step_of(1))
-        state = (self._asked, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
+        state = (self._query, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
         if state != self._shown:
             self._shown = state
             self._search()
@@ -156,7 +156,7 @@ class SearchView(View):
     # -- asking ------------------------------------------------------------------------------------------------
 
     def ask(self, query: SearchQuery) -> None:
-        self._asked = query
+        self._query = query
         self._typing.stop()
         self.picture.show_image(query.image)
         self.refresh()
@@ -171,7 +171,7 @@ class SearchView(View):
             panel = self.panels[index]
             if run is None:
                 panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
-            elif not self._asked.words:
+            elif not self._query.words:
                 panel.show_nothing("search", "Enter a query", ASK, name=self._name(run))
             else:
                 where = self._where(index, run)
@@ -183,7 +183,7 @@ class SearchView(View):
                     embedder,
                     self.context.workspace,
                     where,
-                    done=partial(self._embed, index, where, self._asked),
+                    done=partial(self._embed, index, where, self._query),
                     failed=partial(self._refuse, index),
                     key=f"hits {index}",
                 )
@@ -244,7 +244,7 @@ class SearchView(View):
         if len(self._arrays) > 200:
             self._arrays.clear()
         self._arrays[where.run, by.step, query] = answer.array
-        if query == self._asked:
+        if query == self._query:
             self._find(index, where, answer.array)
 
     def _find(self, index: int, where: SearchRequest, array: str) -> None:
@@ -332,7 +332,7 @@ class SearchView(View):
 
     def _typed(self) -> None:
         text = " ".join(self.field.text().split())
-        if text or not self._asked.image:
+        if text or not self._query.image:
             self.ask(SearchQuery(text=text))
 
     def _on_csls(self, on: bool) -> None:

@@ -133,8 +133,8 @@ class PairActions(QWidget):
     def apply_state(self, pair: OnePair, state: str) -> None:
         """Store a state, showing it at once."""
         if self.facts is not None:
-            states = {key: state_of_key for key, state_of_key in self.facts.states.items() if key != pair.key}
-            self._take(dataclasses.replace(self.facts, states=states | ({pair.key: state} if state else {})))
+            others = {key: other for key, other in self.facts.states.items() if key != pair.key}
+            self._take(dataclasses.replace(self.facts, states=others | ({pair.key: state} if state else {})))
         self._write(write_state, pair, state)
 
     def apply_tag(self, pair: OnePair, name: str, *, on: bool) -> None:

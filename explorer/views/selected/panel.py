@@ -49,7 +49,7 @@ class SelectedPanel(QWidget):
         self._items: Items | None = None
         self._dataset = self._of = ""
         self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
-        self._kept: tuple[NamedSelection, ...] = ()
+        self._selections: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
         self.table = PairTable(pictures, name="selected-table", label="Selected pairs", background=context.background)
         self.title = layouts.elided(role="heading")
@@ -114,7 +114,7 @@ class SelectedPanel(QWidget):
     def actions(self) -> list[QAction]:
         """Return actions for the palette: restore each saved selection, export the current one."""
         made = []
-        for named in self._kept:
+        for named in self._selections:
             action = QAction(f"Select “{named.name}” ({named.n:,} pairs)", self)
             # Given on creation, a partial would get the state of the button as well.
             action.triggered.connect(partial(self._recall, named))
@@ -207,7 +207,7 @@ class SelectedPanel(QWidget):
         )
 
     def _take(self, selections: tuple[NamedSelection, ...]) -> None:
-        self._kept = selections
+        self._selections = selections
         self.menu.clear()
         for each in selections:
             select = self.menu.addMenu(f"{each.name}   {each.n:,}".replace("&", "&&"))
@@ -223,8 +223,8 @@ class SelectedPanel(QWidget):
         for widget in (self.table, self.clear, self.export, self.name, self.save):
             widget.setVisible(chosen > 0)
         self.hint.setVisible(not chosen)
-        self.recall.setVisible(bool(self._kept))
-        self.recall.setText(f"Kept {len(self._kept)}")
+        self.recall.setVisible(bool(self._selections))
+        self.recall.setText(f"Kept {len(self._selections)}")
         self.save.setEnabled(bool(self.name.text().strip()))
 
     def _show_message(self, text: str, *, undo: bool = False) -> None:
@@ -272,13 +272,13 @@ class _Deletion(QUndoCommand):
 
     def __init__(self, panel: SelectedPanel, named: NamedSelection) -> None:
         super().__init__(f"Delete the selection “{named.name}”")
-        self._panel, self._kept = panel, named
+        self._panel, self._named = panel, named
 
     def redo(self) -> None:
-        self._panel.drop(self._kept)
+        self._panel.drop(self._named)
 
     def undo(self) -> None:
-        self._panel.put_back(self._kept)
+        self._panel.put_back(self._named)
 
 
 def _read(workspace: Workspace, dataset: str) -> tuple[NamedSelection, ...]:

@@ -61,7 +61,7 @@ class MatrixPane(Pane):
         super().__init__(context, pictures)
         self.opened: Opened | None = None
         self.tiles: dict[int, MatrixTile] = {}
-        self._asked: tuple[object, ...] | None = None
+        self._key: tuple[object, ...] | None = None
         self._opening = False
         self._places: dict[int, int] = {}
         self.by = SearchableComboBox(name="matrix-by", label="Order by", width=130)
@@ -80,9 +80,9 @@ class MatrixPane(Pane):
     def refresh(self) -> None:
         selection = self.context.selection
         key = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.by.key)
-        if key == self._asked:
+        if key == self._key:
             return
-        self._asked, self._opening = key, True
+        self._key, self._opening = key, True
         runs = (selection.run_a, selection.run_b)
         for side in self.sides:
             side.area.loading()
@@ -101,7 +101,7 @@ class MatrixPane(Pane):
         )
 
     def forget(self) -> None:
-        self._asked, self._opening = None, False
+        self._key, self._opening = None, False
 
     def command(self) -> list[str] | None:
         if self.opened is None or not self.opened.snapshots:
@@ -137,7 +137,7 @@ class MatrixPane(Pane):
         if isinstance(error, Cancelled):
             return
         self.working.end()
-        self._asked, self._opening = None, False
+        self._key, self._opening = None, False
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         for side in self.sides:

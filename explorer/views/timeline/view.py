@@ -56,7 +56,7 @@ class TimelineView(View):
         context = self.context
         self._reading = TimelineResult(None)
         self.colors: Colors | None = None
-        self._asked: tuple[object, ...] | None = None
+        self._key: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
         yield
         self.transport = Transport()
@@ -69,7 +69,7 @@ class TimelineView(View):
         )
         self.note, self.legend = layouts.elided(role="small"), Legend()
         self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
-        self.pointing = TimelineHover(context, self.panels, self)
+        self.hover = TimelineHover(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
         self.working = ProgressRow("timeline-working", self)
@@ -103,15 +103,15 @@ class TimelineView(View):
         selection = self.context.selection
         runs = (selection.run_a, selection.run_b)
         if runs == (None, None):
-            self._asked, self._reading = None, TimelineResult(None)
+            self._key, self._reading = None, TimelineResult(None)
             self.context.background.forget(self)
             self.show_no_run()
             return
         self.show_content()
         key = (*runs, selection.dataset)
-        if key == self._asked:
+        if key == self._key:
             return
-        self._asked = key
+        self._key = key
         self._asking.cancel()
         for index, panel in enumerate(self.panels):
             if runs[index] is not None:
@@ -140,7 +140,7 @@ class TimelineView(View):
         self._reading, self._numbers, self._changed = reading, {}, None
         self.context.background.forget(self, "changed")
         self.working.end()
-        self.pointing.card.end()
+        self.hover.card.end()
         chart = reading.chart
         self._choose(PointPlacement())
         self._draw(stay=False)
@@ -264,13 +264,13 @@ class TimelineView(View):
             self._draw_curves()
 
     def _refuse(self, error: Exception) -> None:
-        self._asked = None
+        self._key = None
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
         self.area.failed("Could not read the snapshots of these runs", error, retry=self._read_again)
 
     def _read_again(self) -> None:
-        self._asked = None
+        self._key = None
         self.refresh()
 
     # Time -------------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class TimelineView(View):
         return float(self.transport.step or 0)
 
     def _on_moved(self, _place: int) -> None:
-        self.pointing.card.end()
+        self.hover.card.end()
         for panel in self.panels:
             panel.go_to(self._step)
         for curve in self.curves:
@@ -294,7 +294,7 @@ class TimelineView(View):
 
     def _on_snapshot(self, run: int) -> None:
         if run in self.context.selection.runs:
-            self._asked = None
+            self._key = None
             self.refresh_if_seen()
 
     # Projections ------------------------------------------------------------------------------------------------
@@ -405,21 +405,6 @@ class TimelineView(View):
         beside.setMinimumWidth(CURVES_PX[0])
         beside.setMaximumWidth(CURVES_PX[1])
         layouts.add(self.main, self.pca, self.umap, self.color)
-        layouts.add(
-            self.body,
-            (
-                layouts.row(
-                    (
-                        layouts.column(
-                            (layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN), 1),
-                            layouts.row(self.legend, (self.note, 1)),
-                            self.transport,
-                        ),
-                        3,
-                    ),
-                    (beside, 2),
-                    gap=theme.BETWEEN,
-                ),
-                1,
-            ),
-        )
+        maps = layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)
+        left = layouts.column((maps, 1), layouts.row(self.legend, (self.note, 1)), self.transport)
+        self.body.addLayout(layouts.row((left, 3), (beside, 2), gap=theme.BETWEEN), 1)
