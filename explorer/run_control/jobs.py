@@ -131,6 +131,11 @@ class Jobs(QObject):
         """Return the row of `run` as of the last poll; None if it does not exist."""
         return next((row for row in self._runs if row.id == run), None)
 
+    def name_of(self, run: int) -> str:
+        """Return the short name of `run`; `run 3` of one that does not exist."""
+        row = self.run(run)
+        return row.short_name if row is not None else f"run {run}"
+
     @property
     def look_only(self) -> str:
         """The reason why this workspace is read-only, as of the last poll; empty if it is not."""

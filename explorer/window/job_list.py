@@ -267,10 +267,7 @@ class JobList(QObject):
         return None
 
     def _names(self, runs: Sequence[int]) -> str:
-        rows = [self._runs.run(run) for run in runs]
-        return ", ".join(
-            row.short_name if row is not None else f"run {run}" for run, row in zip(runs, rows, strict=True)
-        )
+        return ", ".join(map(self._runs.name_of, runs))
 
     def _name_of(self, snapshot: str) -> str:
         folders = Path(snapshot).parents

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.run_control import actions
+from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
@@ -32,6 +33,7 @@ class FakeJobs(QObject):
     run_ended = Signal(object)
 
     is_read = True
+    name_of = Jobs.name_of
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()

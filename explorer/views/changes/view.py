@@ -257,8 +257,7 @@ class ChangesView(View):
         )
 
     def _name_of(self, run: int, step: int | None) -> str:
-        row = self.context.jobs.run(run)
-        name = row.short_name if row is not None else f"run {run}"
+        name = self.context.jobs.name_of(run)
         return name if step is None else f"{name} · step {step:,}"
 
     def _tab_action(self, tab: int) -> QAction:

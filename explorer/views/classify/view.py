@@ -92,7 +92,7 @@ class ClassifyView(View):
     def refresh(self) -> None:
         """Show the selected images and runs, and request missing predictions."""
         runs = self.context.selection.runs
-        if not any(self._row(run) for run in runs) and not self.context.jobs.runs:
+        if not any(map(self.context.jobs.run, runs)) and not self.context.jobs.runs:
             self.details_changed.emit()
             if not self.context.jobs.is_read:
                 self.show_unknown()
@@ -322,12 +322,8 @@ class ClassifyView(View):
             self._ask()
             self._show_current()
 
-    def _row(self, run: int) -> object | None:
-        return self.context.jobs.run(run)
-
     def _name(self, side: Side) -> str:
-        row = self.context.jobs.run(side.run)
-        name = row.short_name if row is not None else f"Run {side.run}"
+        name = self.context.jobs.name_of(side.run)
         if all(other.run != side.run for other in self.context.selection.sides if other.place != side.place):
             return name
         step = self.asking.answering(side.run, side.step)

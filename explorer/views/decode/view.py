@@ -226,7 +226,7 @@ class DecodeView(PictureQuestionView):
             self.show_empty(self.icon, "A decoder is on its way", text)
             return
         reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
-        names = " and ".join(row.short_name if (row := jobs.run(run)) is not None else f"run {run}" for run in chosen)
+        names = " and ".join(map(jobs.name_of, chosen))
         why = next(filter(None, reasons), "")
         self._train.setEnabled(not why)
         self._train.setText("Train a decoder" if len(chosen) == 1 else "Train both decoders")
@@ -244,11 +244,9 @@ class DecodeView(PictureQuestionView):
         # Where A and B were chosen anew meanwhile, there may be none of either; the next refresh says so.
         if self.answer_area.kind != "ready" or not decoders or not (missing := self._without()):
             return
-        row, (_, like) = jobs.run(missing[0]), decoders[0]
-        why = why_not(row, bool(self.context.workspace.look_only))
-        text = (
-            why or f"{row.short_name if row else missing[0]} has no decoder: one like {like.short_name} would compare."
-        )
+        like = decoders[0][1]
+        why = why_not(jobs.run(missing[0]), bool(self.context.workspace.look_only))
+        text = why or f"{jobs.name_of(missing[0])} has no decoder: one like {like.short_name} would compare."
         train = ("Train it", lambda: jobs.do(actions.queue_decoders, missing, like.id))
         self.answer_area.partial(text, None if why else train)
 

@@ -172,7 +172,7 @@ class SearchView(View):
             if run is None:
                 panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
             elif not self._query.words:
-                panel.show_nothing("search", "Enter a query", ASK, name=self._name(run))
+                panel.show_nothing("search", "Enter a query", ASK, name=self.context.jobs.name_of(run))
             else:
                 where = self._where(index, run)
                 self._waiting.add(index)
@@ -325,10 +325,7 @@ class SearchView(View):
         """Name the runs above empty panels: they may have been read after the view was shown."""
         for panel, run in zip(self.panels, (self.context.selection.run_a, self.context.selection.run_b), strict=True):
             if panel.hits is None and run is not None:
-                panel.title.setText(self._name(run))
-
-    def _name(self, run: int) -> str:
-        return next((row.short_name for row in self.context.jobs.runs if row.id == run), f"run {run}")
+                panel.title.setText(self.context.jobs.name_of(run))
 
     def _typed(self) -> None:
         text = " ".join(self.field.text().split())
