@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
@@ -253,12 +252,9 @@ class CurvesPane(QWidget):
             if step >= 1:
                 label = f"Replay this step ({step:,}{f' of {run.short_name}' if several else ''})"
                 action = menu.addAction(label.replace("&", "&&"))
-                action.triggered.connect(partial(self._request, Replay(run.id, step)))
+                action.triggered.connect(lambda _=False, run=run.id, step=step: self.requested.emit(Replay(run, step)))
         if menu.actions():
             menu.popup(where)
-
-    def _request(self, intent: Replay, _checked: bool = False) -> None:
-        self.requested.emit(intent)
 
     # -- controls ----------------------------------------------------------------------------------------------
 

@@ -183,7 +183,7 @@ class RunsView(View):
             case TrainOnImport():
                 self._compare_on(intent) if intent.compare else self._train_on(intent)
             case TrainCopy(run_id, data):
-                self._train_copy(run_id, data)
+                self.edit_and_restart(run_id, data)
             case EditAndRestart(run_id):
                 self.edit_and_restart(run_id)
             case TrainDecoder(run_id):
@@ -219,16 +219,6 @@ class RunsView(View):
                 self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._choose_soon)
         except UserError as problem:
             self.failed.emit(str(problem), "")
-
-    def _train_copy(self, run_id: int, data: config.Data) -> None:
-        """Open the New run form for a copy of this run with other data; the new run names it as its parent."""
-        row = self.context.jobs.run(run_id)
-        preset = row.preset if row is not None else ""
-
-        def show(copy: config.Run) -> None:
-            self._open_sheet(replace(copy, data=data), preset, parent_run=run_id)
-
-        self.context.jobs.do(actions.copy_of, run_id, done=show)
 
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
@@ -268,11 +258,18 @@ class RunsView(View):
         self._preset_for_import = preset
         self.requested.emit(OpenImport(path))
 
-    def edit_and_restart(self, run: int) -> None:
-        """Open the New run form for a copy of this run."""
+    def edit_and_restart(self, run: int, data: config.Data | None = None) -> None:
+        """Open the New run form for a copy of this run; one with other data names it as its parent."""
         row = self.context.jobs.run(run)
         preset = row.preset if row is not None else ""
-        self.context.jobs.do(actions.copy_of, run, done=lambda copy: self._open_sheet(copy, preset))
+
+        def show(copy: config.Run) -> None:
+            if data is None:
+                self._open_sheet(copy, preset)
+            else:
+                self._open_sheet(replace(copy, data=data), preset, parent_run=run)
+
+        self.context.jobs.do(actions.copy_of, run, done=show)
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         return self.filter.text(), self.arrangement.link_fields()
