@@ -394,7 +394,6 @@ class RunsView(View):
         if self._choose_when_there is not None and self.table.runs.row_of(self._choose_when_there) is not None:
             self.table.choose([self._choose_when_there])
             self._choose_when_there = None
-        self._count()
         self._read_values()
         self._show_chosen()
         if runs:
