@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QWidget
 
-from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
@@ -102,9 +101,8 @@ class ChartPane(QWidget):
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
         self.panel = PanelWidget(pictures or Thumbnails(context.background, self, edge=128), name)
         self.computing = ProgressRow(f"{name}-computing", self)
-        self.warnings = QLabel(wordWrap=True, objectName=f"{name}-warnings", visible=False)
-        self.warnings.setTextFormat(Qt.TextFormat.PlainText)
-        theme.set_role(self.warnings, "warn")
+        self.warnings = layouts.text(role="warn", name=f"{name}-warnings", wrap=True)
+        self.warnings.hide()
         content = layouts.panel(layouts.column(self.warnings, (self.panel, 1)))
         self.area = StateArea(content)
         layouts.column(self.area, gap=None, of=self)

@@ -174,6 +174,6 @@ def _heading(text: str, *count: QLabel) -> QHBoxLayout:
 
 
 def _remark(name: str, parent: QWidget) -> QLabel:
-    label = QLabel(parent, objectName=name, wordWrap=True, visible=False)
-    theme.set_role(label, "warn")
+    label = layouts.text(role="warn", name=name, wrap=True)
+    label.setParent(parent)  # shown without one, it would be a window of its own
     return label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.quantities import duration
@@ -36,7 +36,7 @@ class NewRunFoot(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._measures = False
-        self.summary = QLabel(self, objectName="new-run-estimate", wordWrap=True)
+        self.summary = layouts.text(name="new-run-estimate", wrap=True)
         self.repair = self._button("", "new-run-repair", self.repair_asked)
         self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
         self.measure.setToolTip("Runs three real steps and reports time, memory and disk; nothing is saved")

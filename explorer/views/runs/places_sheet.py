@@ -8,7 +8,6 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -61,8 +60,7 @@ class PlacesSheet(QDialog):
         self.remove = self._button("Remove", "places-remove", self._remove)
         self.test = self._button("Test", "places-test", self._test)
         self.test.setToolTip("Connects, brings this version there, and shows its doctor")
-        self.note = QLabel("", self, objectName="places-note", wordWrap=True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = layouts.text(role="small", name="places-note", wrap=True)
         self.report = QPlainTextEdit(self, objectName="places-report", readOnly=True)
         self.report.setAccessibleName("What the tested place has")
         self.address.returnPressed.connect(self._add)
@@ -70,11 +68,8 @@ class PlacesSheet(QDialog):
         self._show()
 
     def _lay_out(self) -> None:
-        about = QLabel(_ABOUT, self, wordWrap=True)
-        theme.set_role(about, "secondary")
-        theme.set_role(self.note, "small")
         layouts.column(
-            about,
+            layouts.text(_ABOUT, "secondary", wrap=True),
             (self.list, 1),
             layouts.row((self.name, 1), (self.address, 3), self.add),
             layouts.row((self.note, 1), self.test, self.remove),
