@@ -20,7 +20,7 @@ import msgspec
 
 from trainer.charts.decode import NOISES, STEPS, MeasuredAttribute, NearPicture
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.settings import setting
+from trainer.config.fields import option
 
 AnswerT = TypeVar("AnswerT")
 
@@ -250,8 +250,8 @@ class Saliency(ModelRequest[SaliencyAnswer]):
     runs: tuple[int, ...]
     image: str
     caption: str
-    method: Literal["occlusion", "gradient"] = setting("occlusion", "Method", "how")
-    grid: int = setting(12, "Grid", "cells a side", low=2, high=64)
+    method: Literal["occlusion", "gradient"] = option("occlusion", "Method", "how")
+    grid: int = option(12, "Grid", "cells a side", low=2, high=64)
     steps: tuple[int | None, ...] = ()
 
 
@@ -315,16 +315,16 @@ class Decode(ModelRequest[DecodeAnswer]):
     distance: float | None = None
     noises: tuple[int, ...] = tuple(range(NOISES))
     checkpoints: tuple[int | None, ...] = ()
-    prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = setting(
+    prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = option(
         "mlp", "Prior", "from a sentence's to a picture's embedding: two that were trained, three baselines"
     )
-    steps: int = setting(STEPS, "Steps", "DDIM steps", low=1, high=999)
-    guidance: float = setting(1.0, "Guidance", "1 samples what was learned", low=0.0, high=10.0)
-    share: float = setting(0.0, "Share", "share of the way to the second picture, 0 to 1", low=0.0, high=1.0)
-    before: str = setting("", "Before", "with --after: the difference of two texts is added")
-    after: str = setting("", "After", "see --before")
-    strength: float = setting(1.0, "Strength", "how often it is added")
-    close_gap: bool = setting(False, "Close the gap", "move the mean text onto the mean image first")
+    steps: int = option(STEPS, "Steps", "DDIM steps", low=1, high=999)
+    guidance: float = option(1.0, "Guidance", "1 samples what was learned", low=0.0, high=10.0)
+    share: float = option(0.0, "Share", "share of the way to the second picture, 0 to 1", low=0.0, high=1.0)
+    before: str = option("", "Before", "with --after: the difference of two texts is added")
+    after: str = option("", "After", "see --before")
+    strength: float = option(1.0, "Strength", "how often it is added")
+    close_gap: bool = option(False, "Close the gap", "move the mean text onto the mean image first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,14 +384,14 @@ class Evaluate(ModelRequest[EvaluateAnswer]):
     runs: tuple[int, ...]
     steps: tuple[int | None, ...] = ()
     tasks: tuple[str, ...] = ()
-    data: str = setting("", "Data", "folder, table, tars, or cifar10; empty: the run's own data")
-    snapshot: bool = setting(False, "Snapshot", "measure stored embeddings instead of embedding again")
-    split: str = setting("", "Split", "split to evaluate; empty: the held-out one")
-    suite: str = setting("", "Suite", "class names and templates; empty: those of the data")
-    most: int = setting(0, "Max samples", "evaluate at most N pairs of whole pictures, a separate split; 0: all", low=0)
-    most_train: int = setting(5_000, "Max training samples", "most samples to train probes on", low=1)
-    features: bool = setting(False, "Features", "probes and neighbors read features before the projection")
-    shift: str = setting("", "Shift", "a second data set; its drop in accuracy is part of robustness")
+    data: str = option("", "Data", "folder, table, tars, or cifar10; empty: the run's own data")
+    snapshot: bool = option(False, "Snapshot", "measure stored embeddings instead of embedding again")
+    split: str = option("", "Split", "split to evaluate; empty: the held-out one")
+    suite: str = option("", "Suite", "class names and templates; empty: those of the data")
+    most: int = option(0, "Max samples", "evaluate at most N pairs of whole pictures, a separate split; 0: all", low=0)
+    most_train: int = option(5_000, "Max training samples", "most samples to train probes on", low=1)
+    features: bool = option(False, "Features", "probes and neighbors read features before the projection")
+    shift: str = option("", "Shift", "a second data set; its drop in accuracy is part of robustness")
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,11 @@ def tone_color(tone: marks.Tone) -> QColor:
     """Return the color of a series in the current theme."""
     hue, lightness = marks.hue_of(tone)
     if lightness is not None:
-        return QColor(theme.run_shade(marks.RUN_TONES.index(hue), lightness))
+        return QColor(theme.run_shade(marks.HUES.index(hue), lightness))
     if tone in marks.RUN_TONES:
         return QColor(theme.run_color(marks.RUN_TONES.index(tone)))
+    if tone in marks.HUES:
+        return QColor(theme.class_colors(len(marks.HUES))[marks.HUES.index(tone)])
     return theme.color("bad" if tone == "bad" else "outline")
 
 

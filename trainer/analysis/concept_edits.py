@@ -116,8 +116,8 @@ def zero_shot_without(
     ]
     codes = of.dictionary.codes(np.concatenate(standard, axis=1).astype(np.float32))
     directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, standard[space].shape[1]))
-    each = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
-    classes = each.reshape(-1, templates, each.shape[1]).mean(axis=1)
+    edited = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
+    classes = edited.reshape(-1, templates, edited.shape[1]).mean(axis=1)
     classes /= np.maximum(np.linalg.norm(classes, axis=1, keepdims=True), 1e-12)
     return float(((image[images] @ classes.T).argmax(axis=1) == truth).mean())
 

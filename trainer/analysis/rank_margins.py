@@ -41,8 +41,8 @@ def standing(
     """Return rank and standardized margin of every query's correct item by inner product, in one tiled pass.
 
     The margin is positive exactly where the rank is 1. Dividing by the spread of the wrong cosines makes it the same
-    for any run that only stretches or shifts its cosines, which an objective may do at will. Equal
-    items are one. Block by block: memory is O(n).
+    for any run that only stretches or shifts its cosines, which an objective may do at will. Equal items are one.
+    Block by block: memory is O(n).
 
     Args:
         query: Unit embeddings that ask.

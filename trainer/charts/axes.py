@@ -15,9 +15,9 @@ from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -36,8 +36,8 @@ MOST_POINTS: Final = 5_000
 class AxesSettings:
     """The settings of the chart."""
 
-    x: str = setting("a red circle - a blue circle", "x axis", "Texts, then “ - ” and opposite texts.", control=False)
-    y: str = setting("a circle - a star", "y axis", "Texts, then “ - ” and opposite texts.", control=False)
+    x: str = option("a red circle - a blue circle", "x axis", "Texts, then “ - ” and opposite texts.", control=False)
+    y: str = option("a circle - a star", "y axis", "Texts, then “ - ” and opposite texts.", control=False)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.units import Units
 from trainer.charts.marks import HeatMap, ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.snapshot_measures import (
     MASK_WORDS,
@@ -29,6 +28,7 @@ from trainer.charts.snapshot_measures import (
     temperatures,
 )
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot
 
@@ -41,10 +41,10 @@ MOST_SHOWN: Final = 6
 class BatchSettings:
     """The batch, and the anchor whose negatives are shown."""
 
-    size: int = setting(32, "Pairs in the batch", "Pairs of the batch.", low=2, high=MOST_BATCH, log=True)
-    number: int = setting(0, "Batch", "Which batch, in an order drawn from a fixed seed.", low=0, high=99)
+    size: int = option(32, "Pairs in the batch", "Pairs of the batch.", low=2, high=MOST_BATCH, log=True)
+    number: int = option(0, "Batch", "Which batch, in an order drawn from a fixed seed.", low=0, high=99)
     held_out: bool = held_out_setting()
-    anchor: int = setting(0, "Anchor", "Place of the anchor in the batch.", low=0, control=False, redraws=True)
+    anchor: int = option(0, "Anchor", "Place of the anchor in the batch.", low=0, control=False, redraws=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, joined, run_tone
 from trainer.charts.measure import facts_of
 from trainer.charts.measures.calibration import CURVE, CalibrationAt, CalibrationRun, at, calibration
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -36,7 +36,7 @@ NOTE: Final = (
 class CalibrationSettings(ClassWords):
     """The labels and templates, and the temperatures shown."""
 
-    tau: tuple[float, ...] = setting(
+    tau: tuple[float, ...] = option(
         (),
         "Temperatures",
         "Of each run, A first; that of its training where there is none.",

@@ -19,10 +19,10 @@ from trainer.analysis.units import Units
 from trainer.catalog import PromptSuite
 from trainer.charts import BOTH, ChartError
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 from trainer.store import Items, Workspace, write_atomically
 from trainer.store.files import write_text
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -64,9 +64,9 @@ class ClassTexts:
 class ClassWords:
     """Settings of a chart about classes; the default classes fit the data of the first run."""
 
-    suite: str = setting("", "Suite", "Labels and templates that come with the application.", control=False)
-    labels: tuple[str, ...] = setting((), "Labels", "Classes, as the data spells them.", control=False)
-    templates: tuple[str, ...] = setting((), "Templates", "Sentences with {} for the label.", control=False)
+    suite: str = option("", "Suite", "Labels and templates that come with the application.", control=False)
+    labels: tuple[str, ...] = option((), "Labels", "Classes, as the data spells them.", control=False)
+    templates: tuple[str, ...] = option((), "Templates", "Sentences with {} for the label.", control=False)
 
 
 def texts_of(request: Request, target: Target) -> ClassTexts:

@@ -9,8 +9,8 @@ from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberRow, NumberTable, Panel
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.run_values import plain
 
@@ -24,7 +24,7 @@ MOST_RUNS: Final = 24
 class ConfigDifferenceSettings:
     """Which fields."""
 
-    every: bool = setting(False, "All fields", "Those that are the same in all runs, too.", redraws=True)
+    every: bool = option(False, "All fields", "Those that are the same in all runs, too.", redraws=True)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, confusion_of, evaluation_at
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
@@ -24,7 +24,7 @@ nowhere are left out."
 class ConfusionSettings:
     """The task whose predictions are shown."""
 
-    task: Literal["zero_shot", "linear_probe", "knn"] = setting(
+    task: Literal["zero_shot", "linear_probe", "knn"] = option(
         "zero_shot",
         "Task",
         "Task whose predictions are shown.",

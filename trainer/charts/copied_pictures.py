@@ -10,10 +10,7 @@ from trainer.store import RunRow
 
 
 def copies_notes(rows: Sequence[RunRow]) -> tuple[str, ...]:
-    """Return a sentence for each split of which the trainer noted held-out pictures with a training picture's pixels.
-
-    Runs of earlier versions noted none; `trainer evaluate` counts them anew.
-    """
+    """Return a sentence for each split of which held-out pictures were noted that have a training picture's pixels."""
     names_by_split: dict[tuple[str, int, int], list[str]] = {}
     for row in {row.id: row for row in rows}.values():
         pairs = _counts(row.facts, "heldout_pairs")

@@ -15,8 +15,8 @@ import numpy as np
 from trainer.analysis.progress import Progress
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -42,10 +42,10 @@ BY_CAPTIONS: Final = "Caption prediction scores a class by the likelihood of its
 class EfficiencySettings:
     """The groups, the measure and the data."""
 
-    group: tuple[str, ...] = setting((), "Groups", "Patterns of names ('clip-*'), or an experiment.", control=False)
-    metric: str = setting(DEFAULT, "Measure", "Of an evaluation.", control=False)
-    dataset: str = setting("", "Data", "Of the evaluations; empty: those with most measurements.", control=False)
-    split: str = setting("", "Split", "Of the data.", control=False)
+    group: tuple[str, ...] = option((), "Groups", "Patterns of names ('clip-*'), or an experiment.", control=False)
+    metric: str = option(DEFAULT, "Measure", "Of an evaluation.", control=False)
+    dataset: str = option("", "Data", "Of the evaluations; empty: those with most measurements.", control=False)
+    split: str = option("", "Split", "Of the data.", control=False)
 
 
 def compute(

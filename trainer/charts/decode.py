@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from trainer.charts.settings import options, setting
+from trainer.charts.settings import options
+from trainer.config.fields import option
 
 WHITE: Final = 0.3
 """The deviation over the noises that is shown white, of a pixel's range."""
@@ -28,23 +29,23 @@ _MOST_ATTRIBUTES: Final = 16
 class DecodeSettings:
     """How an embedding is moved before it is decoded, and how it is decoded."""
 
-    prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = setting(
+    prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = option(
         "mlp",
         "From a sentence",
         "Two trained priors; three baselines.",
         named={"mlp": "MLP", "diffusion": "Diffusion", "text": "Text as is", "gap": "+ gap", "ridge": "Ridge"},
     )
-    guidance: float = setting(1.0, "Guidance", "1 samples what the decoder learned.", low=1.0, high=4.0)
-    share: float = setting(0.0, "To second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
-    strength: float = setting(
+    guidance: float = option(1.0, "Guidance", "1 samples what the decoder learned.", low=1.0, high=4.0)
+    share: float = option(0.0, "To second picture", "Slerp between two embeddings.", low=0.0, high=1.0)
+    strength: float = option(
         0.0, "Text difference", "How often the second text minus the first is added.", low=0.0, high=2.0
     )
-    direction: int = setting(0, "Principal direction", "Of the training images; 0: none.", low=0, high=MOST_DIRECTIONS)
-    move: Literal["drop", "along"] = setting(
+    direction: int = option(0, "Principal direction", "Of the training images; 0: none.", low=0, high=MOST_DIRECTIONS)
+    move: Literal["drop", "along"] = option(
         "drop", "With this direction", "Set to that of the mean image, or moved along.", named={"along": "Move along"}
     )
-    distance: float = setting(0.0, "Moved by", "Along the direction, in lengths of an embedding.", low=-1.5, high=1.5)
-    close_gap: bool = setting(False, "Close the gap first", "Move the mean text onto the mean image, without a prior.")
+    distance: float = option(0.0, "Moved by", "Along the direction, in lengths of an embedding.", low=-1.5, high=1.5)
+    close_gap: bool = option(False, "Close the gap first", "Move the mean text onto the mean image, without a prior.")
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,8 @@ def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttr
             MeasuredAttribute(str(name)[:40], *(_share_in(shares, part) for part in ("samples", "originals", "limit")))
             for name, shares in list(measures["attributes"].items())[:_MOST_ATTRIBUTES]
         ]
-        return tuple(
-            shares for shares in attributes if shares.samples is not None and shares.originals is not None
-        ), int(measures["n"])
+        known = (each for each in attributes if each.samples is not None and each.originals is not None)
+        return tuple(known), int(measures["n"])
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError):
         return (), 0
 

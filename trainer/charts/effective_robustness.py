@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final
 
 import numpy as np
 
 from trainer.analysis.effective_robustness import LEAST_RUNS, RobustnessLine, robustness_line
 from trainer.charts import ChartError
-from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Points, Series, XYPlot, run_tone
-from trainer.charts.settings import setting
+from trainer.charts.marks import HUES, Axis, Marker, NumberRow, NumberTable, Panel, Points, Series, XYPlot
 from trainer.charts.spec import Chart, Progress, Request
+from trainer.config.fields import option
 from trainer.metrics import logged_name
 from trainer.store import Workspace
 from trainer.store.number_series import number_series, sources_text
@@ -36,13 +37,13 @@ MOST_RUNS: Final = 40
 class RobustnessSettings:
     """The numbers and the baseline."""
 
-    own: str = setting("val/image_to_text_R@1", "On own data", "A logged or an evaluated share.", control=False)
-    shifted: str = setting(
+    own: str = option("val/image_to_text_R@1", "On own data", "A logged or an evaluated share.", control=False)
+    shifted: str = option(
         "combinations/image_to_text_R@1",
         "Shifted",
         "A logged or evaluated share of shifted pairs: shift (evaluate --shift), imagenet-a/zero_shot_acc1.",
     )
-    baseline: str = setting("clip", "Baseline", "Kind of the objective whose runs the line is fitted to.")
+    baseline: str = option("clip", "Baseline", "Kind of the objective whose runs the line is fitted to.")
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,13 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
 def draw(data: Robustness, settings: RobustnessSettings) -> Panel:
     """Draw all points with the line and its interval, and each run's effective robustness."""
     kinds = list(dict.fromkeys(run.kind for run in data.runs))
+    tones = dict(zip(kinds, cycle(HUES[2:])))  # no objective is A or B
     points = tuple(
-        Points(kind, run_tone(2 + index), 100 * np.concatenate(
+        Points(kind, tone, 100 * np.concatenate(
             [np.stack([run.own, run.shifted], 1) for run in data.runs if run.kind == kind]))
-        for index, kind in enumerate(kinds)
+        for kind, tone in tones.items()
     )  # fmt: skip
-    ends = tuple(Marker("", run_tone(2 + kinds.index(run.kind)), 100 * run.own[-1], 100 * run.shifted[-1], size=7)
-                 for run in data.runs)  # fmt: skip
+    ends = tuple(Marker("", tones[run.kind], 100 * run.own[-1], 100 * run.shifted[-1], size=7) for run in data.runs)
     curves: tuple[Series, ...] = ()
     if data.line is not None:
         x = np.linspace(0.005, 0.995, 100)

@@ -303,7 +303,7 @@ def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
     names: dict[tuple[str, Question | None, str], None] = {}
     for task in ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness"):
         records = [record for run in runs for record in run.records if record.task == task]
-        # The newest question first, and what older versions stored last.
+        # The newest question first, and numbers without one last.
         for question in sorted(dict.fromkeys(record.question for record in reversed(records)), key=lambda q: q is None):
             several = (record.metrics for record in records if record.question == question)
             names |= {(task, question, name): None for metrics in several for name in metrics}

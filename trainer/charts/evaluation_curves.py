@@ -75,9 +75,7 @@ def _reliability(key: str, chart: EvaluationChart, question: str) -> list[XYPlot
         trained = name == "own"
         label = run.label if trained else f"{run.label}, tau fitted"
         lines.append(Series(label, run_tone(run.index), x, y, dashed=not trained, marked=trained))
-        # Records of older versions lack it.
-        chance = f" ({100 * diagram['ece_calibrated']:.1f} by chance)" if "ece_calibrated" in diagram else ""
-        errors.append(f"{100 * diagram['ece']:.1f}{chance}")
+        errors.append(f"{100 * diagram['ece']:.1f} ({100 * diagram['ece_calibrated']:.1f} by chance)")
     if len(lines) == 1:
         return []
     note = " · ".join(filter(None, (f"ECE {', '.join(errors)} %", question)))

@@ -16,8 +16,8 @@ from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
 from trainer.charts.experiment_verdict import newest
 from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.experiments.counted import CountedRun, arm_groups, counted_in, counted_line
 from trainer.experiments.experiment import Experiment, from_toml
 from trainer.metrics import metric
@@ -39,8 +39,8 @@ USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1"
 class ArmCurveSettings:
     """Which experiment, and what of it."""
 
-    experiment: str = setting("", "Experiment", "Its name; empty: the newest.", control=False)
-    metrics: tuple[str, ...] = setting(
+    experiment: str = option("", "Experiment", "Its name; empty: the newest.", control=False)
+    metrics: tuple[str, ...] = option(
         (), "Metrics", "Logged names, or evaluated numbers; empty: the default ones.", control=False
     )
 

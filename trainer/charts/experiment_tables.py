@@ -24,9 +24,9 @@ from trainer.metrics import Metric, metric
 from trainer.store.question import question_text
 
 
-def scaled(metric: Metric) -> tuple[float, str]:
+def scaled(measure: Metric) -> tuple[float, str]:
     """Return the factor of a metric in a plot, and the unit of its differences."""
-    return (100.0, "points") if metric.percent else (1.0, metric.unit)
+    return (100.0, "points") if measure.percent else (1.0, measure.unit)
 
 
 def compared_table(
@@ -38,7 +38,7 @@ def compared_table(
         if key != "primary":
             lines.append(heading_row(outcome.label))
         metric_of = metric(f"val/{outcome.metric}")
-        for comparison in (comparison for comparison in compared if comparison.outcome == outcome):
+        for comparison in (each for each in compared if each.outcome == outcome):
             says = comparison.decision if key == "primary" else ""
             lines.append(
                 NumberRow(
@@ -87,9 +87,9 @@ def arms_table(verdict: ExperimentVerdict) -> NumberTable:
     return NumberTable("arms", "Arms: mean ± standard deviation (seeds)", names, tuple(lines), badges=False)
 
 
-def _spread_text(metric: Metric, arm: ArmOutcome) -> str:
-    mean = metric.text(None if math.isnan(arm.mean) else arm.mean)
-    return f"{mean} ± {metric.text(arm.std)} ({arm.n})" if arm.n > 1 else f"{mean} ({arm.n})"
+def _spread_text(measure: Metric, arm: ArmOutcome) -> str:
+    mean = measure.text(None if math.isnan(arm.mean) else arm.mean)
+    return f"{mean} ± {measure.text(arm.std)} ({arm.n})" if arm.n > 1 else f"{mean} ({arm.n})"
 
 
 def runs_table(verdict: ExperimentVerdict) -> NumberTable:

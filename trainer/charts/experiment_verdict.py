@@ -24,8 +24,8 @@ from trainer.charts.marks import (
     categories,
 )
 from trainer.charts.outcome_by_field import outcome_by_field
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, interval_text, judge
 from trainer.metrics import metric
 from trainer.store import Workspace
@@ -50,7 +50,7 @@ Secondary outcomes decide nothing. Their p is adjusted for all of them and all a
 class ExperimentSettings:
     """Which experiment."""
 
-    experiment: str = setting("", "Experiment", "Its name; empty: the newest.", control=False)
+    experiment: str = option("", "Experiment", "Its name; empty: the newest.", control=False)
 
 
 def newest(workspace: Workspace, name: str) -> str:

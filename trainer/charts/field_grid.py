@@ -13,8 +13,8 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
 from trainer.charts.run_fields import RunFields, run_fields
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.experiments.counted import MOST_NAMED
 from trainer.store import Workspace
 
@@ -32,9 +32,9 @@ MOST_VALUES: Final = 24
 class FieldGridSettings:
     """Which fields."""
 
-    rows: str = setting("", "Rows", "A field in which the runs differ; empty: the one that fills most cells.")
-    columns: str = setting("", "Columns", "Another such field; empty: the one that fills most cells.")
-    outcome: str = setting("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
+    rows: str = option("", "Rows", "A field in which the runs differ; empty: the one that fills most cells.")
+    columns: str = option("", "Columns", "Another such field; empty: the one that fills most cells.")
+    outcome: str = option("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
 @dataclass(frozen=True)

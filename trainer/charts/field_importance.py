@@ -12,8 +12,8 @@ from jaxtyping import Float
 from trainer.analysis.progress import Progress
 from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories
 from trainer.charts.run_fields import RunFields, run_fields
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -35,7 +35,7 @@ MOST_SHOWN: Final = 15
 class ImportanceSettings:
     """What is explained."""
 
-    outcome: str = setting("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
+    outcome: str = option("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
 @dataclass(frozen=True)

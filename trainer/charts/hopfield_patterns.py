@@ -17,10 +17,10 @@ from trainer.analysis.units import UNIT_OF, Unit, Units
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import RowImage
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Progress, Request, Target
+from trainer.config.fields import option
 from trainer.store import SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Items
 
@@ -42,22 +42,22 @@ MOST_PAIRS: Final = 4_096
 def beta_setting(*, redraws: bool = False) -> Any:
     """Return the field of the inverse temperature."""
     meaning = "Inverse temperature of the Hopfield retrieval: the larger, the fewer patterns are averaged."
-    return setting(8.0, "Beta β", meaning, low=0.1, high=100.0, log=True, redraws=redraws)
+    return option(8.0, "Beta β", meaning, low=0.1, high=100.0, log=True, redraws=redraws)
 
 
 def stored_setting() -> Any:
     """Return the field of the stored modality."""
-    return setting("images", "Stored patterns", "The embeddings that are stored.")
+    return option("images", "Stored patterns", "The embeddings that are stored.")
 
 
 def query_setting() -> Any:
     """Return the field of the query's pair."""
-    return setting(0, "Query", "The pair that is the query, a row of the snapshot.", low=0, control=False)
+    return option(0, "Query", "The pair that is the query, a row of the snapshot.", low=0, control=False)
 
 
 def asks_setting() -> Any:
     """Return the field of the query's modality."""
-    return setting("image", "Query modality", "Which embedding of the pair is the query.", control=False)
+    return option("image", "Query modality", "Which embedding of the pair is the query.", control=False)
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class StoredSettings:
     """
 
     stored: Literal["images", "texts"] = stored_setting()
-    only: str = setting("", "Class", "Store the pairs of this class only.", control=False)
-    pairs: tuple[int, ...] = setting((), "Pairs", "Store these pairs only, rows of the snapshot.", control=False)
+    only: str = option("", "Class", "Store the pairs of this class only.", control=False)
+    pairs: tuple[int, ...] = option((), "Pairs", "Store these pairs only, rows of the snapshot.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,9 +48,9 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.outside_query import OutsideQuery, outside_vector
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 NOTE_KIND: Final = (
@@ -66,7 +66,7 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
     query: int = query_setting()
     asks: Literal["image", "text"] = asks_setting()
     beta: float = beta_setting()
-    plane: Literal["stored", "map"] = setting(
+    plane: Literal["stored", "map"] = option(
         "stored", "Path on the PCA of", "Plane of the path: the PCA of the stored patterns, or that of the Map."
     )
 

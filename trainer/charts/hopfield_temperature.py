@@ -19,8 +19,9 @@ from trainer.analysis.hopfield import (
 )
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.charts.marks import Axis, Bars, Marker, NumberTable, Panel, Series, ShadedTable, Tone, XYPlot, one_number
-from trainer.charts.settings import held, setting
+from trainer.charts.settings import held
 from trainer.charts.spec import Chart, no_data
+from trainer.config.fields import option
 
 METHOD: Final = """\
 Hopfield retrieval. A state retrieves softmax(β X ξ) X, made unit (Ramsauer et al., 2020, equation 3). exp(H) of the \
@@ -44,13 +45,11 @@ _CIRCLE: Final = np.linspace(0, 2 * math.pi, 181)
 class HopfieldTemperatureSettings:
     """Beta, a query among stored patterns, and a batch size."""
 
-    beta: float = setting(
-        8.0, "Beta β", "Inverse temperature of the Hopfield retrieval.", low=0.1, high=200.0, log=True
-    )
-    angle: float = setting(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
-    seed: int = setting(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
-    n: int = setting(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
-    cosine: float = setting(
+    beta: float = option(8.0, "Beta β", "Inverse temperature of the Hopfield retrieval.", low=0.1, high=200.0, log=True)
+    angle: float = option(60.0, "Angle of the query", "In degrees; or drag the diamond.", low=0.0, high=360.0)
+    seed: int = option(1, "Seed of the patterns", "Places the 8 stored patterns on the circle.", low=0, high=999)
+    n: int = option(512, "Batch size N", "Patterns stored in training.", low=2, high=65_536, log=True)
+    cosine: float = option(
         0.0,
         "Cosine of the others",
         "How near the other patterns of the batch lie; near 0.5 early on.",

@@ -17,9 +17,9 @@ from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Serie
 from trainer.charts.matching import matching_of
 from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.metrics import recall_name
 from trainer.store import Workspace
 
@@ -44,10 +44,10 @@ MOST_BARS: Final = 60
 class HubSettings:
     """The settings of the chart."""
 
-    k: int = setting(
+    k: int = option(
         10, "Hits per text", "An image is found by a text if it is among its first k hits.", low=1, high=100
     )
-    csls: bool = setting(True, "CSLS", "Show the counts by CSLS as an outline.", redraws=True)
+    csls: bool = option(True, "CSLS", "Show the counts by CSLS as an outline.", redraws=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +105,11 @@ def hubness(
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
     answers = replace(matching.images, question=matching.images.question[drawn], rows=np.arange(len(image)))
     counts = [
-        k_occurrence(q, s, settings.k, _part(progress, 2 + rank, 1, "who finds whom"))
-        for rank, (q, s) in enumerate(((text, image), (asks, wide)))
+        k_occurrence(q, s, settings.k, _part(progress, 2 + pass_number, 1, "who finds whom"))
+        for pass_number, (q, s) in enumerate(((text, image), (asks, wide)))
     ]
     rankings = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
-    recalls = [{at: recall_at(rank, at) for at in (1, 5, 10)} for rank in rankings]
+    recalls = [{at: recall_at(ranking, at) for at in (1, 5, 10)} for ranking in rankings]
     return Hubness(
         **opened.label,
         k=min(settings.k, len(image)),

@@ -23,8 +23,9 @@ from trainer.analysis.margins import (
     triplet,
 )
 from trainer.charts.marks import Axis, NumberTable, Panel, Series, Tone, XYPlot, one_number
-from trainer.charts.settings import held, setting
+from trainer.charts.settings import held
 from trainer.charts.spec import Chart, Progress, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -57,24 +58,24 @@ _TONES: Final[dict[str, Tone]] = {
 class LossMarginsSettings:
     """The margins of three losses, and the sphere from which negatives are drawn."""
 
-    contrastive: float = setting(
+    contrastive: float = option(
         1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0, redraws=True
     )
-    triplet: float = setting(
+    triplet: float = option(
         0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0, redraws=True
     )
-    distances: Literal["squared", "plain"] = setting(
+    distances: Literal["squared", "plain"] = option(
         "squared", "Triplet distances", "FaceNet squares them; many libraries do not.", redraws=True
     )
-    beta: float = setting(
+    beta: float = option(
         1.2, "Boundary β", "Of the margin loss; learned per class in the paper.", low=0.1, high=1.9, redraws=True
     )
-    alpha: float = setting(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0, redraws=True)
-    positive: float = setting(
+    alpha: float = option(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0, redraws=True)
+    positive: float = option(
         0.9, "Distance of the positive", "Of the triplet's other pair, and where semi-hard begins.", low=0.0, high=2.0
     )
-    dimension: int = setting(8, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
-    negatives: int = setting(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
+    dimension: int = option(8, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
+    negatives: int = option(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from trainer.analysis.saturation import (
     spread_cosines,
 )
 from trainer.charts.marks import Axis, NumberTable, Panel, Region, Series, XYPlot, one_number
-from trainer.charts.settings import held, setting
+from trainer.charts.settings import held
 from trainer.charts.spec import Chart, no_data
+from trainer.config.fields import option
 
 METHOD: Final = """\
 Saturation. One anchor with p the softmax probability of its match. InfoNCE pulls on the match with (1 − p) / τ, \
@@ -50,22 +51,22 @@ MOST_CURVE: Final = 513
 class LossSaturationSettings:
     """One anchor, its match and its negatives."""
 
-    match: float = setting(0.6, "Cosine of the match", "Position of the dashed line.", low=-1.0, high=1.0)
-    n: int = setting(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
-    tau: float = setting(
+    match: float = option(0.6, "Cosine of the match", "Position of the dashed line.", low=-1.0, high=1.0)
+    n: int = option(64, "Batch size N", "One match and N − 1 negatives.", low=2, high=32_768, log=True)
+    tau: float = option(
         0.07, "Temperature τ", "Of the objective. CLOOB: 0.033; CLIP starts at 0.07.", low=0.01, high=1.0, log=True
     )
-    negatives: float = setting(
+    negatives: float = option(
         0.0,
         "Cosine of the negatives",
         "Their mean. 0.4 and more: all embeddings in a narrow cone.",
         low=-0.5,
         high=0.95,
     )
-    spread: float = setting(
+    spread: float = option(
         0.3, "Spread of the negatives", "They lie evenly this far to both sides of their mean.", low=0.0, high=1.0
     )
-    beta: float = setting(
+    beta: float = option(
         0.15, "Hardness β (DHN-NCE)", "0 weighs all negatives equally. MedCLIP-SAM: 0.15.", low=0.0, high=2.0
     )
 

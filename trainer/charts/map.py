@@ -199,7 +199,7 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenPairs(SnapshotLabel):
+class RankedPairs(SnapshotLabel):
     """A run's cosine and rank of each pair of a snapshot.
 
     Attributes:
@@ -211,7 +211,7 @@ class SeenPairs(SnapshotLabel):
     agreement: Int[np.ndarray, " n"] | None = None
 
 
-def seen_pairs(
+def ranked_pairs(
     workspace: Workspace,
     runs: Sequence[int | str],
     *,
@@ -219,8 +219,8 @@ def seen_pairs(
     dataset: str | None = None,
     split: str | None = None,
     progress: Progress | None = None,
-) -> list[SeenPairs]:
-    """Return the colors of the runs' maps by `cosine`, `rank` and, for the first two, `agreement`.
+) -> list[RankedPairs]:
+    """Return cosine and rank of each pair in each run and, for the first two, their agreement.
 
     `steps` are one for all runs, one for each, or several of a single run.
 
@@ -235,7 +235,7 @@ def seen_pairs(
     same = len(snapshots) > 1 and same_pairs(snapshots[0].items, snapshots[1].items)
     verdicts = agreement(numbers[0].rank, numbers[1].rank) if same else None
     return [
-        SeenPairs(**shown(row, snapshot), numbers=run_numbers, agreement=verdicts if index < 2 else None)
+        RankedPairs(**shown(row, snapshot), numbers=run_numbers, agreement=verdicts if index < 2 else None)
         for index, (row, snapshot, run_numbers) in enumerate(zip(rows, snapshots, numbers, strict=True))
     ]
 

@@ -17,9 +17,9 @@ from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.representation_similarity import Space, common_units, places_of, snapshots_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import shown
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -48,17 +48,17 @@ MOST_NAMED: Final = 6
 class ModelMapSettings:
     """What is compared."""
 
-    measure: Literal["cka", "neighbors", "procrustes"] = setting(
+    measure: Literal["cka", "neighbors", "procrustes"] = option(
         "cka", "Distance", "How two snapshots are compared.", named=MEASURES
     )
-    modality: Literal["both", "image", "text"] = setting(
+    modality: Literal["both", "image", "text"] = option(
         "both",
         "Of",
         "Images, texts, or the mean of both.",
         named={"both": "Images and texts", "image": "Images", "text": "Texts"},
     )
-    steps: int = setting(4, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
-    k: int = setting(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
+    steps: int = option(4, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
+    k: int = option(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
 
 
 @dataclass(frozen=True)

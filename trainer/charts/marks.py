@@ -14,13 +14,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 Tone = str
-"""What colors a series: `run_a`, `run_b` and `first` to `sixth` are hues, `quiet`, and `bad` for what must not be done.
+"""What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done, and `quiet`.
 
 Alone, `run_a` and `run_b` are what is about run A or B, in the colors that these have; with a number behind it, a tone
 is a hue of the cycle in a lightness, whatever A and B are: see `shade`.
 """
 
-RUN_TONES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
+HUES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
+RUN_TONES: Final[tuple[Tone, ...]] = tuple(f"run_{letter}" for letter in "abcdefgh")
+"""What is about a run; that of C has the hue `first`, which alone says nothing of a run."""
+_HUE_OF_RUN: Final = dict(zip(RUN_TONES, HUES, strict=True))
 
 
 def run_tone(index: int) -> Tone:
@@ -41,7 +44,7 @@ def arm_tone(index: int) -> Tone:
 def hue_of(tone: Tone) -> tuple[Tone, int | None]:
     """Return the hue of a tone, and which lightness of it the tone is; None where it is about A or B or no run."""
     hue, _, lightness = tone.partition(":")
-    return hue, int(lightness) if lightness else None
+    return _HUE_OF_RUN.get(hue, hue), int(lightness) if lightness else None
 
 
 _DASHES: Final[dict[Tone, tuple[float, ...]]] = {

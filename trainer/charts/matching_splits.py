@@ -51,17 +51,14 @@ def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
     folders: dict[Key, list[Path]] = {}
     snapshots: dict[Key, list[SnapshotRow]] = {}
     for row in rows:
-        last = {
-            (row_of_split.dataset, row_of_split.split): row_of_split.step
-            for row_of_split in workspace.results.evaluations(row.id)
-        }
+        last = {(each.dataset, each.split): each.step for each in workspace.results.evaluations(row.id)}
         counts.update(last.keys())
         for key, step in last.items():
             if (folder := evaluation_folder(row.folder, *key, step)).is_dir():
                 folders.setdefault(key, []).append(folder)
                 answered[key] += 1
-        for row_of_split in workspace.results.snapshots(row.id):
-            snapshots.setdefault((row_of_split.dataset, row_of_split.split), []).append(row_of_split)
+        for snapshot in workspace.results.snapshots(row.id):
+            snapshots.setdefault((snapshot.dataset, snapshot.split), []).append(snapshot)
     keys = list(counts)
     if len(keys) < 2:
         return SameSplits({key: key for key in keys})

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from trainer.charts.settings import setting
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 
 
 @dataclass(frozen=True)
 class OutsideQuery:
     """Settings of a chart that accepts such a query; at most one of the two is not empty."""
 
-    query_text: str = setting("", "Query text", "A text that is the query, instead of a pair.", control=False)
-    query_image: str = setting("", "Query image", "An image file that is the query, instead of a pair.", control=False)
+    query_text: str = option("", "Query text", "A text that is the query, instead of a pair.", control=False)
+    query_image: str = option("", "Query image", "An image file that is the query, instead of a pair.", control=False)
 
     @property
     def is_outside(self) -> bool:

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from trainer.analysis.progress import Progress
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, categories
 from trainer.charts.run_fields import RunFields, run_fields
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -30,7 +30,7 @@ MOST_LISTED: Final = 50
 class ParallelSettings:
     """What is explained."""
 
-    outcome: str = setting("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
+    outcome: str = option("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
 def compute(workspace: Workspace, request: Request, settings: ParallelSettings, _progress: Progress) -> RunFields:

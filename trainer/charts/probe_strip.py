@@ -15,10 +15,10 @@ from trainer.charts.distinct_hits import best_distinct
 from trainer.charts.marks import ImageRow, Panel, RowImage, run_tone
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.probes import PinnedProbe, pinned
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Request, Target
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items
 
@@ -37,16 +37,16 @@ MOST_STEPS: Final = 40
 class StripSettings:
     """The probes; without any those that are pinned in the workspace."""
 
-    image: tuple[str, ...] = setting((), "Pictures", "Probes: picture files.", control=False)
-    text: tuple[str, ...] = setting((), "Sentences", "Probes: sentences.", control=False)
-    k: int = setting(5, "Hits", "Of each probe at each step.", low=1, high=12)
-    among: Literal["other", "image", "text"] = setting(
+    image: tuple[str, ...] = option((), "Pictures", "Probes: picture files.", control=False)
+    text: tuple[str, ...] = option((), "Sentences", "Probes: sentences.", control=False)
+    k: int = option(5, "Hits", "Of each probe at each step.", low=1, high=12)
+    among: Literal["other", "image", "text"] = option(
         "other",
         "Find",
         "What is found: captions for a picture and pictures for a sentence, or one of them for both.",
         named={"other": "the other modality", "image": "pictures", "text": "captions"},
     )
-    steps: int = setting(6, "Snapshots", "Of each run, evenly over training.", low=1, high=MOST_STEPS)
+    steps: int = option(6, "Snapshots", "Of each run, evenly over training.", low=1, high=MOST_STEPS)
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,9 @@ def every_step(workspace: Workspace, request: Request, settings: StripSettings) 
 
 def outside(workspace: Workspace, request: Request, settings: StripSettings) -> tuple[PinnedProbe, ...]:
     """Return the probes that the data of some run do not hold, which its models embed: sentences first."""
-    opened = [
-        open_target(workspace, target, request)
-        for target in {each_target.run: each_target for each_target in request.targets}.values()
-    ]
-    probes = [
-        each_target
-        for each_target in probes_of(workspace, settings)
-        if any(_inside(each, each_target) is None for each in opened)
-    ]
+    targets = {target.run: target for target in request.targets}
+    opened = [open_target(workspace, target, request) for target in targets.values()]
+    probes = [probe for probe in probes_of(workspace, settings) if any(_inside(each, probe) is None for each in opened)]
     return tuple(sorted(probes, key=lambda probe: probe.kind == "image"))
 
 

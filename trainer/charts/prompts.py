@@ -13,8 +13,8 @@ from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.measure import facts_of
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture, prompts
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -28,7 +28,7 @@ Confusion: images of a class (row) that the weighted ensemble predicts as anothe
 class PromptSettings(ClassWords):
     """The labels and templates, the templates' weights, and the value of the cells."""
 
-    weights: tuple[float, ...] = setting(
+    weights: tuple[float, ...] = option(
         (),
         "Weights",
         "Weight of each template in the ensemble; empty: equal weights.",
@@ -36,7 +36,7 @@ class PromptSettings(ClassWords):
         redraws=True,
         control=False,
     )
-    value: Literal["difference", "accuracy"] = setting(
+    value: Literal["difference", "accuracy"] = option(
         "difference", "Cells", "Points above or below the mean ensemble, or accuracy.", redraws=True, control=False
     )
 
@@ -53,10 +53,7 @@ def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     """Draw each run's templates by class and its confusion matrix, then the ensembles' accuracies."""
     mixed = [_weighted(run, settings) for run in data.found]
     rows = [_maps(run, weighted, settings) for run, weighted in zip(data.found, mixed, strict=True)]
-    names = " · ".join(
-        f"{weighted.name}: n = {weighted.n:,} of {weighted.pairs:,}, class from {weighted.column}"
-        for weighted in data.found
-    )
+    names = " · ".join(f"{run.name}: n = {run.n:,} of {run.pairs:,}, class from {run.column}" for run in data.found)
     notes = ("The mean ensemble weighs all templates equally.",)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
 

@@ -25,9 +25,9 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Items, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -52,8 +52,8 @@ PICTURES: Final = 6
 class PrototypesSettings:
     """The clustering."""
 
-    clusters: int = setting(10, "Clusters", "Prototypes of a snapshot.", low=2, high=256, log=True)
-    seed: int = setting(0, "Seed", "Of k-means.", low=0, high=99)
+    clusters: int = option(10, "Clusters", "Prototypes of a snapshot.", low=2, high=256, log=True)
+    seed: int = option(0, "Seed", "Of k-means.", low=0, high=99)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _strips(run: RunPrototypes, index: int) -> list[ImageRow]:
 
 
 def _table(data: PerRun[RunPrototypes]) -> NumberTable:
-    last = [clustering.found[-1] for clustering in data.found]
+    last = [run.found[-1] for run in data.found]
     lines = (
         NumberRow("Purity (%)", "At the last step.", tuple(100 * clustering.purity for clustering in last), 1),
         NumberRow(
@@ -165,7 +165,7 @@ def _table(data: PerRun[RunPrototypes]) -> NumberTable:
         NumberRow("Smallest phi", "Densest cluster.", tuple(float(clustering.phi.min()) for clustering in last), 3),
         NumberRow("Largest phi", "Loosest cluster.", tuple(float(clustering.phi.max()) for clustering in last), 3),
     )
-    return NumberTable("prototypes", "Prototypes", tuple(clustering.name for clustering in data.found), lines)
+    return NumberTable("prototypes", "Prototypes", tuple(run.name for run in data.found), lines)
 
 
 CHART: Final = Chart(

@@ -23,8 +23,8 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.settings import setting
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.replay_records import ReplayRecord, read_replay, replayed_steps
 
@@ -59,8 +59,8 @@ _TRIED: Final = 16
 class ReplaySettings:
     """The replay, and the number of pairs drawn."""
 
-    replayed: int = setting(0, "Stored replay", "Its step; 0: the one replayed last.", low=0)
-    pairs: int = setting(64, "Pairs", "How many pairs are drawn, those of the largest loss.", low=2, high=512, log=True)
+    replayed: int = option(0, "Stored replay", "Its step; 0: the one replayed last.", low=0)
+    pairs: int = option(64, "Pairs", "How many pairs are drawn, those of the largest loss.", low=2, high=512, log=True)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import HeatMap, Panel
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Request, Target
+from trainer.config.fields import option
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -46,11 +46,11 @@ MOST_SPACES: Final = 40
 class RepresentationSettings:
     """The settings of the chart."""
 
-    measure: Literal["cka", "rsa", "neighbors", "all"] = setting(
+    measure: Literal["cka", "rsa", "neighbors", "all"] = option(
         "cka", "Measure", "What is drawn.", redraws=True, named=MEASURES
     )
-    steps: int = setting(6, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
-    k: int = setting(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
+    steps: int = option(6, "Steps", "Snapshots of each run at most, evenly spread.", low=1, high=20)
+    k: int = option(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +232,7 @@ def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, s
 
 
 def places_of(ids: Shaped[np.ndarray, " m"], sought: Shaped[np.ndarray, " n"]) -> np.ndarray:
-    """Return the row of each wanted id."""
+    """Return the row of each sought id."""
     names = np.asarray(ids, str)
     order = np.argsort(names)
     return order[np.searchsorted(names, np.asarray(sought, str), sorter=order)]

@@ -94,7 +94,7 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
         if (
             name in _NO_CAUSE
             or name.startswith("watching.")
-            or len({plain(values_of) for values_of in column if values_of is not None}) < 2
+            or len({plain(value) for value in column if value is not None}) < 2
         ):
             continue
         fields[name], texts[name] = _numbered(column)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from trainer.charts.marks import RUN_TONES, NumberTable, Panel, Tone, XYPlot, run_tone, shade
+from trainer.charts.marks import RUN_TONES, HeatMap, NumberTable, Panel, Tone, XYPlot, run_tone, shade
 from trainer.charts.spec import Request
 from trainer.experiments.run_style import RunStyle, run_style
 from trainer.store import Workspace
@@ -21,21 +21,25 @@ def style_tone(style: RunStyle) -> Tone:
 
 
 def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -> Panel:
-    """Return the panel with the lines, dots, points and bars of each run of the request in the run's own color."""
+    """Return the panel with the plots, maps and heads of tables of each run of the request in the run's own color."""
     if workspace is None or len({target.run for target in request.targets}) < FEWEST:
         return panel
     styles = run_style(workspace.runs.all())
-    ids = [workspace.runs.get(target.run).id for target in request.targets[: len(RUN_TONES)]]
-    tones = {RUN_TONES[index]: style_tone(styles[run]) for index, run in enumerate(ids) if run in styles}
+    ids = [workspace.runs.get(target.run).id for target in request.targets]
+    tones: dict[Tone | None, Tone] = {
+        tone: style_tone(styles[run]) for tone, run in zip(RUN_TONES, ids) if run in styles
+    }
     return replace(panel, rows=tuple(tuple(_in_tones(mark, tones) for mark in row) for row in panel.rows))
 
 
-def _in_tones(mark: Any, tones: Mapping[Tone, Tone]) -> Any:
+def _in_tones(mark: Any, tones: Mapping[Tone | None, Tone]) -> Any:
     if isinstance(mark, NumberTable):
         return replace(mark, tones=tuple(tones.get(run_tone(at), "") for at in range(mark.first + len(mark.columns))))
+    if isinstance(mark, HeatMap):
+        return replace(mark, tone=tones.get(mark.tone, mark.tone))
     if not isinstance(mark, XYPlot):
-        return mark
-    parts: dict[str, Any] = {}
+        return mark  # pictures are told by the letters of their runs
+    parts: dict[str, Any] = {"tone": tones.get(mark.tone, mark.tone)}
     for name in ("curves", "dots", "points", "bars"):
         parts[name] = tuple(replace(part, tone=tones.get(part.tone, part.tone)) for part in getattr(mark, name))
     return replace(mark, **parts)

@@ -12,8 +12,9 @@ from jaxtyping import Float
 from trainer.analysis.gradient_noise import direction_variance
 from trainer.analysis.margins import SAMPLERS, distances_to_uniform, drawn_distances, log_density
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, heading_row
-from trainer.charts.settings import held, setting
+from trainer.charts.settings import held
 from trainer.charts.spec import Chart, Progress, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -40,14 +41,14 @@ LEVELS: Final[tuple[tuple[float, Tone], ...]] = ((0.5, "quiet"), (1.0, "first"),
 class SamplingVarianceSettings:
     """The noise, the sphere and the margins."""
 
-    noise: float = setting(0.05, "Noise", "Deviation of an embedding in each direction.", low=0.001, high=0.5, log=True)
-    dimension: int = setting(128, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
-    negatives: int = setting(511, "Negatives of an anchor", "A sampler's choice.", low=2, high=2048, log=True)
-    positive: float = setting(1.0, "Distance of the positive", "Where semi-hard begins.", low=0.0, high=2.0)
-    contrastive: float = setting(1.0, "Contrastive margin", "Negatives beyond it have no loss.", low=0.05, high=2.0)
-    triplet: float = setting(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
-    beta: float = setting(1.2, "Boundary β", "Of the margin loss.", low=0.1, high=1.9)
-    alpha: float = setting(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
+    noise: float = option(0.05, "Noise", "Deviation of an embedding in each direction.", low=0.001, high=0.5, log=True)
+    dimension: int = option(128, "Dimension n", "Of the embedding; 128 in the paper.", low=3, high=1024, log=True)
+    negatives: int = option(511, "Negatives of an anchor", "A sampler's choice.", low=2, high=2048, log=True)
+    positive: float = option(1.0, "Distance of the positive", "Where semi-hard begins.", low=0.0, high=2.0)
+    contrastive: float = option(1.0, "Contrastive margin", "Negatives beyond it have no loss.", low=0.05, high=2.0)
+    triplet: float = option(0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0)
+    beta: float = option(1.2, "Boundary β", "Of the margin loss.", low=0.1, high=1.9)
+    alpha: float = option(0.2, "Margin α", "Half the gap around the boundary.", low=0.0, high=1.0)
 
 
 Drawn = Mapping[str, Float[np.ndarray, " anchors"]]

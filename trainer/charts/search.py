@@ -21,11 +21,11 @@ from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_ton
 from trainer.charts.matching import matching_of
 from trainer.charts.measure import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, per_run
 from trainer.charts.spec import Target as RunAtStep
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -46,9 +46,9 @@ _LOCK: Final = Lock()
 class SearchSettings(OutsideQuery):
     """The query, the modality to search, and the number of hits."""
 
-    target: Literal["image", "text"] = setting("image", "Among", "What is searched.", control=False)
-    k: int = setting(50, "Hits", "Of each run.", low=1, control=False)
-    csls: bool = setting(False, "CSLS", "Reduce hubness: order by CSLS instead of the cosine.", control=False)
+    target: Literal["image", "text"] = option("image", "Among", "What is searched.", control=False)
+    k: int = option(50, "Hits", "Of each run.", low=1, control=False)
+    csls: bool = option(False, "CSLS", "Reduce hubness: order by CSLS instead of the cosine.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,6 @@ from trainer.config.fields import SEVERAL, ConfigError, Field, check_value, fiel
 
 S = TypeVar("S")
 
-setting = option
-"""A field of a chart's settings, with its label, help and bounds."""
-
 
 @dataclass(frozen=True)
 class NoSettings:

@@ -127,7 +127,7 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
         Measure[SimilarityRun]("n matched", "Distinct pairs compared.", lambda run: len(run.matched), 0),
         Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
     )
-    lines += [run.row(runs) for run in rest]
+    lines += [measure.row(runs) for measure in rest]
     return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
 
 

@@ -18,9 +18,9 @@ from trainer.charts.common_pairs import common_ids
 from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
 from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.representation_similarity import places_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -47,7 +47,7 @@ KINDS: Final[dict[str, str]] = {"map": "Map", "cosines": "Cosines", "spectrum": 
 class MultiplesSettings:
     """What each plot shows."""
 
-    shows: Literal["map", "cosines", "spectrum"] = setting(
+    shows: Literal["map", "cosines", "spectrum"] = option(
         "map", "Show", "What each plot shows.", named=KINDS, redraws=True
     )
 

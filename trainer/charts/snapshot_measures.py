@@ -11,10 +11,10 @@ from jaxtyping import Float
 
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, Series, XYPlot
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
@@ -33,7 +33,7 @@ class Temperatures:
 def held_out_setting() -> Any:
     """Return the field that selects the pairs of the batches."""
     meaning = "Draw the batches from the snapshot, even where the first training batch was embedded at the same step."
-    return setting(False, "Batches of held-out pairs", meaning)
+    return option(False, "Batches of held-out pairs", meaning)
 
 
 def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:

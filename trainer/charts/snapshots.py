@@ -69,7 +69,7 @@ def step_that_embeds(
         row for row in workspace.results.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split)
     )
     both = sorted({row.step for row in same} & checkpoints)
-    choose = f"Choose step {' or '.join(str(common) for common in both)}." if both else "Choose another run."
+    choose = f"Choose step {' or '.join(map(str, both))}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
     raise ChartError(f"Run {run.short_name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from trainer.analysis.huffman import huffman_paths
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot
-from trainer.charts.settings import held, setting
+from trainer.charts.settings import held
 from trainer.charts.spec import Chart, no_data
+from trainer.config.fields import option
 
 METHOD: Final = """\
 Products with an output vector for one center and its context: the full softmax takes one for each of V words (Mikolov \
@@ -29,8 +30,8 @@ SIZES: Final = tuple(2**power for power in range(3, 17))
 class SoftmaxCostSettings:
     """The vocabulary and the negatives."""
 
-    words: int = setting(1024, "Words", "Size of the vocabulary in the table.", low=2, high=65_536, log=True)
-    negatives: int = setting(5, "Negatives", "Drawn for each pair.", low=1, high=100, log=True)
+    words: int = option(1024, "Words", "Size of the vocabulary in the table.", low=2, high=65_536, log=True)
+    negatives: int = option(5, "Negatives", "Drawn for each pair.", low=1, high=100, log=True)
 
 
 @lru_cache(maxsize=64)

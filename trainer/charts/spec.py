@@ -111,7 +111,7 @@ class Chart(Generic[S, D]):
         label: On the tab.
         question: One sentence: what it answers.
         method: What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
-        settings: A frozen dataclass of `trainer.charts.settings` fields.
+        settings: A frozen dataclass whose fields are each a `trainer.config.fields.option`.
         needs: What must be chosen for it.
         compute: The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
         draw: The quick and pure part: settings that only redraw run it alone.

@@ -9,8 +9,9 @@ import numpy as np
 
 from trainer.analysis.toy_batch import log_softmax, toy_batch
 from trainer.charts.marks import NumberTable, Panel, ShadedTable, one_number
-from trainer.charts.settings import cells, held, setting
+from trainer.charts.settings import cells, held
 from trainer.charts.spec import Chart, no_data
+from trainer.config.fields import option
 
 METHOD: Final = """\
 Toy batch. Logits are similarities over the temperature τ. The softmax of a row is the distribution of an image \
@@ -29,10 +30,10 @@ SOURCE: Final = (
 class ToyBatchSettings:
     """The settings of the chart: vectors, similarity, temperature."""
 
-    similarity: Literal["dot", "cosine"] = setting(
+    similarity: Literal["dot", "cosine"] = option(
         "dot", "Similarity", "The cosine divides the dot product by both lengths, as CLIP does."
     )
-    temperature: float = setting(
+    temperature: float = option(
         1.0,
         "Temperature τ",
         "Divides every similarity: below 1 it sharpens, above 1 it flattens. CLIP ends near 0.01.",

@@ -17,9 +17,9 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.point_placement import CAUTION, LABELS, PointPlacement
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -42,15 +42,15 @@ NEIGHBORS: Final = 5
 class WordMapSettings:
     """The settings of the chart."""
 
-    words: int = setting(40, "Words", "The most frequent ones of the captions.", low=10, high=1_000, log=True)
-    method: Literal["pca", "umap", "tsne", "pacmap"] = setting(
+    words: int = option(40, "Words", "The most frequent ones of the captions.", low=10, high=1_000, log=True)
+    method: Literal["pca", "umap", "tsne", "pacmap"] = option(
         "pca",
         "Method",
         "PCA at once keeps the largest distances, the others keep neighbors.",
         named={name: LABELS[name] for name in ("pca", "umap", "tsne", "pacmap")},
     )
-    neighbors: int = setting(10, "Neighbors", "That count: t-SNE's perplexity; of no use to PCA.", low=2, high=50)
-    seed: int = setting(0, "Seed", "Of all but PCA.", low=0, high=99)
+    neighbors: int = option(10, "Neighbors", "That count: t-SNE's perplexity; of no use to PCA.", low=2, high=50)
+    seed: int = option(0, "Seed", "Of all but PCA.", low=0, high=99)
 
 
 @dataclass(frozen=True, kw_only=True)

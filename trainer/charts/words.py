@@ -16,9 +16,9 @@ from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot
 
@@ -38,15 +38,15 @@ UNITS: Final = {"deviations": "Unmatched deviations", "cosine": "Cosine"}
 class WordsSettings:
     """The settings of the chart."""
 
-    units: Literal["deviations", "cosine"] = setting(
+    units: Literal["deviations", "cosine"] = option(
         "deviations",
         "Unit",
         "Standard deviations of the run's unmatched cosines, which compare runs, or plain cosines, which do not.",
         redraws=True,
         named=UNITS,
     )
-    pair: int = setting(0, "Pair", "The pair, a row of the snapshot.", low=0, control=False)
-    caption: str = setting("", "Caption", "A text to analyze instead of the pair's own caption.", control=False)
+    pair: int = option(0, "Pair", "The pair, a row of the snapshot.", low=0, control=False)
+    caption: str = option("", "Caption", "A text to analyze instead of the pair's own caption.", control=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -225,7 +225,7 @@ def from_toml(text: str, *, source: str = "experiment") -> Experiment:
     made = Experiment(
         **plain
         | {"arms": arms, "outcome": _outcome(plain["outcome"], source)}
-        | {"secondaries": tuple(_outcome(table, source) for table in _tables(document, "secondary", source))}
+        | {"secondaries": tuple(_outcome(values, source) for values in _tables(document, "secondary", source))}
         | {"fields": _texts(plain.get("fields"), source) if "fields" in plain else differing(arms)}
         | {name: _float(plain[name]) for name in ("margin", "alpha", "hours") if name in plain}
     )

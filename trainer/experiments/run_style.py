@@ -50,5 +50,5 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
 
 def _seed(row: RunRow) -> int:
     """Return the seed that the label ends with, so that a deleted run changes no other's tone; 0 where it has none."""
-    match = re.search(r"· s(\d{1,6})\b", row.label)
+    match = re.search(r"· s(\d{1,6})(?: \(\d+\))?$", row.label)
     return int(match[1]) if match else 0

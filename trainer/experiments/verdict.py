@@ -139,18 +139,16 @@ class ExperimentVerdict:
         n, measure = len(comparison.differences), metric(f"val/{comparison.outcome.metric}")
         seeds = f"{n} seed{'s' if n != 1 else ''}"
         bounds = comparison.interval
-        difference = f"{difference_text(measure, bounds.mean)} {interval_text(measure, bounds)}, {seeds}"
+        difference = f"{difference_text(measure, bounds.mean)} {interval_text(measure, bounds)}"
         if comparison.decision in ("better", "worse"):
-            return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {difference}."
+            return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {difference}, {seeds}."
         if comparison.decision == "equal":
-            return f"{comparison.arm} and {comparison.control} are {self.equal_text(comparison)}: {difference}."
+            return f"{comparison.arm} and {comparison.control} are {self.equal_text(comparison)}: {difference}, {seeds}."
         spread = ""
         if n > 1:
             ends = [difference_text(measure, end(gap for _, gap in comparison.differences)) for end in (min, max)]
             spread = f"; seeds range from {ends[0].removesuffix(' points')} to {ends[1]}"
-        mean, around = difference_text(measure, bounds.mean), interval_text(measure, bounds)
-        over = f"{comparison.arm} against {comparison.control} {mean} {around}"
-        return f"No clear winner after {seeds}: {over}{spread}."
+        return f"No clear winner after {seeds}: {comparison.arm} against {comparison.control} {difference}{spread}."
 
     def equal_text(self, comparison: ArmComparison) -> str:
         """Return what an arm is that differs from the control by less than the margin, `equal within 2.0 points`."""
@@ -325,7 +323,7 @@ def _arm(runs: Sequence[RunOutcome], arm: Arm, outcome: Outcome, index: int) -> 
 
 
 def _place(experiment: Experiment, arm: str) -> int:
-    names = [arm_of.name for arm_of in experiment.arms]
+    names = [known.name for known in experiment.arms]
     return names.index(arm) if arm in names else len(names)
 
 

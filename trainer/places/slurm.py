@@ -37,10 +37,10 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     if options.get("gpus"):
         chosen.append(f"--gres=gpu:{options['gpus']}")
     log = row.folder / "log.txt"
-    options_always = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
+    usual = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
     name = re.sub(r"[^\w.-]+", "-", row.name)[:60]
     try:
-        output = _run("sbatch", *options_always, f"--job-name={name}", f"--output={log}", *chosen, stdin=script)
+        output = _run("sbatch", *usual, f"--job-name={name}", f"--output={log}", *chosen, stdin=script)
     except PlaceError as error:
         workspace.runs.change(run, status="failed", reason=str(error))
         raise

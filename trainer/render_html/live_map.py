@@ -73,7 +73,7 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
     together = np.concatenate(cosines) if cosines else np.array([0.0, 1.0])
     pictures = _pictures([first.paths[row] for row in rows], thumbnails)
     sampled = f" {len(rows):,} of {first.n:,} pairs, drawn at random." if len(rows) < first.n else ""
-    pictured = sum(1 for live in pictures if live)
+    pictured = sum(1 for picture in pictures if picture)
     some = f" Pictures of {pictured:,} pairs, drawn at random." if 0 < pictured < len(rows) else ""
     return {
         "maps": [_map(live, index, rows) for index, live in enumerate(maps)],

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.analysis.palette import readable, run_shade
 from trainer.charts.color_words import own_colors
-from trainer.charts.marks import HATCHES, RUN_TONES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of, hue_of
+from trainer.charts.marks import HATCHES, HUES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of, hue_of
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading
 
@@ -40,7 +40,7 @@ TONES: Final = {
 def tone_color(tone: Tone) -> str:
     """Return the color of a tone on paper."""
     hue, lightness = hue_of(tone)
-    return TONES[hue] if lightness is None else run_shade(RUN_TONES.index(hue), lightness)
+    return TONES[hue] if lightness is None else run_shade(HUES.index(hue), lightness)
 
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}

@@ -79,7 +79,7 @@ def check_equal(
         progress: Called while they work; may raise to cancel.
 
     Returns:
-        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `arguments`.
+        The fields of `trainer.training.rank_check.RankCheck`, with `equal` and `words`.
 
     Raises:
         ConfigError: The batches cannot be shared by that many.

@@ -73,7 +73,7 @@ def components_name(snapshot_folder: Path) -> str:
             state = (snapshot_folder / name).stat()
             identity.append((name, state.st_size, state.st_mtime_ns))
     digest = hashlib.sha256(json.dumps(identity).encode())
-    with contextlib.suppress(OSError, Unreadable):  # older ones have no manifest
+    with contextlib.suppress(OSError, Unreadable):  # it may have no manifest
         digest.update(untrusted_files.read_bytes(snapshot_folder / manifests.NAME, _MOST_MANIFEST))
     return f"{digest.hexdigest()[:32]}.components.npy"
 

@@ -63,7 +63,7 @@ class Identity:
 
 
 class ProcessLock:
-    """Holds `alive.lock` of a run folder from `take` until `release` or the end of the process.
+    """Holds a lock file, such as `alive.lock` of a run folder, from `take` until `release` or the end of the process.
 
     A forked child inherits the descriptor, and with it the lock: it would hold the run when its parent is gone, and
     release it while its parent trains. So each child closes the descriptor without unlocking.

@@ -25,6 +25,7 @@ from trainer.store.results_table import ResultsTable
 from trainer.store.rows import RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
+from trainer.store.run_texts import cleaned
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -69,6 +70,7 @@ def catch_up(facts: ResultsTable, runs: RunTable, run: RunRow) -> None:
         {
             "evaluation": partial(_evaluation, facts, run),
             "snapshot": partial(_snapshot, facts, run),
+            "no snapshot": partial(facts.drop_snapshot, run.id),
             "checkpoint": partial(_checkpoint, facts, run),
             "no checkpoint": partial(facts.drop_checkpoint, run.id),
             "headline": partial(_headline, runs, run),
@@ -105,7 +107,8 @@ def _checkpoint(facts: ResultsTable, run: RunRow, *, folder: str, **values: Any)
 
 def _headline(runs: RunTable, run: RunRow, **values: Any) -> None:
     numbers = {name: number_from_json(value) for name, value in values.items() if name in ("last", "best")}
-    runs.change(run.id, durable=False, **numbers)
+    name = {"metric": cleaned(values["metric"])} if isinstance(values.get("metric"), str) else {}
+    runs.change(run.id, durable=False, **numbers, **name)
 
 
 def _alert(runs: RunTable, run: RunRow, *, kind: str, **alert: Any) -> None:

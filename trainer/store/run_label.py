@@ -1,4 +1,4 @@
-"""Short labels of runs: `CLIP · s0` on every plot, table and file, unique in a workspace and fixed at creation."""
+"""Short labels of runs: `CLIP · s0` on every plot, table and file, unique in a workspace; a new name makes another."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from trainer import config
+from trainer.config.elsewhere import ELSEWHERE
 from trainer.store import schema
 
 MOST_CHARACTERS: Final = 28
 """Of a label: it is drawn whole everywhere, in a legend as in a table's head."""
-_FOREIGN: Final = ("elsewhere", "elsewhere_images", "elsewhere_texts", "none", "vectors")
-"""Kinds of objectives of runs that were trained or embedded by another program."""
 
 
 def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
@@ -25,7 +24,7 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
         preset: Name of the preset it comes from.
         arm: Its arm of an experiment: arms differ, and so do their seeds.
     """
-    if run.objective.kind in _FOREIGN:
+    if isinstance(run.objective, ELSEWHERE["objective"]):
         return shortened(run.name)
     method = arm or run.objective.label
     was_named = not arm and re.sub(r" \d+$", "", run.name) not in (preset, "run", "")
@@ -38,9 +37,7 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
 
 def free_label(connection: Connection, label: str, run_id: int | None = None) -> str:
     """Return the label, or with the first free number behind it if another run has it."""
-    columns = schema.run.c
-    rows = connection.execute(select(columns.id, columns.label).where(columns.label.startswith(label[:20])))
-    taken = {text for number, text in rows if number != run_id}
+    taken = set(connection.scalars(select(schema.run.c.label).where(schema.run.c.id != (run_id or 0))))
     candidate, count = label, 1
     while candidate in taken:
         count += 1

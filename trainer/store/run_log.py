@@ -264,9 +264,9 @@ class RunLog:
             best: Its best value.
             metric: Its name, where it is another one than that of the run's objective.
         """
-        values: dict[str, Any] = {"last": last, "best": best} | ({"metric": metric} if metric else {})
-        self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, **values))
-        self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)})
+        name = {"metric": metric} if metric else {}
+        self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, last=last, best=best, **name))
+        self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)} | name)
 
     def facts(self, **facts: Any) -> None:
         """Add facts about the run (device, parameters, fingerprints); plain JSON values."""
@@ -355,6 +355,7 @@ class RunLog:
     def drop_snapshot(self, step: int, dataset: str, split: str, folder: Path) -> None:
         """Remove a snapshot: its row, then its folder."""
         self._write(lambda: self._workspace.results.drop_snapshot(self.run.id, step, dataset, split))
+        self._keep_waiting("no snapshot", {"step": step, "dataset": dataset, "split": split})
         confined.remove_tree(self._workspace.folder, confined.relative(self._workspace.folder, folder))
 
     def evaluation(

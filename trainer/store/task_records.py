@@ -90,11 +90,9 @@ def read_records(folder: Path) -> list[TaskRecord]:
             values = untrusted_files.read_record(file)
             arrays = load_npz(file.with_suffix(".npz"), most=left)
             left -= sum(array.nbytes for array in arrays.values())
-            values |= {"arrays": _with_paths(arrays, folder, picture_paths.resolved)}
-            values |= {
-                "metrics": nan_for_null(values.get("metrics")),
-                "question": question_from(values.get("question")),
-            }
+            values["arrays"] = _with_paths(arrays, folder, picture_paths.resolved)
+            values["metrics"] = nan_for_null(values.get("metrics"))
+            values["question"] = question_from(values.get("question"))
             record = convert(values, TaskRecord)
             dated.append(((record.question is not None, file.stat().st_mtime_ns, file.name), record))
     return [record for _, record in sorted(dated, key=lambda pair: pair[0])]

@@ -15,6 +15,7 @@ from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
 from trainer.charts import ChartError, registry
 from trainer.charts.batch_negatives import batch_rows
+from trainer.charts.marks import run_tone
 from trainer.charts.matching import units_of
 from trainer.charts.settings import checked
 from trainer.charts.snapshot_measures import choose_batch, temperatures
@@ -127,7 +128,7 @@ def test_progress_is_told_and_can_cancel(charted):
 def test_three_snapshots_have_three_colors(charted, name: str):
     board = panel(charted, name, (1, 2, 1), (None, None, 80))
     parts = [part for mark in board.marks for part in (mark, *getattr(mark, "curves", ()), *getattr(mark, "dots", ()))]
-    assert {"run_a", "run_b", "first"} <= {getattr(part, "tone", None) for part in parts}
+    assert {*map(run_tone, range(3))} <= {getattr(part, "tone", None) for part in parts}
     assert "step 80" in str([(mark.title, getattr(mark, "columns", ""), parts) for mark in board.marks])
 
 

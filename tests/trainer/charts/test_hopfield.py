@@ -13,7 +13,7 @@ from trainer.analysis.hopfield import effective_number, four_retrievals, retriev
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, registry
 from trainer.charts.hopfield_patterns import StoredSettings, patterns
-from trainer.charts.marks import Panel
+from trainer.charts.marks import Panel, run_tone
 from trainer.charts.settings import checked
 from trainer.charts.spec import Request, Target, targets_of
 from trainer.store import read_snapshot
@@ -210,5 +210,5 @@ def test_three_runs_have_three_colors(charted, name: str):
     request = Request((Target(1), Target(2), Target(1, 80)))
     drawn = chart.panel(chart.result(charted, request, chart.settings(), lambda *_: None), chart.settings())
     tones = {getattr(part, "tone", None) for mark in drawn.marks for part in (mark, *getattr(mark, "curves", ()))}
-    assert {"run_a", "run_b", "first"} <= tones
+    assert {*map(run_tone, range(3))} <= tones
     assert "step 80" in str([(mark.title, getattr(mark, "columns", "")) for mark in drawn.marks])

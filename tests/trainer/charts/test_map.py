@@ -13,7 +13,7 @@ from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
-from trainer.charts.map import MapChart, Placed, color_columns, embedding_maps, seen_pairs
+from trainer.charts.map import MapChart, Placed, color_columns, embedding_maps, ranked_pairs
 from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
@@ -199,7 +199,7 @@ def test_what_changed_is_a_color_and_is_refused_without_a_second_run(charted, fo
 
 
 def test_the_numbers_printed_are_those_of_the_colors(charted):
-    a, b = (analyze_pairs.values(one) for one in seen_pairs(charted, [1, 2]))
+    a, b = (analyze_pairs.values(one) for one in ranked_pairs(charted, [1, 2]))
     assert a["n"] == b["n"] == 240
     assert sum(a[f"rank_{name}"] for name in rank_names()) == 240
     assert a["both_right"] + a["only_A_right"] == a["rank_1"]

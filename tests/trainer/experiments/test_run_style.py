@@ -88,6 +88,17 @@ def test_charts_of_many_runs_draw_each_in_its_own_color(workspace: Workspace, si
     assert in_run_colors(two, workspace, Request(targets_of(six[:2]))) is two
 
 
+def test_what_is_no_run_keeps_its_color_among_many_runs(workspace: Workspace, six: list[int]):
+    x = np.arange(2.0)
+    of_run = XYPlot(
+        "p", "P", axis_over("x", [x]), axis_over("y", [x]), (Series("images", "first", x, x),), tone=run_tone(2)
+    )
+    drawn = in_run_colors(Panel(title="P", rows=((of_run,),)), workspace, Request(targets_of(six))).mark("p")
+    style = run_style(workspace.runs.all())[six[2]]
+    assert tone_color(drawn.tone).lower() == palette.run_shade(style.hue, style.tone)
+    assert drawn.curves == of_run.curves
+
+
 def test_files_of_many_runs_have_their_short_names_and_json_has_both(workspace, six, tmp_path: Path, capsys):
     for run in six[:3]:
         workspace.runs.change(run, status="running")

@@ -47,6 +47,15 @@ def test_labels_of_a_workspace_differ_and_stay(tmp_path):
     assert workspace.runs.get(4).label == "CLIP · s0"
 
 
+def test_labels_of_names_that_begin_alike_differ(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    names = [f"a very long name that says all of the settings {end}" for end in "abcd"]
+    ids = [workspace.runs.create(scenes(name=name)) for name in names]
+    labels = [workspace.runs.get(run).label for run in ids]
+    assert len({*labels}) == len(labels)
+    assert all(len(label) <= MOST_CHARACTERS for label in labels)
+
+
 def test_a_rebuild_keeps_labels(tmp_path):
     workspace = Workspace(tmp_path / "w")
     for kind in ("clip", "cloob", "clip"):

@@ -17,12 +17,12 @@ from trainer.analysis.spectra import covariance_spectrum, effective_directions, 
 from trainer.analysis.units import UNIT_OF, Unit
 from trainer.charts import ChartError
 from trainer.charts.matching import units_of
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, modalities_of
 from trainer.charts.spec import Progress, Request, Target
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
+from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.number_series import number_series
 from trainer.store.snapshot_files import Snapshot
@@ -46,10 +46,10 @@ HELD_OUT: Final[dict[str, tuple[Unit, Unit]]] = {"image": ("picture", "picture")
 class ProbeSettings:
     """The pairs and runs to probe."""
 
-    independent: bool = setting(
+    independent: bool = option(
         False, "Independent Scenes", "Probe the same Scenes of every run, in which attributes are independent."
     )
-    ablation: bool = setting(True, "Runs of the ablation", "Also list the newest runs of the four-way ablation.")
+    ablation: bool = option(True, "Runs of the ablation", "Also list the newest runs of the four-way ablation.")
 
 
 @dataclass(frozen=True, kw_only=True)

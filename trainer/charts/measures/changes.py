@@ -16,9 +16,9 @@ from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts
 from trainer.charts.mispairs import Mispairs, mispairs
 from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
-from trainer.charts.settings import setting
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.store import Workspace
 
@@ -35,10 +35,10 @@ AXES: Final = {
 class ChangesSettings:
     """The settings of the chart."""
 
-    measure: Literal["both", "image_rank", "text_rank", "margin"] = setting(
+    measure: Literal["both", "image_rank", "text_rank", "margin"] = option(
         "both", "Compared", "What is drawn of one snapshot over the other.", redraws=True, named=AXES
     )
-    worst: float = setting(
+    worst: float = option(
         0.1,
         "Low-ranked share",
         "Share of each run's pairs that count as low-ranked.",
@@ -46,8 +46,8 @@ class ChangesSettings:
         high=0.5,
         redraws=True,
     )
-    k: int = setting(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
-    suite: str = setting(
+    k: int = option(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
+    suite: str = option(
         "", "Class prompts", "A prompt suite that defines the classes instead of the captions.", control=False
     )
 
@@ -104,9 +104,8 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
     compared, plain, indices, problems = [], [], [], []
     for index, other in enumerate(others, start=1):
         try:
-            unlabeled = _plain(
-                workspace, request, (first, other), settings.k, part_of(progress, index - 1, len(others))
-            )
+            part = part_of(progress, index - 1, len(others))
+            unlabeled = _plain(workspace, request, (first, other), settings.k, part)
             texts = _texts(workspace, request, (first, other), settings.suite) if settings.suite else None
             compared.append(with_verdicts(workspace, unlabeled, texts) if texts else unlabeled)
             plain.append(unlabeled)
@@ -126,7 +125,7 @@ def _plain(
     rows = [workspace.runs.get(target.run) for target in pair]
     first = choose_snapshot(workspace, rows[0], step=pair[0].step, dataset=request.dataset, split=request.split)
     chosen = [first, choose_snapshot(workspace, rows[1], step=pair[1].step, dataset=first.dataset, split=first.split)]
-    written = [(target.folder / "snapshot.json").stat().st_mtime_ns for target in chosen]
+    written = [(row.folder / "snapshot.json").stat().st_mtime_ns for row in chosen]
     key = (*(row.name for row in rows), *chosen, *written, k)
     if (compared := _ALIVE.get(key)) is None:
         refs = (rows[0].id, chosen[0].step), (rows[1].id, chosen[1].step)

@@ -144,12 +144,12 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
     """
     rows = [workspace.runs.get(run) for run in runs]
     same = same_splits(workspace, rows)
-    newest = [_newest(workspace, row, same) for row in rows]
+    newest = [newest_answers(workspace, row, same) for row in rows]
     keys = list(dict.fromkeys(key for evaluations in newest for key in evaluations))
     if not keys:
         names = ", ".join(row.short_name for row in rows)
         raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
-    sizes = [_sizes(workspace, row, same) | _tried(evaluations) for row, evaluations in zip(rows, newest)]
+    sizes = [_sizes(workspace, row, same) for row in rows]
     compared = tuple(
         ComparedRun(
             row.id, row.short_name, row.objective, max((e.step for e in evaluations.values()), default=row.step)
@@ -172,7 +172,7 @@ def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     for row in table:
         key = (row.dataset, row.split, row.question)
         first[key] = min(first.get(key, len(COMPARED)), COMPARED.index(row.name))
-    order = {key: sort_key for sort_key, key in enumerate(first)}
+    order = {key: index for index, key in enumerate(first)}
 
     def sort_key(row: ComparisonRow) -> tuple[int, bool, int, int]:
         key = (row.dataset, row.split, row.question)
@@ -181,8 +181,11 @@ def _in_order(table: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     return sorted(table, key=sort_key)
 
 
-def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
-    """Return each question's evaluation at the split's last step; two names of one split are merged."""
+def newest_answers(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, EvaluationRow]:
+    """Return each question's evaluation at the split's last step; two names of one split are merged.
+
+    Its metrics are named without the split before the slash, which evaluations may name or not.
+    """
     answers = [
         (same.shown(evaluation.dataset, evaluation.split), evaluation)
         for evaluation in workspace.results.answers(row.id)
@@ -192,8 +195,9 @@ def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, Ev
     for split, evaluation in answers:
         if evaluation.step == last[split]:
             before = newest.get((*split, evaluation.question))
-            joined = before.metrics | evaluation.metrics if before is not None else evaluation.metrics
-            newest[*split, evaluation.question] = replace(evaluation, dataset=split[0], split=split[1], metrics=joined)
+            metrics = dict(before.metrics) if before is not None else {}
+            metrics |= {name.rpartition("/")[2]: value for name, value in evaluation.metrics.items()}
+            newest[*split, evaluation.question] = replace(evaluation, dataset=split[0], split=split[1], metrics=metrics)
     return newest
 
 
@@ -201,13 +205,8 @@ def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[st
     return {same.shown(s.dataset, s.split): s.n for s in workspace.results.snapshots(row.id)}
 
 
-def _tried(evaluations: dict[Key, EvaluationRow]) -> dict[tuple[str, str], int]:
-    """Return sample counts of splits measured by `trainer evaluate`, as older versions stored them."""
-    return {key[:2]: int(e.metrics["n"]) for key, e in evaluations.items() if "n" in e.metrics}
-
-
 def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[int | None]) -> ComparisonRow | None:
-    values = tuple(_value(evaluation, name) for evaluation in evaluations)
+    values = tuple(None if evaluation is None else evaluation.metrics.get(name) for evaluation in evaluations)
     if all(value is None for value in values):
         return None
     metric_of, question = metric(f"val/{name}"), key[2]
@@ -221,14 +220,6 @@ def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[i
     # Nobody knows whether numbers without a question answer the same one.
     best = () if question is None or question.is_certain(name) else _best(values, intervals, metric_of)
     return ComparisonRow(metric_of, name, *key[:2], tuple(n), values, intervals, best, question)
-
-
-def _value(evaluation: EvaluationRow | None, name: str) -> float | None:
-    if evaluation is None:
-        return None
-    # Evaluations may name their metrics with or without the split before the slash.
-    plain = {key.rpartition("/")[2]: value for key, value in evaluation.metrics.items()}
-    return plain.get(name)
 
 
 def _best(

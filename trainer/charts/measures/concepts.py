@@ -27,9 +27,9 @@ from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
 from trainer.charts.concept_effects import TowerTexts, asked_of, towers_texts
 from trainer.charts.opened_snapshot import open_targets
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Request
+from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot
 
@@ -50,11 +50,11 @@ _LEAST_ROWS: Final = 4
 class ConceptsSettings:
     """The settings of the chart."""
 
-    concepts: int = setting(128, "Concepts", "Concepts of the dictionary; fewer for few pairs.", low=4, high=2_048)
-    active: int = setting(6, "Active", "Concepts that an image or caption has at most.", low=1, high=64)
-    seeds: int = setting(2, "Seeds", "Dictionaries that are trained; stability needs two.", low=1, high=5)
-    listed: int = setting(6, "Listed", "Concepts of each kind in the table.", low=1, high=100, redraws=True)
-    concept: int = setting(
+    concepts: int = option(128, "Concepts", "Concepts of the dictionary; fewer for few pairs.", low=4, high=2_048)
+    active: int = option(6, "Active", "Concepts that an image or caption has at most.", low=1, high=64)
+    seeds: int = option(2, "Seeds", "Dictionaries that are trained; stability needs two.", low=1, high=5)
+    listed: int = option(6, "Listed", "Concepts of each kind in the table.", low=1, high=100, redraws=True)
+    concept: int = option(
         -1,
         "Pictures of",
         "Number of the concept whose images are shown; -1: of the first of each kind.",
@@ -62,10 +62,10 @@ class ConceptsSettings:
         high=2_047,
         redraws=True,
     )
-    towers: bool = setting(
+    towers: bool = option(
         False, "Ask the text tower", "Also names concepts by each run's text tower, and measures zero-shot accuracy."
     )
-    strength: float = setting(
+    strength: float = option(
         0.0,
         "Add",
         "Adds that many typical strengths of the concept to the query pair and searches; 0: no search.",
@@ -73,8 +73,8 @@ class ConceptsSettings:
         high=5.0,
         redraws=True,
     )
-    query: int = setting(0, "Query pair", "A row of the snapshot.", low=0, control=False, redraws=True)
-    off: tuple[int, ...] = setting(
+    query: int = option(0, "Query pair", "A row of the snapshot.", low=0, control=False, redraws=True)
+    off: tuple[int, ...] = option(
         (), "Switched off", "Concepts that are taken out of all embeddings.", control=False, redraws=True
     )
 
@@ -135,12 +135,9 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
         StoreError: No such run.
     """
     opened = open_targets(workspace, request)
-    for target in opened:
-        target.both("concepts are of")
-    run_labels, snapshots = (
-        tuple(SnapshotLabel(**target.label) for target in opened),
-        [target.snapshot for target in opened],
-    )
+    for each in opened:
+        each.both("concepts are of")
+    run_labels, snapshots = tuple(SnapshotLabel(**each.label) for each in opened), [each.snapshot for each in opened]
     common = _common(snapshots)
     units = opened[0].units.taken(common[0])
     positions = units.sample(MOST_PAIRS, "picture")
@@ -151,7 +148,7 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
         raise ChartError(f"These runs have {pictures} pictures in common; a dictionary needs {LEAST_PAIRS}.")
     learned, held, apart = learned_and_held(units)
     learned_rows = once(units, learned)
-    spaces = [standardized(*_sides(target, rows), learned_rows) for target, rows in zip(snapshots, common, strict=True)]
+    spaces = [standardized(*_sides(each, rows), learned_rows) for each, rows in zip(snapshots, common, strict=True)]
     rows = np.concatenate([space.rows for space in spaces], axis=1)
     train = rows[learned_rows]
     size = min(settings.concepts, len(train) // _LEAST_ROWS)
@@ -175,7 +172,7 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     recall_kept = kept_by(first, codes, rows, train, spaces, held, units)
     of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0], units.picture)
     towers = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
-    steady = [target.stability >= STABLE for target in concepts]
+    steady = [concept.stability >= STABLE for concept in concepts]
     stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
     counts = len(positions), len(held), len(texts.asking()), first.active
     return Concepts(run_labels, snapshots[0].items, *counts, concepts, size, recall_kept, stable, of, towers, apart)

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError, objective_label
 from trainer.charts.copied_pictures import copies_notes
-from trainer.charts.settings import setting
 from trainer.charts.snapshots import PREFERRED_SPLITS
+from trainer.config.fields import option
 from trainer.metrics import Metric, logged_name, metric, noted_n
 from trainer.store import RunRow, Workspace
 from trainer.store.number_series import number_series
@@ -29,11 +29,11 @@ Axis = Literal["step", "time"]
 class CurveSettings:
     """The metrics, and how to draw them."""
 
-    metrics: tuple[str, ...] = setting((), "Metrics", "Logged names; empty: the default ones.", control=False)
-    axis: Literal["step", "time"] = setting(
+    metrics: tuple[str, ...] = option((), "Metrics", "Logged names; empty: the default ones.", control=False)
+    axis: Literal["step", "time"] = option(
         "step", "Axis", "The horizontal axis.", named={"step": "Step", "time": "Time"}
     )
-    smoothing: float = setting(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
+    smoothing: float = option(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
 
 
 @dataclass(frozen=True)

@@ -284,16 +284,10 @@ def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | 
 
 
 def _samples(workspace: Workspace, rows: Sequence[RunRow], key: Key, same: SameSplits) -> int | None:
-    of_snapshots = (row_of_split for row in rows for row_of_split in workspace.results.snapshots(row.id))
-    sizes = {
-        row_of_split.n for row_of_split in of_snapshots if same.shown(row_of_split.dataset, row_of_split.split) == key
-    }
+    snapshots = (snapshot for row in rows for snapshot in workspace.results.snapshots(row.id))
+    sizes = {each.n for each in snapshots if same.shown(each.dataset, each.split) == key}
     if not sizes:
-        evaluated = (row_of_split for row in rows for row_of_split in workspace.results.evaluations(row.id))
-        counts = (
-            row_of_split.metrics.get("n")
-            for row_of_split in evaluated
-            if same.shown(row_of_split.dataset, row_of_split.split) == key
-        )
+        evaluations = (evaluation for row in rows for evaluation in workspace.results.evaluations(row.id))
+        counts = (each.metrics.get("n") for each in evaluations if same.shown(each.dataset, each.split) == key)
         sizes = {int(value) for value in counts if value is not None}
     return sizes.pop() if len(sizes) == 1 else None

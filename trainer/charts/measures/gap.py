@@ -24,9 +24,9 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.units import Units
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -46,14 +46,14 @@ SHARES: Final = tuple(range(0, 121, 10))
 class GapSettings:
     """The settings of the chart."""
 
-    way: Literal["shift", "project"] = setting(
+    way: Literal["shift", "project"] = option(
         "shift",
         "Closing method",
         "Shift moves both modalities by half the gap; project takes the component along the gap away.",
         named={"shift": "Shift", "project": "Project out"},
     )
-    share: int = setting(0, "Share closed (%)", "How much of the gap is closed.", low=0, high=150)
-    most: int = setting(MOST_PAIRS, "Most pairs", "More pairs are sampled.", low=2, high=10**7, control=False)
+    share: int = option(0, "Share closed (%)", "How much of the gap is closed.", low=0, high=150)
+    most: int = option(MOST_PAIRS, "Most pairs", "More pairs are sampled.", low=2, high=10**7, control=False)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.units import UNIT_OF, shuffled
 from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Progress, Request, Target
+from trainer.config.fields import option
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -44,10 +44,10 @@ BINS: Final = 180
 class GeometrySettings:
     """The settings of the chart."""
 
-    course: Literal["angle", "uniformity", "resultant", "ajne"] = setting(
+    course: Literal["angle", "uniformity", "resultant", "ajne"] = option(
         "angle", "Over training", "The measure that is followed over the steps.", redraws=True
     )
-    most: int = setting(
+    most: int = option(
         4_000, "Rows compared", "Rows whose pairs are all compared; more are sampled.", low=2, high=1e6, control=False
     )
 

@@ -13,8 +13,8 @@ import numpy as np
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
-from trainer.charts.measures.comparison import COMPARED, Key
-from trainer.charts.settings import setting
+from trainer.charts.measures.comparison import COMPARED, Key, newest_answers
+from trainer.config.fields import option
 from trainer.experiments.counted import RunGroup, counted_line, run_groups
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
@@ -35,8 +35,8 @@ Family = Literal["table", "line"]
 class GroupSettings:
     """The groups, and the adjustment of their tests."""
 
-    group: tuple[str, ...] = setting((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
-    holm: Literal["table", "line"] = setting(
+    group: tuple[str, ...] = option((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
+    holm: Literal["table", "line"] = option(
         "table",
         "p adjusted for",
         "Which tests p is adjusted for: those of the whole table, or of each line alone.",
@@ -144,17 +144,7 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
     """Return each question's numbers at the split's last step, under any name of the split."""
-    answers = [
-        (same.shown(evaluation.dataset, evaluation.split), evaluation)
-        for evaluation in workspace.results.answers(row.id)
-    ]
-    last = {split: evaluation.step for split, evaluation in answers}  # by step: the last one stays
-    numbers: dict[Key, dict[str, float]] = {}
-    for split, evaluation in answers:
-        if evaluation.step == last[split]:
-            plain = {name.rpartition("/")[2]: value for name, value in evaluation.metrics.items()}
-            numbers.setdefault((*split, evaluation.question), {}).update(plain)
-    return numbers
+    return {key: evaluation.metrics for key, evaluation in newest_answers(workspace, row, same).items()}
 
 
 def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, name: str) -> GroupLine | None:

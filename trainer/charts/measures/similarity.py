@@ -20,9 +20,9 @@ from trainer.analysis.unmatched import HardestUnmatched
 from trainer.charts import ChartError
 from trainer.charts.facets import column_values
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
-from trainer.charts.settings import setting
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Request, Target
+from trainer.config.fields import option
 from trainer.metrics import recall_name
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot
@@ -66,23 +66,23 @@ COMPARABLE: Final[tuple[tuple[Separation, str, str, int], ...]] = (
 class SimilaritySettings:
     """The settings of the chart."""
 
-    compared: Literal["hardest", "sampled", "all"] = setting(
+    compared: Literal["hardest", "sampled", "all"] = option(
         "hardest",
         "Unmatched pairs",
         "The k most similar texts of each image that are not its own, 100,000 pairs drawn at random, or every one.",
         named={"hardest": "Hardest", "sampled": "Sampled", "all": "All"},
     )
-    k: int = setting(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
-    bins: int = setting(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
-    same_axis: bool = setting(
+    k: int = option(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
+    bins: int = option(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
+    same_axis: bool = option(
         False,
         "Same axis",
         "One cosine axis for all runs, although cosines are not comparable across runs.",
         redraws=True,
     )
-    density: bool = setting(False, "Density", "Smooth densities over the bars.", redraws=True)
-    facet: str = setting("", "Group by", "A column of the data to group by.", control=False)
-    only: str = setting("", "Only", "Only the images of this value of the column.", control=False)
+    density: bool = option(False, "Density", "Smooth densities over the bars.", redraws=True)
+    facet: str = option("", "Group by", "A column of the data to group by.", control=False)
+    only: str = option("", "Only", "Only the images of this value of the column.", control=False)
 
     def against(self, k: int) -> str:
         """Return the suffix that names the unmatched pairs: `hard10`, `sampled`, `all`."""
@@ -357,7 +357,7 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
 
 
 def _recall1(hardest: HardestUnmatched, asking: np.ndarray) -> float:
-    """Return the share of these pictures, places of `strongest`, whose own text comes first."""
+    """Return the share of these pictures, places of `hardest`, whose own text comes first."""
     right, strongest = hardest.right[asking], hardest.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
     first = (right > strongest) | (np.isnan(strongest) & np.isfinite(right))

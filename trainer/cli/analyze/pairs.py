@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one column per run."""
-    from trainer.charts.map import seen_pairs
+    from trainer.charts.map import ranked_pairs
 
-    runs = seen_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
+    runs = ranked_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
     report(1.0, "")
     print_values(args, [values(seen) for seen in runs])
     return 0
