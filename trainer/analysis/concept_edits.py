@@ -12,6 +12,7 @@ from trainer.analysis.concepts import StandardizedRows
 from trainer.analysis.distinct import DistinctItems, in_order
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sparse_dictionary import Codes, SparseDictionary
+from trainer.analysis.unit_rows import normalized
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def without(
 def on_the_sphere(rows: Float[np.ndarray, "n d"], space: StandardizedRows, *, text: bool) -> Float[np.ndarray, "n d"]:
     """Return standardized rows put back at the mean of their modality and at length 1."""
     moved = rows * space.scale + (space.text if text else space.image)
-    return (moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    return normalized(moved).astype(np.float32)
 
 
 def sides_without(
@@ -117,8 +118,7 @@ def zero_shot_without(
     codes = of.dictionary.codes(np.concatenate(standard, axis=1).astype(np.float32))
     directions = np.stack([of.direction(c, space) for c in off]) if off else np.zeros((0, standard[space].shape[1]))
     edited = on_the_sphere(without(standard[space], codes, directions, off), of.spaces[space], text=True)
-    classes = edited.reshape(-1, templates, edited.shape[1]).mean(axis=1)
-    classes /= np.maximum(np.linalg.norm(classes, axis=1, keepdims=True), 1e-12)
+    classes = normalized(edited.reshape(-1, templates, edited.shape[1]).mean(axis=1))
     return float(((image[images] @ classes.T).argmax(axis=1) == truth).mean())
 
 

@@ -14,6 +14,7 @@ from trainer.analysis.cluster_words import words_of
 from trainer.analysis.distinct import DistinctItems, in_order
 from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.sparse_dictionary import SparseDictionary, explained, matched, principal
+from trainer.analysis.unit_rows import normalized
 from trainer.analysis.units import Unit, Units
 
 OWN: Final = 0.7
@@ -227,5 +228,5 @@ def _recall(rows: Float[np.ndarray, "2h d"], space: StandardizedRows, texts: Dis
     """Return image to text R@1 of rows put back at their means and onto the sphere."""
     half = len(rows) // 2
     sides = (rows[:half] * space.scale + space.image, rows[half:] * space.scale + space.text)
-    image, text = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in sides)
+    image, text = map(normalized, sides)
     return recall_at(question_ranks(image.astype(np.float32), text.astype(np.float32), texts), 1)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.unit_rows import normalized
+
 Row = Float[np.ndarray, " d"]
 Rows = Float[np.ndarray, "n d"]
-
-
-def unit(rows: np.ndarray) -> np.ndarray:
-    """Return the rows (or one row) with length 1."""
-    return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12)
 
 
 def slerp(a: Row, b: Row, share: float) -> Row:
@@ -22,7 +19,7 @@ def slerp(a: Row, b: Row, share: float) -> Row:
     """
     angle = float(np.arccos(np.clip(np.dot(a, b), -1.0, 1.0)))
     if np.sin(angle) < 1e-6:
-        return unit((1 - share) * a + share * b)
+        return normalized((1 - share) * a + share * b)
     return (np.sin((1 - share) * angle) * a + np.sin(share * angle) * b) / np.sin(angle)
 
 
@@ -31,7 +28,7 @@ def text_difference(row: Row, before: Row, after: Row, strength: float) -> Row:
 
     Section 3.3 of Ramesh et al., 2022, https://arxiv.org/abs/2204.06125, as a plain sum.
     """
-    return unit(row + strength * (after - before))
+    return normalized(row + strength * (after - before))
 
 
 def principal_directions(rows: Rows, count: int) -> Rows:
@@ -50,17 +47,17 @@ def direction_share(rows: Rows, rank: int) -> float:
 
 def without_direction(row: Row, mean: Row, direction: Row) -> Row:
     """Return the unit row whose part along a unit direction is that of the mean."""
-    return unit(row - np.dot(row - mean, direction) * direction)
+    return normalized(row - np.dot(row - mean, direction) * direction)
 
 
 def along_direction(row: Row, direction: Row, distance: float) -> Row:
     """Return the unit row moved along a unit direction."""
-    return unit(row + distance * direction)
+    return normalized(row + distance * direction)
 
 
 def closed_gap(text: Row, texts: Rows, images: Rows) -> Row:
     """Return a text's unit row after the mean text was moved onto the mean image."""
-    return unit(text + images.mean(axis=0) - texts.mean(axis=0))
+    return normalized(text + images.mean(axis=0) - texts.mean(axis=0))
 
 
 def ridge(texts: Rows, images: Rows, penalty: float) -> Float[np.ndarray, "e d"]:
@@ -81,4 +78,4 @@ def ridge(texts: Rows, images: Rows, penalty: float) -> Float[np.ndarray, "e d"]
 
 def foreseen_by_ridge(texts: Rows, weights: Float[np.ndarray, "e d"]) -> Rows:
     """Return the unit rows that a ridge regression foresees."""
-    return unit(np.hstack([texts, np.ones((len(texts), 1))]) @ weights)
+    return normalized(np.hstack([texts, np.ones((len(texts), 1))]) @ weights)

@@ -185,18 +185,11 @@ def cka_of_profiles(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "
     return float(np.minimum(np.square(first.T @ second, dtype=np.float64).sum(), 1.0))
 
 
-def rsa(first: Float[np.ndarray, "n d"], second: Float[np.ndarray, "n e"]) -> float:
-    """Return representational similarity: Spearman correlation of both embeddings' pairwise cosines, -1 to 1.
-
-    Holds n (n - 1) / 2 numbers, so give a sample of at most some thousand rows. NaN where one side's cosines are all
-    equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini, Representational similarity analysis,
-    2008, https://doi.org/10.3389/neuro.06.004.2008
-    """
-    return rsa_of_profiles(rsa_profile(first), rsa_profile(second))
-
-
 def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
-    """Return the ranks of all n (n - 1) / 2 cosines, centered, with unit norm; NaN if constant. See `rsa`."""
+    """Return the ranks of all n (n - 1) / 2 cosines, centered, with unit norm; NaN if constant.
+
+    Give a sample of at most some thousand rows.
+    """
     # Rows repeat, and with them cosines: those that differ by the order of summing only are ties.
     cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)].round(12)
     if len(cosines) < 2 or not np.isfinite(cosines).all():
@@ -208,7 +201,11 @@ def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
 
 
 def rsa_of_profiles(first: Float[np.ndarray, " m"], second: Float[np.ndarray, " m"]) -> float:
-    """Return `rsa` from known profiles, each computed once for a whole matrix."""
+    """Return representational similarity by profiles: Spearman correlation of both spaces' pairwise cosines, -1 to 1.
+
+    NaN where one side's cosines are all equal or there are fewer than two pairs. Kriegeskorte, Mur & Bandettini,
+    Representational similarity analysis, 2008, https://doi.org/10.3389/neuro.06.004.2008
+    """
     return float(np.clip(first @ second, -1.0, 1.0)) if len(first) else float("nan")
 
 

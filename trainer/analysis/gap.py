@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.tiles import exact
+from trainer.analysis.unit_rows import normalized
 
 Way = Literal["shift", "project"]
 WAYS: Final[tuple[Way, ...]] = ("shift", "project")
@@ -49,12 +50,8 @@ def close_gap(
         length = float(np.linalg.norm(gap))
         direction = gap / length if length > 0 else gap
         moved = tuple(_without(rows, direction.astype(rows.dtype), share) for rows in (image, text))
-    return _unit(moved[0]), _unit(moved[1])
+    return normalized(moved[0]), normalized(moved[1])
 
 
 def _without(rows: np.ndarray, direction: np.ndarray, share: float) -> np.ndarray:
     return rows - rows.dtype.type(share) * (rows @ direction)[:, None] * direction
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)

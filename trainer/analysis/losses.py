@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.unit_rows import normalized
 
 
 def info_nce(
@@ -68,7 +69,7 @@ def hopfield_retrieval(
         logits = beta * (state[rows] @ stored.T)
         weights = np.exp(logits - logits.max(1, keepdims=True))
         retrieved[rows] = (weights / weights.sum(1, keepdims=True)) @ stored
-    return retrieved / np.maximum(np.linalg.norm(retrieved, axis=1, keepdims=True), 1e-12)
+    return normalized(retrieved)
 
 
 def cloob(
@@ -109,8 +110,7 @@ def _retrieved(
     retrieved = hopfield_retrieval(state, stored, beta, progress=progress)
     if not residual:
         return retrieved
-    both = exact(state) + retrieved
-    return both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-12)
+    return normalized(exact(state) + retrieved)
 
 
 def _mean_surprise(

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.progress import Progress
+from trainer.analysis.unit_rows import normalized
 from trainer.analysis.zero_shot import predict
 
 
@@ -23,7 +24,7 @@ def ensemble(texts: Float[np.ndarray, "t c d"], weights: Float[np.ndarray, " t"]
     weights = np.ones(len(texts)) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (len(texts),) or not np.all(np.isfinite(weights)) or weights.min() < 0 or weights.sum() <= 0:
         raise ValueError("weights must be one per template, non-negative, and at least one positive")
-    return _unit(np.einsum("t,tcd->cd", weights / weights.sum(), _unit(texts)))
+    return normalized(np.einsum("t,tcd->cd", weights / weights.sum(), normalized(texts)))
 
 
 def accuracy_by_class(
@@ -44,12 +45,7 @@ def template_accuracy(
     """Return `accuracy_by_class` for each template alone (unit class vectors), one row per template; tiled."""
     rows = np.empty((len(texts), texts.shape[1]))
     for index, vectors in enumerate(texts):
-        rows[index] = accuracy_by_class(predict(image, _unit(vectors)), label, texts.shape[1])
+        rows[index] = accuracy_by_class(predict(image, normalized(vectors)), label, texts.shape[1])
         if progress:
             progress((index + 1) / len(texts), "comparing templates")
     return rows
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(length > 0, length, 1)

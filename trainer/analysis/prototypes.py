@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.unit_rows import normalized
+
 TAU: Final = 0.2
 SMOOTHING: Final = 10.0
 STARTS: Final = 5
@@ -44,7 +46,7 @@ def prototypes(rows: Float[np.ndarray, "n d"], labels: Sequence[str], clusters: 
     assigned, means = fitted.labels_.astype(np.int64), fitted.cluster_centers_
     distance = np.linalg.norm(exact - means[assigned], axis=1)
     phi = concentration(distance, assigned, clusters)
-    centers = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+    centers = normalized(means)
     purity, names = purity_of(assigned, labels, clusters)
     return Prototypes(assigned, centers, phi, bound(exact, centers, assigned, phi), purity, names)
 

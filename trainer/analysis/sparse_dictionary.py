@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from threadpoolctl import threadpool_limits
 
 from trainer.analysis.progress import Progress
+from trainer.analysis.unit_rows import normalized
 
 _RATE: Final = 1e-2
 _BETA: Final = (0.9, 0.999)
@@ -138,7 +139,7 @@ def fit(
     rng = np.random.default_rng(seed)
     # Weights of a dictionary begin at data, and the encoder at the decoder: fewer concepts are never active.
     begun = rows[rng.choice(len(rows), concepts, replace=len(rows) < concepts)]
-    decoder = _unit(begun + 0.01 * rng.standard_normal(begun.shape, dtype=np.float32))
+    decoder = normalized(begun + 0.01 * rng.standard_normal(begun.shape, dtype=np.float32))
     zeros = (np.zeros(concepts, np.float32), np.zeros(rows.shape[1], np.float32))
     weights = (np.ascontiguousarray(decoder.T), zeros[0], decoder, zeros[1])
     moments = [(np.zeros_like(weight_array), np.zeros_like(weight_array)) for weight_array in weights]
@@ -153,7 +154,7 @@ def fit(
         rate = _RATE * min(1.0, (steps - step) / (steps * _LAST))
         for weight, gradient, (first, second) in zip(weights, slopes, moments, strict=True):
             _adam(weight, gradient, first, second, rate, step + 1)
-        weights[2][:] = _unit(weights[2])
+        weights[2][:] = normalized(weights[2])
         if (step + 1) % every == 0 and step + 1 <= steps * _REVIVED:
             _revive(np.flatnonzero(seen == 0), some, codes, weights, moments, rng)
             seen[:] = 0
@@ -185,7 +186,7 @@ def matched(
     """
     from scipy.optimize import linear_sum_assignment
 
-    cosines = _unit(decoder).astype(np.float64) @ _unit(other).astype(np.float64).T
+    cosines = normalized(decoder).astype(np.float64) @ normalized(other).astype(np.float64).T
     mine, theirs = linear_sum_assignment(-cosines)
     counterpart, values = np.full(len(decoder), -1), np.zeros(len(decoder))
     counterpart[mine], values[mine] = theirs, cosines[mine, theirs]
@@ -231,12 +232,8 @@ def _revive(
     chance = np.float64((left**2).sum(axis=1))
     if not chance.sum() > 0:
         return
-    fresh = _unit(left[rng.choice(len(rows), len(dead), p=chance / chance.sum())])
+    fresh = normalized(left[rng.choice(len(rows), len(dead), p=chance / chance.sum())])
     weights[0][:, dead], weights[1][dead], weights[2][dead] = fresh.T, 0, fresh
     for index, parts in enumerate(moments[:3]):
         for part in parts:
             part[(slice(None), dead) if index == 0 else dead] = 0
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)

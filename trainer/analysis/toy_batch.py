@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.unit_rows import normalized
+
 
 @dataclass(frozen=True)
 class ToyBatch:
@@ -48,15 +50,10 @@ def toy_batch(
             vector is 0.
     """
     if cosine:
-        image, text = unit_rows(image), unit_rows(text)
+        image, text = normalized(image), normalized(text)
     logits = (image @ text.T) / temperature
     to_text, to_image = log_softmax(logits, axis=1), log_softmax(logits, axis=0)
     return ToyBatch(logits, np.exp(to_text), np.exp(to_image), -np.diag(to_text), -np.diag(to_image))
-
-
-def unit_rows(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Return the rows normalized to length 1; a zero row stays zero."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def log_softmax(logits: Float[np.ndarray, "n m"], *, axis: int) -> Float[np.ndarray, "n m"]:

@@ -1,4 +1,4 @@
-"""Rows of embeddings: which have a direction, and all brought to unit length."""
+"""Vectors of embeddings: which have a direction, and all brought to unit length."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def is_vector(rows: Float[np.ndarray, "k d"]) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(rows.astype(np.float32), axis=1)
     return np.isfinite(lengths) & (lengths > 0)
+
+
+def normalized(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any d"]:
+    """Return the vectors, those of the last axis, with length 1; one of zeros stays so."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def unit_rows(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.unit_rows import normalized
 
 
 def class_weights(prompts: Float[np.ndarray, "c t d"]) -> Float[np.ndarray, "c d"]:
@@ -15,7 +16,7 @@ def class_weights(prompts: Float[np.ndarray, "c t d"]) -> Float[np.ndarray, "c d
     https://arxiv.org/abs/2103.00020). A class whose prompts cancel out keeps the weight zero.
     """
     prompts = np.asarray(prompts, dtype=np.result_type(prompts.dtype, np.float32))
-    return _unit(_unit(prompts).mean(1))
+    return normalized(normalized(prompts).mean(1))
 
 
 def class_ranks(
@@ -45,8 +46,3 @@ def confusion(
 ) -> Int[np.ndarray, "c c"]:
     """Return how many images of class r (row) were classified as class s (column)."""
     return np.bincount(label * classes + predicted, minlength=classes * classes).reshape(classes, classes)
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.where(length > 0, length, 1)

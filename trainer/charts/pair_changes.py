@@ -13,6 +13,7 @@ from trainer import catalog
 from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import both_standings, standing
+from trainer.analysis.unit_rows import normalized
 from trainer.analysis.units import UNIT_OF, Unit, Units, units_of_numbers
 from trainer.analysis.zero_shot import predict
 from trainer.charts import ChartError
@@ -368,7 +369,7 @@ def _by_prompts(
     task = class_task(first, texts[0].labels)
     in_task = np.isin(rows, task.rows)
     a, b = (
-        np.where(in_task, predict(image, _unit(_unit(class_texts.vectors).mean(0))), -1)
+        np.where(in_task, predict(image, normalized(normalized(class_texts.vectors).mean(0))), -1)
         for image, class_texts in zip(images, texts)
     )
     count, of = len(texts[0].templates), len(texts[0].labels)
@@ -390,11 +391,7 @@ def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.
 
 def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
     """Return the normalized mean of each class's captions."""
-    return _unit(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
-
-
-def _unit(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any d"]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return normalized(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
 
 
 def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

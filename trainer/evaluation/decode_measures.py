@@ -20,6 +20,7 @@ from trainer.analysis.kernel_distance import kernel_distance
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.significance import McNemar, mcnemar, paired_difference
+from trainer.analysis.unit_rows import normalized
 from trainer.charts.decoder_recovery import Interval, RecoveryRow, recovery_panel
 from trainer.charts.marks import Panel
 from trainer.data import DataSplits, Pairs
@@ -257,7 +258,7 @@ def measure_decoders(
 def true_rows(pairs: Pairs, labels: Mapping[str, Sequence[str]]) -> Float[np.ndarray, "n d"]:
     """Return the attributes of each pair as a unit row: one column a value, 1 before scaling where the pair has it."""
     columns = [np.array(pairs.metadata[name])[:, None] == np.array(values) for name, values in labels.items()]
-    return moves.unit(np.hstack(columns).astype(np.float32))
+    return normalized(np.hstack(columns).astype(np.float32))
 
 
 @torch.inference_mode()

@@ -13,14 +13,14 @@ from trainer.analysis.embedding_moves import (
     ridge,
     slerp,
     text_difference,
-    unit,
     without_direction,
 )
+from trainer.analysis.unit_rows import normalized
 
 
 @pytest.fixture
 def rows() -> np.ndarray:
-    return unit(np.random.default_rng(0).standard_normal((40, 5)))
+    return normalized(np.random.default_rng(0).standard_normal((40, 5)))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
@@ -55,12 +55,12 @@ def test_without_a_direction_a_row_varies_no_more_along_it(rows):
     before = rows[0] - ((rows[0] - mean) @ direction) * direction
     assert found == pytest.approx(before / np.linalg.norm(before))
     assert before @ direction == pytest.approx(float(mean @ direction))
-    assert along_direction(rows[0], direction, 0.4) == pytest.approx(unit(rows[0] + 0.4 * direction))
+    assert along_direction(rows[0], direction, 0.4) == pytest.approx(normalized(rows[0] + 0.4 * direction))
 
 
 def test_the_closed_gap_moves_the_mean_text_onto_the_mean_image(rows):
     texts, images = rows[:20], rows[20:] + 3
-    assert closed_gap(texts.mean(axis=0), texts, images) == pytest.approx(unit(images.mean(axis=0)))
+    assert closed_gap(texts.mean(axis=0), texts, images) == pytest.approx(normalized(images.mean(axis=0)))
 
 
 def test_ridge_is_where_its_gradient_vanishes(rows):
@@ -75,7 +75,7 @@ def test_ridge_is_where_its_gradient_vanishes(rows):
             slope += 0.0 if i == 5 else 2 * penalty * 30 * weights[i, j]
             assert slope == pytest.approx(0, abs=1e-9)
     found = foreseen_by_ridge(texts, weights)
-    assert found[3] == pytest.approx(unit(np.array([*texts[3], 1.0]) @ weights))
+    assert found[3] == pytest.approx(normalized(np.array([*texts[3], 1.0]) @ weights))
 
 
 def test_ridge_without_penalty_recovers_a_linear_map(rows):

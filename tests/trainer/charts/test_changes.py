@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from trainer.__main__ import main
-from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals, rsa
+from trainer.analysis.embedding_similarity import (
+    jaccard,
+    neighbor_rows,
+    procrustes_residuals,
+    rsa_of_profiles,
+    rsa_profile,
+)
 from trainer.analysis.hubness import csls_offsets, skewness
 from trainer.charts import ChartError
 from trainer.charts import pair_changes as charts_changes
@@ -176,7 +182,9 @@ def test_representation_similarity_is_pairwise(charted: Workspace):
         rows = list(range(240)) if {i, j} <= {0, 1, 2, 3} else distinct
         vectors = [side[rows] for side in every]
         assert found.matrices["cka"][i, j] == pytest.approx(by_hand(vectors[i], vectors[j]), abs=1e-5)
-        assert found.matrices["rsa"][i, j] == pytest.approx(rsa(vectors[i], vectors[j]))
+        assert found.matrices["rsa"][i, j] == pytest.approx(
+            rsa_of_profiles(rsa_profile(vectors[i]), rsa_profile(vectors[j]))
+        )
         near = [neighbor_rows(vectors[x], 4) for x in (i, j)]
         assert found.matrices["neighbors"][i, j] == pytest.approx(jaccard(*near).mean())
     for matrix in found.matrices.values():

@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis import embedding_moves as moves
+from trainer.analysis.unit_rows import normalized
 from trainer.charts.decode import MeasuredAttribute, measured_of
 from trainer.charts.marks import XYPlot
 from trainer.data.augment import random_crops
@@ -119,7 +120,7 @@ def test_both_decoders_begin_with_the_same_noise_and_give_their_own_pictures(dec
 
 def test_guidance_of_one_is_no_guidance(decoders):
     decoder = decoders.get(3)
-    rows = moves.unit(np.random.default_rng(0).standard_normal((2, 16)))
+    rows = normalized(np.random.default_rng(0).standard_normal((2, 16)))
     plain, guided, strong = (
         sample(decoder.method, rows, noises=(0, 1), steps=3, guidance=g, progress=silent) for g in (1.0, 1.0000001, 4.0)
     )
@@ -150,10 +151,10 @@ def test_moves_are_made_on_the_embedding(decoders, picture):
     moved, _ = embedding_of(
         decoder, dataclasses.replace(plain, before="a red ring", after="a blue ring", strength=0.5), reference
     )
-    assert moved == pytest.approx(moves.unit(row + 0.5 * (after - before)), abs=1e-6)
+    assert moved == pytest.approx(normalized(row + 0.5 * (after - before)), abs=1e-6)
     along, _ = embedding_of(decoder, dataclasses.replace(plain, direction=2, distance=-0.5), reference)
     second = moves.principal_directions(reference.image, 2)[1]
-    assert along == pytest.approx(moves.unit(row - 0.5 * second), abs=1e-6)
+    assert along == pytest.approx(normalized(row - 0.5 * second), abs=1e-6)
     dropped, _ = embedding_of(decoder, dataclasses.replace(plain, direction=2), reference)
     direction = moves.principal_directions(reference.image, 2)[1]
     expected = row - ((row - reference.image.mean(axis=0)) @ direction) * direction
@@ -466,7 +467,7 @@ def test_an_embedding_that_is_not_used_keeps_no_bits(decoders):
             parameter.zero_()
         method.averaged.nothing.zero_()
     pictures = torch.rand(2, 3, 16, 16) * 2 - 1
-    rows = moves.unit(np.random.default_rng(0).standard_normal((2, 16)))
+    rows = normalized(np.random.default_rng(0).standard_normal((2, 16)))
     assert np.abs(bits_of(method, pictures, rows)).max() < 1e-6
 
 
