@@ -480,6 +480,7 @@ class Panel:
         notes: What must be known to read it; shown under the panel.
         warnings: What is wrong with the embeddings, a sentence each.
         commands: What fills in what is missing, for a terminal; in the window a button does.
+        steps: Name and step of each run, where these differ.
     """
 
     title: str
@@ -488,6 +489,7 @@ class Panel:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    steps: tuple[tuple[str, int], ...] = ()
 
     @property
     def marks(self) -> tuple[Mark, ...]:

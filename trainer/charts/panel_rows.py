@@ -13,10 +13,15 @@ HEADER: Final = ("chart", "part", "title", "series", "x", "y", "low", "high")
 
 
 def panel_rows(panel: Panel, name: str) -> Iterator[tuple[Any, ...]]:
-    """Yield every number of the panel of chart `name`: mark and its title, series, position, value, and interval."""
+    """Yield every number of the panel of chart `name`: mark and its title, series, position, value, and interval.
+
+    Last come the steps of its runs, where these differ.
+    """
     for mark in panel.marks:
         for values in values_of(mark):
             yield (name, mark.key, mark.title, *values, *(None,) * (len(HEADER) - 3 - len(values)))
+    for run, step in panel.steps:
+        yield (name, "steps", "Step of the snapshot", run, None, step, None, None)
 
 
 def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:

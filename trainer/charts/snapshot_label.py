@@ -86,14 +86,12 @@ def counted_notes(data: object) -> tuple[str, ...]:
     )
 
 
-def step_notes(results: Sequence[object]) -> tuple[str, ...]:
-    """Return a sentence for the steps of the runs that were measured, where each is at one step and these differ."""
+def different_steps(results: Sequence[object]) -> tuple[tuple[str, int], ...]:
+    """Return name and step of the runs that were measured, where each is at one step and these differ; else nothing."""
     candidates = (result if isinstance(result, SnapshotLabel) else getattr(result, "run", None) for result in results)
     runs = [run for run in candidates if isinstance(run, SnapshotLabel)]
     steps = {run.name: run.step for run in runs}
-    if len({*steps.values()}) < 2 or {*labels(runs)} != {*steps}:
-        return ()
-    return (f"The snapshots are of different steps: {', '.join(f'{name} {step:,}' for name, step in steps.items())}.",)
+    return tuple(steps.items()) if len({*steps.values()}) > 1 and {*labels(runs)} == {*steps} else ()
 
 
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:

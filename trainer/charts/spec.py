@@ -14,7 +14,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import NumberTable, Panel, ShadedTable
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes, step_notes
+from trainer.charts.snapshot_label import counted_notes, different_steps
 from trainer.config.fields import fields_of
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -183,10 +183,13 @@ class Chart(Generic[S, D]):
         """
         drawn = self.draw(data, settings)
         problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
-        steps = step_notes(data.found) if isinstance(data, PerRun) and not drawn.head else ()
+        steps = different_steps(data.found) if isinstance(data, PerRun) else ()
         if not (problems or counted or steps):
             return drawn
-        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=(*drawn.notes, *steps, *counted))
+        listed = ", ".join(f"{name} {step:,}" for name, step in steps)
+        of_steps = (f"The snapshots are of different steps: {listed}.",) if steps and not drawn.head else ()
+        notes = (*drawn.notes, *of_steps, *counted)
+        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=notes, steps=steps)
 
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
         """Return what is printed: one dictionary per column."""

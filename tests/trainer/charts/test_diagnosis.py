@@ -17,6 +17,7 @@ from trainer.charts import ChartError, registry
 from trainer.charts.batch_negatives import batch_rows
 from trainer.charts.marks import run_tone
 from trainer.charts.matching import units_of
+from trainer.charts.panel_rows import panel_rows
 from trainer.charts.settings import checked
 from trainer.charts.snapshot_measures import choose_batch, temperatures
 from trainer.charts.snapshots import BATCH
@@ -122,6 +123,17 @@ def test_progress_is_told_and_can_cancel(charted):
     for name in CHARTS:
         with pytest.raises(InterruptedError):
             panel(charted, name, (1,), progress=cancel)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_numbers_of_runs_at_different_steps_say_the_steps(charted, name: str):
+    at_two, at_one = (panel(charted, name, (1, 2), steps) for steps in ((80, 240), (80, 80)))
+    said = [row for row in panel_rows(at_two, name) if row[1] == "steps"]
+    assert [(row[3], row[5]) for row in said] == [
+        (charted.runs.get(1).short_name, 80),
+        (charted.runs.get(2).short_name, 240),
+    ]
+    assert not at_one.steps
 
 
 @pytest.mark.parametrize("name", CHARTS)
