@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ class RunStyle:
     Attributes:
         hue: Place in the color-blind-safe cycle of `trainer.analysis.palette`: the arm of its experiment, or its
             objective where it has none.
-        tone: Step of lightness of that hue, 0 its own: the seed.
+        tone: Step of lightness of that hue, 0 its own: the seed, or how many runs of its objective came before.
     """
 
     hue: int
@@ -36,15 +37,14 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
             arms[row.experiment].append(row.arm)
     first = max(map(len, arms.values()), default=0)
     objectives = list(dict.fromkeys(row.objective for row in ordered if not row.experiment))
-    tones: dict[tuple[str, str], int] = {}
+    earlier: Counter[str] = Counter()
     styles = {}
     for row in ordered:
         if row.experiment:
-            kind, hue = (row.experiment, row.arm), arms[row.experiment].index(row.arm)
+            styles[row.id] = RunStyle(arms[row.experiment].index(row.arm), _seed(row))
         else:
-            kind, hue = ("", row.objective), first + objectives.index(row.objective)
-        tones[kind] = tones.get(kind, -1) + 1
-        styles[row.id] = RunStyle(hue, _seed(row) if row.experiment else tones[kind])
+            styles[row.id] = RunStyle(first + objectives.index(row.objective), earlier[row.objective])
+            earlier[row.objective] += 1
     return styles
 
 

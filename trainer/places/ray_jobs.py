@@ -82,9 +82,9 @@ class _Deadline(urllib.request.HTTPHandler):
 class RayJobs:
     """The REST interface of one cluster."""
 
-    def __init__(self, address: RemoteHost) -> None:
-        host = f"[{address.hostname}]" if ":" in address.hostname else address.hostname
-        self._name, self._base = address.name, f"http://{host}:{address.port or 8265}"
+    def __init__(self, host: RemoteHost) -> None:
+        hostname = f"[{host.hostname}]" if ":" in host.hostname else host.hostname
+        self._name, self._base = host.name, f"http://{hostname}:{host.port or 8265}"
 
     def version(self) -> str:
         """Return the version of Ray.
