@@ -395,6 +395,28 @@ def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(wo
     assert workspace.runs.get(number).status == "finished"
 
 
+def test_what_a_locked_database_refuses_says_another_metric_and_a_snapshot_that_is_gone(workspace, tiny, monkeypatch):
+    monkeypatch.setattr(run_log, "_END_S", 0.2)
+    number = workspace.runs.create(tiny)
+    log = RunLog.claim(workspace, number)
+    gone = log.folder / "snapshots" / "s@000004"
+    gone.mkdir(parents=True)
+    for step in (4, 8):
+        log.snapshot(step, "d", "s", log.folder / "snapshots" / f"s@{step:06d}", 8, 2)
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    log.headline(0.25, 0.5, metric="val/knn_acc1")
+    log.drop_snapshot(4, "d", "s", gone)
+    log.status("failed", "No number at step 8.")
+    log.close()
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert [snapshot.step for snapshot in workspace.results.snapshots(number)] == [4, 8]
+    workspace.reconcile()
+    assert (workspace.runs.get(number).metric, workspace.runs.get(number).last) == ("val/knn_acc1", 0.25)
+    assert [snapshot.step for snapshot in workspace.results.snapshots(number)] == [8]
+
+
 def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, tiny):
     number = workspace.runs.create(tiny)
 
