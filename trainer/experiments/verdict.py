@@ -140,10 +140,11 @@ class ExperimentVerdict:
         seeds = f"{n} seed{'s' if n != 1 else ''}"
         bounds = comparison.interval
         difference = f"{difference_text(measure, bounds.mean)} {interval_text(measure, bounds)}"
+        over_seeds = f"{difference}, {seeds}"
         if comparison.decision in ("better", "worse"):
-            return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {difference}, {seeds}."
+            return f"{comparison.arm} is {comparison.decision} than {comparison.control}: {over_seeds}."
         if comparison.decision == "equal":
-            return f"{comparison.arm} and {comparison.control} are {self.equal_text(comparison)}: {difference}, {seeds}."
+            return f"{comparison.arm} and {comparison.control} are {self.equal_text(comparison)}: {over_seeds}."
         spread = ""
         if n > 1:
             ends = [difference_text(measure, end(gap for _, gap in comparison.differences)) for end in (min, max)]
