@@ -146,6 +146,13 @@ class ImportCurves:
 
 
 @dataclass(frozen=True)
+class WatchTraining:
+    """Open the dialog that shows a training of another program as a run: its folder, None for one to choose."""
+
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
 class OpenLink:
     """Show what a link to a view says, or take the file of a `file:` URL as if it were dropped."""
 
@@ -184,7 +191,15 @@ ViewIntent = (
 )
 """What a view takes."""
 WindowIntent = (
-    OpenImport | ChooseModel | OpenVectors | ImportCurves | OpenLink | ExportFigure | CopyCommand | ShowMethod
+    OpenImport
+    | ChooseModel
+    | OpenVectors
+    | ImportCurves
+    | WatchTraining
+    | OpenLink
+    | ExportFigure
+    | CopyCommand
+    | ShowMethod
 )
 """What the window takes."""
 Intent = ViewIntent | WindowIntent

@@ -1,4 +1,4 @@
-"""Sort dropped or pasted items into images, models and data, with a message about the rest."""
+"""Sort dropped or pasted items into images, models, trainings and data, with a message about the rest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from PySide6.QtCore import QMimeData, QUrl
 
+from trainer.companion.watching_files import is_training
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
 from trainer.trackers.recognition import histories, is_history, open_clip_folders
@@ -27,7 +28,7 @@ MOST: Final = 1_000
 
 @dataclass(frozen=True)
 class Dropped:
-    """Accepted image files, why others were refused (empty: none were), and a model, data set, vectors or curves.
+    """Accepted image files, why others were refused (empty: none were), and what else was dropped alone.
 
     Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.
     """
@@ -38,6 +39,7 @@ class Dropped:
     data: str = ""
     vectors: tuple[Path, ...] = ()
     curves: Path | None = None
+    training: Path | None = None
 
 
 def dropped(mime: QMimeData) -> Dropped:
@@ -48,6 +50,8 @@ def dropped(mime: QMimeData) -> Dropped:
         return Dropped((), vectors=tuple(local))
     if len(urls) == 1 and not _far(urls[0]):
         path = Path(urls[0].toLocalFile())
+        if is_training(path):
+            return Dropped((), training=path.resolve())
         if is_model(path):
             return Dropped((), model=path.resolve())
         if is_bundle(path) or is_curves(path):

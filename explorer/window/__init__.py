@@ -179,6 +179,7 @@ class Window(CommandedFrame):
             intents.ChooseModel: self.dialogs.open_model,
             intents.OpenVectors: self.dialogs.open_vectors,
             intents.ImportCurves: self.dialogs.import_curves,
+            intents.WatchTraining: self.dialogs.watch_training,
             intents.OpenLink: self._open_link,
             intents.ExportFigure: self.view_commands.export,
             intents.CopyCommand: self.view_commands.copy_command,

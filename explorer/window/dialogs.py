@@ -1,4 +1,4 @@
-"""The dialogs over the window that open models, vectors, curves and data; each is imported when it is opened."""
+"""The dialogs over the window that open models, vectors, curves, trainings and data; each is imported when opened."""
 
 from __future__ import annotations
 
@@ -67,6 +67,14 @@ class Dialogs(QObject):
         from explorer.window.import_curves_sheet import ImportCurvesSheet
 
         self._open(ImportCurvesSheet(self._folder, self._background, intent.path, self._window))
+
+    def watch_training(self, intent: intents.WatchTraining) -> None:
+        """Ask which training of another program to show as a run, and the pairs to embed with its checkpoints."""
+        from explorer.window.watch_training_sheet import WatchTrainingSheet
+
+        sheet = WatchTrainingSheet(self._folder, self._background, intent.path, self._window)
+        sheet.model_asked.connect(lambda path: self._send(intents.ChooseModel(path)))
+        self._open(sheet)
 
     def import_data(self, intent: intents.OpenImport) -> None:
         """Ask what of a folder, table or tar to train on."""

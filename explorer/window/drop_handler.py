@@ -20,6 +20,7 @@ _WORDS: Final[dict[type, str]] = {
     intents.ChooseModel: "Drop to open this model",
     intents.OpenVectors: "Drop to open these vectors",
     intents.ImportCurves: "Drop to import these curves",
+    intents.WatchTraining: "Drop to watch this training",
     intents.OpenImport: "Drop to import these pairs",
 }
 
@@ -94,6 +95,8 @@ class DropHandler(QObject):
 
 
 def _intent_of(files: dropped_files.Dropped) -> intents.WindowIntent | None:
+    if files.training is not None:
+        return intents.WatchTraining(files.training)
     if files.model is not None:
         return intents.ChooseModel(str(files.model))
     if files.vectors:

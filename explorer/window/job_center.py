@@ -65,7 +65,7 @@ class JobCenter(QObject):
         """Notify outside the window, and inside it unless the job's view is open or another message appears."""
         self.runner.job_ended(job)
         elsewhere = job.view and self._pages.open_view is not self._pages.views.get(job.view)
-        tells_itself = job.kind in ("Training", "Export", "Bundle", "Chart")
+        tells_itself = job.kind in ("Training", "Watch", "Export", "Bundle", "Chart")
         if job.state == "cancelled" or tells_itself or not elsewhere or QApplication.activeWindow() is None:
             return
         if job.view == IMPORT and QApplication.activeModalWidget() is not None:

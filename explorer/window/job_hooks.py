@@ -33,7 +33,7 @@ LARGEST: Final = 100_000
 TIMEOUT_MS: Final = 10_000
 LEAST_S: Final = 5.0
 """A chart, a picture or a projection that is ready sooner is not worth a message."""
-_ALWAYS: Final = ("Training", "Import", "Evaluation", "Export", "Bundle")
+_ALWAYS: Final = ("Training", "Watch", "Import", "Evaluation", "Export", "Bundle")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ State = Literal["waiting", "running", "finished", "failed", "cancelled"]
 
 IMPORT: Final = "import"
 """In place of a view: the sheet that reads data."""
+WATCH: Final = "Watch"
+"""Kind of a job that shows a training of another program."""
 LISTED_AFTER_MS: Final = 1_000
 """A question or a chart that is answered sooner is no job: it would only flicker."""
 KEPT: Final = 50
@@ -189,9 +191,8 @@ class JobList(QObject):
             if not row.active:
                 continue
             stop = partial(self._runs.stop, [row.id])
-            job = self._jobs.get(key) or self._begin(
-                key, "Training", row.short_name, view="runs", cancel=stop, run=row.id
-            )
+            kind = WATCH if row.is_watched else "Training"
+            job = self._jobs.get(key) or self._begin(key, kind, row.short_name, view="runs", cancel=stop, run=row.id)
             waits, was = row.status == "queued", job.state
             span = expected.get(row.id)
             job.state, job.title = ("waiting" if waits else "running"), row.short_name
@@ -318,7 +319,7 @@ class JobList(QObject):
 
 def is_listed(job: Job) -> bool:
     """Return whether a job takes long enough to be shown, or is of a kind that always is."""
-    if not job.active or job.is_kept or job.kind in ("Training", "Export", "Bundle"):
+    if not job.active or job.is_kept or job.kind in ("Training", WATCH, "Export", "Bundle"):
         return True
     return time.monotonic() - job.began >= LISTED_AFTER_MS / 1000
 
@@ -331,7 +332,7 @@ def _cancel(working: ProgressRow, ticket: Ticket) -> None:
 def _doing(row: RunRow, position: int) -> str:
     if row.status == "queued":
         return f"Number {position} in the queue"
-    if row.step == 0 and row.phase:
+    if row.phase and (row.step == 0 or row.is_watched):
         return row.phase
     steps = f"step {row.step:,} of {row.total_steps:,}" if row.total_steps else row.phase
     return steps if row.status == "running" else f"{row.status}, {steps}"

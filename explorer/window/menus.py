@@ -212,6 +212,8 @@ class Menus:
         yield Command("Window", "Open vectors…", "", open_vectors, "openVectors")
         yield Command("Window", "Places…", "", dialogs.show_places, "showPlaces")
         yield Command("Window", "Import curves…", "", import_curves, "importCurves")
+        watch = partial(send, intents.WatchTraining())
+        yield Command("Window", "Watch a training…", "", watch, "watchTraining")
         yield Command("Window", "About…", "", dialogs.show_about, "showAbout")
         yield Command("Window", "Jobs", "Ctrl+J", window.job_panel.toggle, "showJobs")
         yield Command("Window", "Import data…", "Ctrl+Shift+O", import_data, "importData")

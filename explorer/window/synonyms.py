@@ -8,6 +8,7 @@ from PySide6.QtGui import QAction
 
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "newRun": ("Train", "Start a run", "Fit", "Create run"),
+    "watchTraining": ("open_clip logs", "Lightning", "transformers Trainer", "Companion", "Follow", "Monitor"),
     "startDemo": ("Example", "Sample", "Try it"),
     "showSettingsAction": ("Preferences", "Options", "Configuration", "Appearance"),
     "theme-dark": ("Dark mode", "Night mode", "Appearance"),

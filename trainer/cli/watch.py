@@ -11,6 +11,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.companion.watching import FolderWatch, Measure
+    from trainer.companion.watching_files import WatchedFolder
     from trainer.store import RunLog, Workspace
 
 GROUP = "Train"
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", default="epoch", metavar="epoch|N", help="every checkpoint (epoch), or one in N updates at most"
     )
     parser.add_argument("--once", action="store_true", help="bring in what is there, and end")
+    parser.add_argument("--detach", action="store_true", help="watch in the background and return immediately")
     parser.add_argument("--name", default="", help="name of a new run (default: the folder's)")
     parser.add_argument(
         "--model",
@@ -50,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
     from trainer.companion.watching_files import watched_folder
 
     folder, every = watched_folder(Path(args.folder)), _every(args.every)
-    measure = _measure(args) if args.data else None
     dataset = Path(args.data).stem if args.data else ""
+    if args.detach:
+        return _detach(args, folder, dataset)
+    measure = _measure(args) if args.data else None
     with watched_run(args.workspace, folder, name=args.name, dataset=dataset) as log:
         say_now = (lambda sentence: None) if args.json else say
         say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.top}, a training of {folder.program}.")
@@ -64,6 +68,43 @@ def run(args: argparse.Namespace) -> int:
     text = f"Run {row.id} ({row.name}): {row.status}, {len(steps)} steps with embeddings. {row.reason}".strip()
     say_json(json.dumps(answer)) if args.json else say(text)
     return 0
+
+
+def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> int:
+    """Start the same watch in a process of its own, and tell the run that shows the training."""
+    from trainer.companion.watching import prepared_run
+    from trainer.scheduling import launch
+
+    _check_data(args.data or "")
+    number = prepared_run(args.workspace, folder, name=args.name, dataset=dataset)
+    paths = {"--data": _absolute(args.data), "--model": _absolute(args.model), "--every": args.every}
+    options = [word for name, value in paths.items() if value for word in (name, value)]
+    pid = launch.start_watch(args.workspace, number, folder.top, [*options, *(["--once"] if args.once else [])])
+    row = args.workspace.runs.get(number)
+    log = row.folder / "log.txt"
+    answer = {"id": number, "name": row.name, "pid": pid, "log": str(log)}
+    text = f"Run {number} ({row.name}) shows {folder.top}, watched by process {pid}. Its log: {log}"
+    say_json(json.dumps(answer)) if args.json else say(text)
+    return 0
+
+
+def _check_data(data: str) -> None:
+    """Refuse pairs that are missing before there is a run; a name without a folder is that of a standard data set."""
+    from pathlib import Path
+
+    from trainer.companion.watching_files import WatchError
+
+    path = Path(data.partition("::")[0]).expanduser()
+    if data and not path.exists() and (len(path.parts) > 1 or path.suffix):
+        raise WatchError(f"{path} does not exist. Choose a folder, a table or a tar.")
+
+
+def _absolute(path: str | None) -> str:
+    """Return a path for another process; the name of a data set, which is no path, stays."""
+    from pathlib import Path
+
+    there = Path(path or "").expanduser().absolute()
+    return str(there) if path and there.exists() else path or ""
 
 
 def _every(text: str) -> int:

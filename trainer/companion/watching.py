@@ -16,7 +16,7 @@ from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, W
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
 from trainer.metrics import HEADLINE, best_value, headline_name, judge_of, metric
-from trainer.store import RunLog, RunRow, Workspace
+from trainer.store import RunLog, Workspace
 from trainer.store.journal import Entry
 from trainer.store.process_lock import ProcessLock
 from trainer.store.rows import CHECKPOINTS, COMPANION, WATCHED
@@ -64,30 +64,52 @@ def watched_run(workspace: Workspace, folder: WatchedFolder, *, name: str, datas
         WatchError: Another process watches the folder.
         StoreError: The workspace is look only.
     """
+    with _locked(workspace, folder), RunLog.claim(workspace, _run_of(workspace, folder, name, dataset)) as log:
+        log.facts(**{COMPANION: f"trainer watch, process {os.getpid()}"})
+        yield log
+
+
+def prepared_run(workspace: Workspace, folder: WatchedFolder, *, name: str, dataset: str) -> int:
+    """Return the number of the run of a folder, for a watch that is about to begin in another process.
+
+    Args:
+        workspace: Of the run.
+        folder: Whose training it shows.
+        name: Of a new run; empty: the folder's.
+        dataset: Name of the data that are embedded.
+
+    Raises:
+        WatchError: Another process watches the folder.
+        StoreError: The workspace is look only.
+    """
+    with _locked(workspace, folder):
+        return _run_of(workspace, folder, name, dataset)
+
+
+@contextmanager
+def _locked(workspace: Workspace, folder: WatchedFolder) -> Iterator[None]:
+    """Let no other process watch the folder."""
     workspace.check_mine()
     digest = hashlib.sha256(str(folder.top).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = ProcessLock.take(confined.make_folder(workspace.folder, "cache") / f"watch-{digest}.lock")
     if lock is None:
         raise WatchError(f"{folder.top} is watched by another process. Its run is in this workspace: stop that first.")
     try:
-        row = _run_of(workspace, folder)
-        number = _created(workspace, folder, name, dataset) if row is None else row.id
-        with RunLog.claim(workspace, number) as log:
-            facts = {COMPANION: f"trainer watch, process {os.getpid()}", WATCHED: _plain(folder.top)}
-            log.facts(**facts)
-            yield log
+        yield
     finally:
         lock.release()
 
 
-def _run_of(workspace: Workspace, folder: WatchedFolder) -> RunRow | None:
-    rows = (row for row in workspace.runs.all() if row.facts.get(WATCHED) == _plain(folder.top))
-    return next(rows, None)
-
-
-def _created(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str) -> int:
-    data = config.NoData(called=dataset or folder.program, source=_plain(folder.top))
-    return workspace.runs.create(config.run_elsewhere(repaired_name(name or folder.top.name), data))
+def _run_of(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str) -> int:
+    """Return the run that shows the folder already, else a new one."""
+    source = _plain(folder.top)
+    for row in workspace.runs.all():
+        if row.facts.get(WATCHED) == source:
+            return row.id
+    data = config.NoData(called=dataset or folder.program, source=source)
+    number = workspace.runs.create(config.run_elsewhere(repaired_name(name or folder.top.name), data))
+    workspace.runs.add_facts(number, {WATCHED: source})
+    return number
 
 
 def _plain(path: Path) -> str:

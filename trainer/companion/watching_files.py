@@ -92,6 +92,15 @@ def watched_folder(path: Path) -> WatchedFolder:
     )
 
 
+def is_training(path: Path) -> bool:
+    """Return whether a path looks like the folder of a training: curves alone, or one model alone, do not."""
+    names = {entry.name for entry in _entries(path)}
+    inside = [entry.name for entry in _entries(path / "checkpoints")]
+    if names >= {"params.txt", "out.log"}:
+        return any(map(_EPOCH.fullmatch, inside)) or "checkpoints" in names
+    return any(map(_STEP_FOLDER.fullmatch, names)) or any(name.endswith(".ckpt") for name in inside)
+
+
 def _program_of(top: Path) -> Program | None:
     names = [entry.name for entry in _entries(top)]
     inside = [entry.name for entry in _entries(top / "checkpoints")]

@@ -18,6 +18,7 @@ from trainer.errors import UserError
 from trainer.store import DatabaseBusy, DatabaseGone, RunRow, Workspace, reserve, stop_flag
 from trainer.store.elsewhere import elsewhere
 from trainer.store.process_lock import Identity, holder_of, identity, is_held
+from trainer.store.rows import WATCHED
 from trainer.untrusted import confined, safe_subprocess
 from trainer.untrusted.files import read_record
 
@@ -60,27 +61,58 @@ def start_detached(
     check_trainable(workspace, row)
     if elsewhere(row.folder) is None:  # a place has a torch of its own
         training_part.check("Training")
-    if workspace.is_alive(run) or not workspace.runs.begin_launch(run, slot=slot, queued_only=queued_only):
+    # Several processes share the batches of a run, and each has a GPU of its own.
+    seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
+    environment = seen | threads_of(1 if row.step else beside)
+    return _start(workspace, row, _last_words(workspace, row), environment, slot=slot, queued_only=queued_only)
+
+
+def start_watch(workspace: Workspace, run: int, folder: Path, options: Sequence[str]) -> int:
+    """Start `trainer watch` of a folder in its own session, as `start_detached` does a training.
+
+    Args:
+        workspace: Where the run is.
+        run: The one that shows the folder's training.
+        folder: What is watched.
+        options: Of the command.
+
+    Raises:
+        LaunchError: It is watched already, or the process could not be started.
+        TrainingPartMissing: Torch is not installed.
+    """
+    workspace.reconcile()
+    training_part.check("Embedding the pairs")
+    words = ["watch", *options, str(folder), "--workspace", str(workspace.folder)]
+    return _start(workspace, workspace.runs.get(run), words, {})
+
+
+def _start(
+    workspace: Workspace,
+    row: RunRow,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    slot: str = "",
+    queued_only: bool = False,
+) -> int:
+    if workspace.is_alive(row.id) or not workspace.runs.begin_launch(row.id, slot=slot, queued_only=queued_only):
         raise LaunchError(f"The run {row.name!r} cannot be started: it is {_state(row)} already.")
-    command = safe_subprocess.python(*_words(workspace, run))
     if elsewhere(row.folder) is None:
         reserve.take(workspace.folder, row.folder)
     try:
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:
-            # Several processes share the batches of a run, and each has a GPU of its own.
-            seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
-            process = spawn(command, log, more=seen | threads_of(1 if row.step else beside))
+            process = spawn(safe_subprocess.python("-m", "trainer", *words), log, more=dict(environment))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
-        workspace.runs.change(run, status="failed", reason=reason)
+        workspace.runs.change(row.id, status="failed", reason=reason)
         raise LaunchError(reason) from error
     _reap(process)
     started = identity(process.pid)
     # A process that is gone already keeps ticks no process has: reconcile sees at once that it ended.
     ticks = started.start_ticks if started else -1
     with contextlib.suppress(DatabaseGone):  # moved meanwhile, as the trainer will say itself
-        workspace.runs.change(run, launched_pid=process.pid, launched_ticks=ticks)
+        workspace.runs.change(row.id, launched_pid=process.pid, launched_ticks=ticks)
     return process.pid
 
 
@@ -292,7 +324,7 @@ def _starting(workspace: Workspace, run: int) -> Identity | None:
         return None
     import psutil
 
-    *arguments, folder = _words(workspace, run)
+    *arguments, folder = _last_words(workspace, workspace.runs.get(run))
     try:
         *program, last = psutil.Process(process.pid).cmdline() or [""]
     except psutil.Error:
@@ -309,9 +341,10 @@ def _call_back(workspace: Workspace, run: int) -> None:
         _reconcile(workspace)
 
 
-def _words(workspace: Workspace, run: int) -> list[str]:
-    """Return the Python arguments that train the run."""
-    return ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+def _last_words(workspace: Workspace, row: RunRow) -> list[str]:
+    """Return how the command line ends that trains the run, or watches its training."""
+    job = [str(row.facts[WATCHED])] if WATCHED in row.facts else ["fit", str(row.id)]
+    return [*job, "--workspace", str(workspace.folder)]
 
 
 def _is_there(workspace: Workspace, run: int) -> bool:

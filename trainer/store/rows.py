@@ -168,6 +168,11 @@ class RunRow:
         return COMPANION in self.facts
 
     @property
+    def is_watched(self) -> bool:
+        """Whether it shows a training of another program that is watched from outside."""
+        return WATCHED in self.facts
+
+    @property
     def active(self) -> bool:
         """Whether a process works on the run or is about to, according to the row."""
         return self.status in ACTIVE

@@ -1,0 +1,146 @@
+"""A dialog that shows a training of another program as a run, while it is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QIntValidator
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from explorer.window.open_sheet import OpenSheet
+from trainer.companion.watching_files import watched_folder
+from trainer.distribution.model_folders import is_model
+
+_WORDS: Final = (
+    "The folder that open_clip, Lightning or transformers writes. The training is not changed: it becomes one run, "
+    "with a step for each checkpoint. Stop in Jobs or Runs ends the watch, not the training."
+)
+_WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
+_WITHOUT: Final = "Without pairs only its curves are shown."
+_FIELDS: Final = {
+    "folder": ("Training", "logs/NAME, lightning_logs/version_N, or an output folder of transformers"),
+    "data": ("Pairs", "validation pairs: a folder, table or tar; empty: curves only"),
+    "every": ("Every", "updates; empty: every checkpoint"),
+    "model": ("Model", "folder of its settings, where the training's files lack them"),
+    "name": ("Name", "as the folder"),
+}
+_PROGRAMS: Final = {"open_clip": "open_clip", "lightning": "Lightning", "transformers": "transformers"}
+_TYPED_MS: Final = 300
+
+
+class Recognized(NamedTuple):
+    """What was recognized in a folder, as it was typed: a sentence, and whether it can be opened as a model, too."""
+
+    folder: str
+    sentence: str
+    is_model: bool
+
+
+class WatchTrainingSheet(OpenSheet):
+    """A dialog for the folder of a training and the pairs to embed. Enter starts to watch, Esc closes the dialog.
+
+    Signals:
+        model_asked: The folder's newest model alone is asked for; the folder.
+    """
+
+    model_asked = Signal(str)
+    reading: ClassVar[str] = "Starting to watch…"
+
+    def __init__(
+        self, workspace: Path, background: Background, folder: Path | None = None, parent: QWidget | None = None
+    ) -> None:
+        """Build the dialog; `folder` is what was dropped."""
+        super().__init__("watch-training", "Watch a training", workspace, background, parent)
+        self.start.setText("Watch")
+        self._recognized: Recognized | None = None
+        self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS, timeout=self._look)
+        self.editors = {key: self._editor(key) for key in _FIELDS}
+        for row, (key, editor) in enumerate(self.editors.items()):
+            self.add_field(row, _FIELDS[key][0], editor)
+        self.open_model = QPushButton("Open its model instead…", self, objectName="watch-training-model-only")
+        self.open_model.setAutoDefault(False)
+        theme.set_role(self.open_model, "quiet")
+        self.open_model.clicked.connect(self._open_model)
+        self.lay_out(self.open_model)
+        self.editors["folder"].setText(str(folder or ""))
+        self._look()
+        self.editors["data" if folder else "folder"].setFocus()
+
+    def command(self) -> list[str]:
+        """Return the `trainer` arguments that do the same."""
+        texts = {key: editor.text().strip() for key, editor in self.editors.items()}
+        options = [word for key, text in texts.items() if text and key != "folder" for word in (f"--{key}", text)]
+        return ["watch", texts["folder"], *options]
+
+    def check(self) -> None:
+        """Allow to watch once a training is recognized, and say which."""
+        every, training = self.editors["every"], self._recognized
+        self.start.setEnabled(training is not None and (not every.text() or every.hasAcceptableInput()))
+        self.open_model.setVisible(training is not None and training.is_model)
+        self.say(_WORDS if training is None else f"{training.sentence} {_WITH if self._has_pairs else _WITHOUT}")
+
+    @property
+    def _has_pairs(self) -> bool:
+        return bool(self.editors["data"].text().strip())
+
+    def _editor(self, key: str) -> QLineEdit:
+        label, hint = _FIELDS[key]
+        line = QLineEdit(self, objectName=f"watch-training-{key}", accessibleName=label, placeholderText=hint)
+        for what in {"folder": ("folder",), "data": ("folder", "file"), "model": ("folder",)}.get(key, ()):
+            self.add_browse(line, what, f"Choose a {what}")
+        if key == "every":
+            line.setValidator(QIntValidator(1, 10**9, line))
+        if key == "folder":
+            line.textChanged.connect(self._wait)
+        elif key != "name":
+            line.textChanged.connect(self.check)
+        return line
+
+    def _wait(self) -> None:
+        """Look at a folder once its name has been typed: it may lie on a slow disk."""
+        self._recognized = None
+        self.check()
+        self._typed.start()
+
+    def _look(self) -> None:
+        self._typed.stop()
+        self._recognized = None
+        self.check()
+        if folder := self.editors["folder"].text().strip():
+            self._background.run(
+                self, recognized, folder, done=self._show_recognized, failed=self._show_unknown, key="recognize"
+            )
+
+    def _show_recognized(self, training: Recognized) -> None:
+        if training.folder == self.editors["folder"].text().strip():
+            self._recognized = training
+            self.check()
+
+    def _show_unknown(self, error: Exception) -> None:
+        self.say(str(error), wrong=True)
+
+    def _open_model(self) -> None:
+        self.reject()
+        self.model_asked.emit(self.editors["folder"].text().strip())
+
+
+def recognized(folder: str) -> Recognized:
+    """Return what a folder holds; runs off the GUI thread.
+
+    Raises:
+        WatchError: There is no such folder, or nothing in it that is known.
+    """
+    training = watched_folder(Path(folder))
+    checkpoints = training.checkpoints()
+    complete = [checkpoint for checkpoint in checkpoints if checkpoint.is_complete]
+    counted = f"{len(complete):,} checkpoint{'' if len(complete) == 1 else 's'}"
+    if complete:
+        unit = "epoch" if training.program == "open_clip" else "update"
+        counted += f", the newest of {unit} {complete[0].number:,}"
+    written = ", one is being written" if len(checkpoints) > len(complete) else ""
+    sentence = f"{training.top.name} is a training of {_PROGRAMS[training.program]}: {counted}{written}."
+    return Recognized(folder, sentence, bool(complete) and is_model(training.top))

@@ -1,0 +1,103 @@
+"""Watching a training of another program through the window: dropped, recognized, started, stopped, refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+
+from explorer.import_sheet.dropped_files import dropped
+from explorer.window.watch_training_sheet import WatchTrainingSheet
+from trainer.scheduling import launch
+from trainer.store import Workspace
+
+LINE = "2026-11-28,12:00:0{update} | INFO | Train Epoch: 0 [ {update}/2 (50%)] LR: 0.1 Loss: {update}.5 ({update}.5)\n"
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    """Return the folder of open_clip before its first epoch has ended, written in its order."""
+    folder = tmp_path / "logs" / "toy"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "out.log").write_text("".join(LINE.format(update=update) for update in (1, 2)))
+    (folder / "params.txt").write_text("accum_freq: 1\nbatch_size: 1\nepochs: 3\nworld_size: 1\n")
+    return folder
+
+
+def _mime(path: Path) -> QMimeData:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path))])
+    return mime
+
+
+def test_trainings_are_told_from_models_and_curves(qapp, training: Path, tmp_path: Path):
+    assert dropped(_mime(training)).training == training
+    transformers, lightning, model = tmp_path / "out", tmp_path / "version_0", tmp_path / "model"
+    for folder in (transformers / "checkpoint-20", lightning / "checkpoints", model / "checkpoints"):
+        folder.mkdir(parents=True)
+    (lightning / "checkpoints" / "epoch=0-step=4.ckpt").touch()
+    (model / "checkpoints" / "epoch_3.pt").touch()
+    assert dropped(_mime(transformers)).training == transformers
+    assert dropped(_mime(lightning)).training == lightning
+    assert (dropped(_mime(model)).training, dropped(_mime(model)).model) == (None, model)
+    (training / "checkpoints").rmdir()
+    assert (dropped(_mime(training)).training, dropped(_mime(training)).curves) == (None, training)
+
+
+@pytest.fixture
+def sheet(dressed, background, qtbot, training: Path, tmp_path: Path) -> WatchTrainingSheet:
+    made = WatchTrainingSheet(tmp_path / "ws", background, training)
+    qtbot.addWidget(made)
+    made.show()
+    qtbot.waitUntil(made.start.isEnabled)
+    return made
+
+
+@pytest.mark.slow
+def test_the_sheet_starts_a_watch_that_a_stop_ends(sheet, qtbot, training: Path, tmp_path: Path):
+    assert sheet.note.text().startswith("toy is a training of open_clip: 0 checkpoints.")
+    assert not sheet.open_model.isVisible()
+    qtbot.keyClicks(sheet.editors["name"], "Theirs")
+    assert sheet.command() == ["watch", str(training), "--name", "Theirs"]
+    with qtbot.waitSignal(sheet.opened, timeout=60_000) as opened:
+        qtbot.keyClick(sheet.editors["name"], Qt.Key.Key_Return)
+    workspace, run = Workspace(tmp_path / "ws"), opened.args[0]
+    qtbot.waitUntil(lambda: workspace.runs.get(run).step == 2, timeout=60_000)
+    row = workspace.runs.get(run)
+    assert (row.name, row.status, row.is_watched, row.total_steps) == ("Theirs", "running", True, 6)
+    launch.stop(workspace, run)
+    assert launch.wait_until_ended(workspace, run, timeout_s=60)
+    row = workspace.runs.get(run)
+    assert (row.status, row.reason) == ("stopped", "The watch was stopped; the training is not affected.")
+
+
+def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    sheet.editors["folder"].setText(str(tmp_path / "empty"))
+    qtbot.waitUntil(lambda: "holds no training that is known" in sheet.note.text())
+    assert not sheet.start.isEnabled()
+    sheet.editors["folder"].setText(str(training))
+    qtbot.waitUntil(sheet.start.isEnabled)
+    sheet.editors["every"].setText("0")
+    assert not sheet.start.isEnabled()
+    qtbot.keyClicks(sheet.editors["data"], "val.csv")
+    sheet.editors["every"].clear()
+    assert sheet.start.isEnabled()
+    assert "All pairs are embedded" in sheet.note.text()
+
+
+@pytest.mark.slow
+def test_a_second_watch_and_missing_pairs_are_refused_before_there_is_a_run(sheet, training, tmp_path, capsys):
+    from trainer.__main__ import main
+    from trainer.companion.watching import watched_run
+    from trainer.companion.watching_files import watched_folder
+
+    command = ["watch", str(training), "--detach", "--json", "--workspace", str(tmp_path / "ws")]
+    assert main([*command, "--data", str(tmp_path / "missing.csv")]) == 2
+    assert "missing.csv" in capsys.readouterr().err
+    workspace = Workspace(tmp_path / "ws")
+    assert not workspace.runs.all()
+    with watched_run(workspace, watched_folder(training), name="", dataset=""):
+        assert main(command) == 2
+    assert "is watched by another process" in capsys.readouterr().err
