@@ -16,12 +16,13 @@ ADMISSIBLE: Final = 1.4
 """Distance-weighted sampling leaves out farther negatives."""
 
 
-def contrastive_matched(distance: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """Return `d^2 / 2`: the loss of a matched pair, which pulls at any distance.
+def contrastive_matched(distance: Float[np.ndarray, " m"], margin: float = 0.0) -> Float[np.ndarray, " m"]:
+    """Return `max(d - margin, 0)^2 / 2`: the loss of a matched pair, which at margin 0 pulls at any distance.
 
-    Equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006.
+    Margin 0: equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006;
+    above it the double-margin loss of Lin et al., DeepHash, 2015, https://arxiv.org/abs/1501.04711.
     """
-    return np.square(distance) / 2
+    return np.square(np.maximum(distance - margin, 0)) / 2
 
 
 def contrastive_unmatched(distance: Float[np.ndarray, " m"], margin: float) -> Float[np.ndarray, " m"]:

@@ -29,16 +29,17 @@ from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
-Margins. d is the distance of unit vectors, 0 to 2. Contrastive: d²/2 for matched and max(m − d, 0)²/2 for \
-unmatched pairs (Hadsell et al., 2006, equation 4). Triplet: max(d(a,p)² − d(a,n)² + m, 0) (FaceNet, 2015, \
-equation 3). Margin: max(α + y (d − β), 0), y = 1 for matched and −1 for unmatched pairs (Wu et al., 2017, \
-equation 7). Two random points in n dimensions lie at distance d with density q(d) ∝ d^(n−2) (1 − \
-d²/4)^((n−3)/2) (equation 6): nearly always about √2. Distance-weighted sampling draws in inverse proportion to \
-q, with cutoffs at 0.5 and 1.4. The histograms are 1,000 simulated anchors whose negatives are uniform on the \
-sphere; real embeddings are not."""
+Margins. d is the distance of unit vectors, 0 to 2. Contrastive: max(d − m₊, 0)²/2 for matched and max(m − d, \
+0)²/2 for unmatched pairs (m₊ = 0: Hadsell et al., 2006, equation 4; above 0 double-margin: Lin et al., 2015). \
+Triplet: max(d(a,p)² − d(a,n)² + m, 0) (FaceNet, 2015, equation 3). Margin: max(α + y (d − β), 0), y = 1 for \
+matched and −1 for unmatched pairs (Wu et al., 2017, equation 7). Two random points in n dimensions lie at \
+distance d with density q(d) ∝ d^(n−2) (1 − d²/4)^((n−3)/2) (equation 6): nearly always about √2. \
+Distance-weighted sampling draws in inverse proportion to q, with cutoffs at 0.5 and 1.4. The histograms are 1,000 \
+simulated anchors whose negatives are uniform on the sphere; real embeddings are not."""
 
 SOURCE: Final = (
-    "Hadsell et al., 2006, equation 4 (contrastive); Schroff et al., FaceNet, 2015, equation 3 (triplet); "
+    "Hadsell et al., 2006, equation 4 (contrastive); Lin et al., DeepHash, 2015 (double-margin); "
+    "Schroff et al., FaceNet, 2015, equation 3 (triplet); "
     "Wu et al., Sampling Matters in Deep Embedding Learning, 2017, equations 6 (density) and 7 (margin loss)."
 )
 
@@ -60,6 +61,14 @@ class LossMarginsSettings:
 
     contrastive: float = option(
         1.0, "Contrastive margin", "Negatives beyond it no longer repel.", low=0.05, high=2.0, redraws=True
+    )
+    matched: float = option(
+        0.0,
+        "Margin of matched pairs",
+        "Within it they no longer attract: double-margin.",
+        low=0.0,
+        high=1.9,
+        redraws=True,
     )
     triplet: float = option(
         0.2, "Triplet margin", "By how much the positive must be nearer.", low=0.0, high=1.0, redraws=True
@@ -112,7 +121,7 @@ def draw(data: Negatives, settings: LossMarginsSettings) -> Panel:
 def _matched(settings: LossMarginsSettings) -> XYPlot:
     far = settings.positive
     curves = (
-        Series("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE)),
+        Series("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE, settings.matched)),
         Series("triplet", "fourth", DISTANCE, triplet(DISTANCE, far, settings.triplet, squared=_squared(settings))),
         Series("margin", "first", DISTANCE, margin_matched(DISTANCE, settings.beta, settings.alpha)),
     )

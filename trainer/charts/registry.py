@@ -61,6 +61,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "toy-batch",
         "loss-saturation",
         "loss-margins",
+        "loss-views",
         "sampling-variance",
         "softmax-cost",
         "hopfield-temperature",

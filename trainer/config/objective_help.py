@@ -57,7 +57,8 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "simclr": (
         f"{_VIEWS} Over all 2n views as u, k ≠ u.",
-        "NT-Xent: mean (ln Σ_k exp(u · k / τ) − u · v / τ). The field Loss has NT-Logistic and a margin triplet, too.",
+        "NT-Xent: mean (ln Σ_k exp(u · k / τ) − u · v / τ). The field Loss has NT-Logistic and a margin triplet, "
+        "too, the field Negatives semi-hard ones for both.",
         "What the views change is forgotten: strong color jitter costs the color. " + _NO_RECALL,
     ),
     "dcl": (
@@ -98,7 +99,8 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "contrastive_margin": (
         _CLASSES,
-        "mean over pairs of d² / 2 for equal classes, and of max(m − d, 0)² / 2 for others",
+        "mean over pairs of max(d − m₊, 0)² / 2 for equal classes, m₊ = 0 or, double-margin, above it, "
+        "and of max(m − d, 0)² / 2 for others",
         "Classes shrink to points: what differs within a class is lost. " + _NO_RECALL,
     ),
     "triplet": (

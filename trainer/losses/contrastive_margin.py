@@ -1,4 +1,4 @@
-"""The contrastive loss of Hadsell et al.: equal labels attract, others repel up to a margin."""
+"""The contrastive loss of Hadsell et al., and its form with a margin for equal labels, too."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ def contrastive_margin(
     labels: Int[Tensor, " n"],
     *,
     margin: float = 1.0,
+    matched_margin: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """Return the mean over pairs i < j of `d^2 / 2` for equal labels and `max(margin - d, 0)^2 / 2` for others.
+    """Return the mean over pairs of `max(d - m, 0)^2 / 2` for equal labels, `max(margin - d, 0)^2 / 2` for others.
 
-    Equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006.
+    With m = `matched_margin` = 0, equation 4 of Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an
+    Invariant Mapping, 2006; above 0 the double-margin loss of Lin et al., DeepHash, 2015,
+    https://arxiv.org/abs/1501.04711, which lets equal labels be different by m.
 
     Args:
         embeddings: One row per item.
         labels: Class of each row.
         margin: Distance beyond which different classes no longer repel, > 0.
+        matched_margin: Distance within which equal classes no longer attract.
 
     Raises:
         ValueError: A single row.
@@ -34,4 +38,5 @@ def contrastive_margin(
     first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
     distance = distances(embeddings)[first, second]
     repelled = (margin - distance).clamp(min=0)
-    return torch.where(labels[first] == labels[second], distance.square(), repelled.square()).mean() / 2
+    attracted = (distance - matched_margin).clamp(min=0)
+    return torch.where(labels[first] == labels[second], attracted.square(), repelled.square()).mean() / 2

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.precision import full_precision
-from trainer.losses.two_views import split_cosines
+from trainer.losses.two_views import semi_hard_cosines, split_cosines
 
 
 @full_precision
@@ -15,6 +15,8 @@ def nt_logistic(
     view_a: Float[Tensor, "n d"],
     view_b: Float[Tensor, "n d"],
     inv_tau: float | Float[Tensor, ""],
+    *,
+    semi_hard: bool = False,
 ) -> Float[Tensor, ""]:
     """Return the mean over 2n views of `-ln sigmoid(s+) - sum over negatives of ln sigmoid(-s-)`, s = cosine / tau.
 
@@ -25,9 +27,12 @@ def nt_logistic(
         view_a: Unit rows, one augmentation of each image.
         view_b: Unit rows, another; row k shows the same image in both.
         inv_tau: Inverse temperature.
+        semi_hard: Whether one negative of each anchor counts instead of all: the most similar one below the match.
 
     Raises:
         ValueError: A single image.
     """
     matched, unmatched = split_cosines(view_a, view_b, "nt_logistic")
+    if semi_hard:
+        unmatched = semi_hard_cosines(matched, unmatched)
     return -(F.logsigmoid(inv_tau * matched) + F.logsigmoid(-inv_tau * unmatched).sum(dim=1)).mean()

@@ -65,7 +65,7 @@ def negatives(
     if sampler == "hard":
         return distance.masked_fill(~other, torch.inf).argmin(dim=1)
     if sampler == "semi-hard":
-        return _semi_hard(distance, other, distance.gather(1, positives[:, None]))
+        return semi_hard(distance, other, distance.gather(1, positives[:, None]))
     weights = other.to(distance.dtype)
     if sampler == "distance-weighted":
         weights = _inverse_density(distance, other, dimension)
@@ -81,9 +81,10 @@ def log_density(distance: Float[Tensor, ...], dimension: int) -> Float[Tensor, .
     return (dimension - 2) * distance.log() + (dimension - 3) / 2 * inner.log()
 
 
-def _semi_hard(
+def semi_hard(
     distance: Float[Tensor, "m n"], other: Bool[Tensor, "m n"], to_positive: Float[Tensor, "m 1"]
 ) -> Int[Tensor, " m"]:
+    """Return the nearest of the others that lies beyond the positive, and the farthest where none does."""
     beyond = other & (distance > to_positive)
     nearest_beyond = distance.masked_fill(~beyond, torch.inf).argmin(dim=1)
     farthest = distance.masked_fill(~other, -torch.inf).argmax(dim=1)

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from trainer.losses.batch_size import needs_two
+from trainer.losses.samplers import semi_hard
 
 
 def split_cosines(
@@ -25,3 +26,12 @@ def split_cosines(
     other = torch.ones(m, m, dtype=torch.bool, device=views.device).fill_diagonal_(False)
     other[torch.arange(m), partner] = False
     return cosines[torch.arange(m), partner], cosines[other].view(m, m - 2)
+
+
+def semi_hard_cosines(matched: Float[Tensor, " m"], unmatched: Float[Tensor, "m k"]) -> Float[Tensor, "m 1"]:
+    """Return of each anchor the cosine of one negative: the largest below its match, the smallest where none is below.
+
+    Semi-hard mining as in Chen et al., SimCLR, 2020, section 5.1, and Schroff et al., FaceNet, 2015, by cosines.
+    """
+    index = semi_hard(-unmatched.detach(), torch.ones_like(unmatched, dtype=torch.bool), -matched.detach()[:, None])
+    return unmatched.gather(1, index[:, None])

@@ -53,7 +53,10 @@ class ContrastiveMarginImages(Labeled):
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the loss: equal classes attract, others repel up to the margin."""
-        return contrastive_margin(*embedded, self.labels_of(batch), margin=self._choice.margin)
+        choice = self._choice
+        return contrastive_margin(
+            *embedded, self.labels_of(batch), margin=choice.margin, matched_margin=choice.matched_margin
+        )
 
 
 class TripletImages(Labeled):

@@ -62,10 +62,13 @@ class SimClrViews(ProjectedViews):
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
         """Return the configured loss."""
-        if self._choice.loss == "margin_triplet":
-            return margin_triplet(*embedded, self._choice.margin)
-        loss = nt_xent if self._choice.loss == "nt_xent" else nt_logistic
-        return loss(*embedded, self._choice.inv_tau)
+        choice = self._choice
+        if choice.loss == "nt_xent":
+            return nt_xent(*embedded, choice.inv_tau)
+        semi_hard = choice.negatives == "semi-hard"
+        if choice.loss == "margin_triplet":
+            return margin_triplet(*embedded, choice.margin, semi_hard=semi_hard)
+        return nt_logistic(*embedded, choice.inv_tau, semi_hard=semi_hard)
 
     @property
     def inv_tau(self) -> float | None:

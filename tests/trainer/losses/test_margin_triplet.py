@@ -36,3 +36,18 @@ def test_matches_that_lead_by_the_margin_cost_nothing():
     rows = torch.eye(3, dtype=torch.float64)
     assert margin_triplet(rows, rows, 1.0).item() == 0
     assert margin_triplet(rows, rows, 1.25).item() == pytest.approx(4 * 0.25, abs=1e-12)
+
+
+def semi_hard_per_anchor(partner: float, others: list[float]) -> float:
+    """Compute the loss of one anchor and its semi-hard negative."""
+    chosen = max((c for c in others if c < partner), default=min(others))
+    return max(chosen - partner + 2.0, 0.0)
+
+
+@pytest.mark.parametrize("n", [2, 6, 40])
+def test_semi_hard_equals_double_loop(unit_rows, over_views, n):
+    view_a, view_b = unit_rows(n, 5, 0), unit_rows(n, 5, 1)
+    loss = margin_triplet(view_a, view_b, 2.0, semi_hard=True)
+    assert loss.item() == pytest.approx(over_views(view_a, view_b, semi_hard_per_anchor), abs=1e-12)
+    views = view_a.requires_grad_(), view_b.requires_grad_()
+    assert n > 6 or torch.autograd.gradcheck(lambda a, b: margin_triplet(a, b, 2.0, semi_hard=True), views)

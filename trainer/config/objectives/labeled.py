@@ -44,10 +44,10 @@ class Labeled(ObjectiveBase):
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveMargin(Labeled):
-    """Contrastive loss: equal classes attract, others repel up to a margin.
+    """Contrastive loss: equal classes attract, others repel up to a margin; with a margin for both, double-margin.
 
     Hadsell, Chopra and LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006,
-    https://doi.org/10.1109/CVPR.2006.100
+    https://doi.org/10.1109/CVPR.2006.100; Lin et al., DeepHash, 2015, https://arxiv.org/abs/1501.04711
     """
 
     kind: ClassVar[str] = "contrastive_margin"
@@ -55,6 +55,24 @@ class ContrastiveMargin(Labeled):
     paper: ClassVar[str] = "https://doi.org/10.1109/CVPR.2006.100"
 
     margin: float = option(1.0, "Margin", "Distance beyond which other classes no longer repel.", low=0.01, high=2.0)
+    matched_margin: float = option(
+        0.0,
+        "Margin of equal classes",
+        "Distance within which equal classes no longer attract; above 0 it is the double-margin loss.",
+        low=0.0,
+        high=1.99,
+    )
+
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
+        """Check the batch, and that a distance that attracts equal classes does not repel others."""
+        super().check(optimizer, ranks)
+        if self.matched_margin >= self.margin:
+            raise ConfigError(
+                f"objective.matched_margin {self.matched_margin:g} must be below objective.margin {self.margin:g}: "
+                "equal classes may be farther apart than others otherwise. 0 is the loss with one margin.",
+                field="objective.matched_margin",
+                better=0.0,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,13 @@ class SimClr(TwoViews):
     loss: Literal["nt_xent", "nt_logistic", "margin_triplet"] = option(
         "nt_xent", "Loss", "Of the paper's table 2: NT-Xent, NT-Logistic or margin triplet."
     )
+    negatives: Literal["all", "semi-hard"] = option(
+        "all",
+        "Negatives",
+        "Of NT-Logistic and the margin triplet: all of the batch, or the most similar one below the match. "
+        "NT-Xent weighs all by itself.",
+        advanced=True,
+    )
     inv_tau: float = option(5.0, "1/tau", "Inverse temperature; unused by the margin triplet.", low=0.01, high=1000.0)
     margin: float = option(
         0.5, "Margin", "Of the margin triplet: by how much the other view leads.", low=0.0, high=2.0, advanced=True
@@ -63,6 +70,16 @@ class SimClr(TwoViews):
         "Of the paper's figure 8: a hidden layer, one linear layer, or none, which compares the embeddings themselves.",
         advanced=True,
     )
+
+    def check(self, optimizer: Optimizer, ranks: int) -> None:
+        """Check that semi-hard negatives are not asked of NT-Xent."""
+        if self.negatives != "all" and self.loss == "nt_xent":
+            raise ConfigError(
+                "objective.negatives semi-hard suits NT-Logistic and the margin triplet: NT-Xent weighs the negatives "
+                "of a batch by their similarity. Choose all, or another loss.",
+                field="objective.negatives",
+                better="all",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
