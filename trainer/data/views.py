@@ -1,4 +1,4 @@
-"""Augmented views of images: crop, flip, color and blur, in batches on the training device.
+"""Augmented views of images: crop, flip, color, blur and further effects, in batches on the training device.
 
 Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A. A view depends on (seed, epoch, the
 image's index, view) only, so a resumed run sees what it would have seen.
@@ -7,7 +7,7 @@ image's index, view) only, so a resumed run sees what it would have seen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -18,12 +18,12 @@ from torch import Tensor
 
 from trainer import device
 from trainer.data.augment import DEVIATION, MEAN, placed, sampling_grid, uniform
+from trainer.data.view_effects import LUMA, ViewDraw, ViewEffects, changed, cut_out
 
 _PURPOSE: Final = 0x71E5
 _TURN: Final = 0x70
 """Purpose of the numbers of rotations, which are drawn apart: views without rotation stay what they were."""
 _RATIO: Final = 4 / 3
-_LUMA: Final = (0.299, 0.587, 0.114)
 _SIGMA: Final = (0.1, 2.0)
 """Widths of the blur in pixels, as in the paper."""
 JITTER: Final = 0.8
@@ -45,6 +45,7 @@ class ViewStrength:
         flip: Whether half of the views are mirrored.
         turn: Largest rotation in degrees; a turned view is also moved by up to a tenth and scaled by up to 5 %.
         tint: Whether the jitter changes saturation and hue, not brightness and contrast alone.
+        effects: Quarter turns, edges, noise and cutout.
     """
 
     smallest_crop: float
@@ -54,6 +55,7 @@ class ViewStrength:
     flip: bool
     turn: float = 0.0
     tint: bool = True
+    effects: ViewEffects = field(default_factory=ViewEffects)
 
 
 def augmented_view(
@@ -90,10 +92,13 @@ def augmented_view(
         low, high = _SIGMA
         sigma = torch.where(numbers[6] < look.blur, low + (high - low) * numbers[7], 1e-2)
         pixels = _blurred(pixels, sigma)
+    further = ViewDraw(rows, seed, epoch, view)
+    if look.effects:
+        pixels = changed(pixels, look.effects, further)
     mean, deviation = (
         device.sent(torch.tensor(statistic), pixels.device)[:, None, None] for statistic in (MEAN, DEVIATION)
     )
-    return (pixels - mean) / deviation
+    return cut_out((pixels - mean) / deviation, look.effects, further)
 
 
 def _turned(
@@ -117,7 +122,7 @@ def _colored(
 ) -> Float[Tensor, "n 3 h w"]:
     """Change brightness, contrast, saturation and hue by up to `look.color`, then make some images gray."""
     bright, contrast, saturation = (1 + JITTER * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
-    luma = torch.tensor(_LUMA, device=pixels.device)[:, None, None]
+    luma = torch.tensor(LUMA, device=pixels.device)[:, None, None]
     pixels = (pixels * bright).clamp(0, 1)
     middle = (pixels * luma).sum(dim=1, keepdim=True).mean(dim=(2, 3), keepdim=True)
     pixels = (middle + contrast * (pixels - middle)).clamp(0, 1)

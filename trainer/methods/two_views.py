@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer import config
+from trainer.data.view_effects import ViewEffects
 from trainer.data.views import ViewStrength, augmented_view
 from trainer.losses import byol, dcl, margin_triplet, nt_logistic, nt_xent, simsiam, swav
 from trainer.methods.batch import Batch
@@ -33,7 +34,7 @@ class TwoViews(Method):
         self._choice = choice
         self._seed = material.run.seed
         self._width = material.sizes.embed_dim
-        self._look = ViewStrength(choice.smallest_crop, choice.color, choice.gray, choice.blur, choice.flip)
+        self._look = view_strength(choice)
 
     def augmented(
         self, images: UInt8[Tensor, "n h w 3"], rows: Int[np.ndarray, " n"], *, epoch: int, view: int
@@ -166,6 +167,12 @@ class ByolViews(TwoViews):
             keep = 1 - (1 - keep) * (math.cos(math.pi * done) + 1) / 2
         move(self.slow_tower, towers.visual, keep)
         move(self.slow_projector, self.projector, keep)
+
+
+def view_strength(choice: config.TwoViews) -> ViewStrength:
+    """Return how strongly the views of an objective differ."""
+    effects = ViewEffects(rotate=choice.rotate, sobel=choice.sobel, noise=choice.noise, cutout=choice.cutout)
+    return ViewStrength(choice.smallest_crop, choice.color, choice.gray, choice.blur, choice.flip, effects=effects)
 
 
 def slow_copy(module: nn.Module) -> nn.Module:

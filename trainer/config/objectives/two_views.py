@@ -29,6 +29,16 @@ class TwoViews(ObjectiveBase):
     )
     gray: float = option(0.2, "Gray views", "Share of the views without color.", low=0.0, high=1.0, advanced=True)
     blur: float = option(0.5, "Blurred views", "Share of the views that are blurred.", low=0.0, high=1.0, advanced=True)
+    rotate: float = option(
+        0.0, "Rotated views", "Share of the views turned by 90, 180 or 270 degrees.", low=0.0, high=1.0, advanced=True
+    )
+    cutout: float = option(
+        0.0, "Cutout", "Side of a square erased from each view, of the image's.", low=0.0, high=1.0, advanced=True
+    )
+    noise: float = option(
+        0.0, "Noise", "Standard deviation of the Gaussian noise on each view.", low=0.0, high=1.0, advanced=True
+    )
+    sobel: float = option(0.0, "Edges", "Share of the views that are Sobel edges.", low=0.0, high=1.0, advanced=True)
     flip: bool = option(False, "Mirror", "Mirror half of the views; left and right become the same.", advanced=True)
     hidden_dim: int = option(
         256, "Projector width", "Hidden channels of the projector.", low=4, high=8192, advanced=True
