@@ -30,11 +30,12 @@ def thumbnail(path: Path | str, edge: int) -> QImage:
     from trainer.images import HelperError, UnreadableImage, read_picture
 
     try:
-        return _to_qt(read_picture(path, edge))
+        return image_of(read_picture(path, edge))
     except (UnreadableImage, HelperError, OSError) as error:
         raise NoThumbnail(f"{Path(path).name} cannot be shown. {error}") from error
 
 
-def _to_qt(image: UInt8[np.ndarray, "h w 3"]) -> QImage:
-    height, width, _ = image.shape
-    return QImage(image.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+def image_of(pixels: UInt8[np.ndarray, "h w 3"]) -> QImage:
+    """Return an image that has its own copy of the pixels."""
+    height, width, _ = pixels.shape
+    return QImage(pixels.tobytes(), width, height, 3 * width, QImage.Format.Format_RGB888).copy()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -23,6 +23,7 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
+from explorer.thumbnails import image_of
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import heading
 from explorer.widgets.heat_map import HeatMapWidget, number_in
@@ -431,7 +432,17 @@ class ImageRowCard(QWidget):
         """Show the images with bars in the color that the tone has in the current theme."""
         if self.strip is not None:
             cells = self.strip.cells
-            pictures = [ImageRowItem(c.path, c.words, c.caption, c.share, c.strong) for c in cells]
+            pictures = [
+                ImageRowItem(
+                    c.path,
+                    c.words,
+                    c.caption,
+                    c.share,
+                    c.strong,
+                    None if c.pixels is None else QPixmap(image_of(c.pixels)),
+                )
+                for c in cells
+            ]
             self.row.show_pictures(pictures, tone_color(self.strip.tone).name())
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
@@ -439,10 +450,10 @@ class ImageRowCard(QWidget):
         if self.strip is not None:
             for cell in self.strip.cells:
                 share = None if cell.share != cell.share else cell.share
-                yield f"pair {cell.row}: {cell.caption}", cell.words, share
+                yield cell.name, cell.words, share
 
     def _choose(self, index: int) -> None:
-        if self.strip is not None:
+        if self.strip is not None and self.strip.cells[index].row >= 0:
             self.chosen.emit(self.strip.cells[index].row)
 
 

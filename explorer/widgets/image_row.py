@@ -40,13 +40,14 @@ BETWEEN: Final = " · "
 
 @dataclass(frozen=True)
 class ImageRowItem:
-    """One image: its file, the text above it, its caption, its bar's share (NaN: none), and whether it is framed."""
+    """One image: its file or pixels, text above, caption, share of its bar (NaN: none), and whether it is framed."""
 
     path: str
     words: str
     caption: str
     share: float = float("nan")
     strong: bool = False
+    pixmap: QPixmap | None = None
 
 
 class ImageRowWidget(QWidget):
@@ -167,7 +168,7 @@ class ImageRowWidget(QWidget):
         painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), picture.caption)
 
     def _paint_picture(self, painter: QPainter, square: QRect, picture: ImageRowItem, focused: bool) -> None:
-        paint_square(painter, square, self._picture(picture.path))
+        paint_square(painter, square, picture.pixmap or self._picture(picture.path))
         if picture.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             color = theme.color("focus") if focused else QColor(theme.color(self._color))

@@ -9,6 +9,7 @@ from PySide6.QtGui import QImage, QPainter, QPainterPath, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.thumbnails import image_of
 
 PREFERRED_PX = 108
 
@@ -24,11 +25,7 @@ class PixelPicture(QWidget):
 
     def show_pixels(self, pixels: UInt8[np.ndarray, "s s 3"] | None, description: str) -> None:
         """Show a picture; `description` describes it for screen readers and as a tip."""
-        self.image = None
-        if pixels is not None:
-            data = np.ascontiguousarray(pixels)
-            width, height = data.shape[1], data.shape[0]
-            self.image = QImage(data.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+        self.image = None if pixels is None else image_of(pixels)
         self._show_message(description)
 
     def show_pixmap(self, pixmap: QPixmap | None, description: str) -> None:

@@ -963,6 +963,8 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             (
                 "hopfield-temperature",
                 "loss-margins",
+                "loss-views",
+                "augmentations",
                 "loss-saturation",
                 "sampling-variance",
                 "softmax-cost",

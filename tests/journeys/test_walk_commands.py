@@ -65,6 +65,8 @@ OF_NO_RUN = {
     "toy-batch": (),
     "loss-saturation": (),
     "loss-margins": (),
+    "loss-views": (),
+    "augmentations": (),
     "sampling-variance": (),
     "softmax-cost": (),
     "hopfield-temperature": (),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 
 Tone = str
 """What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done, and `quiet`.
@@ -375,10 +375,11 @@ class RowImage:
     """An image with its caption.
 
     Attributes:
-        row: Of the snapshot.
+        row: Of the snapshot; -1 for what is no pair of it.
         words: Over the image.
         share: 0 to 1, drawn as a bar; NaN for none.
         strong: The query's own pair, or the matched one.
+        pixels: The image, where it is no file.
     """
 
     row: int
@@ -387,6 +388,12 @@ class RowImage:
     words: str
     share: float = float("nan")
     strong: bool = False
+    pixels: UInt8[np.ndarray, "h w 3"] | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in a table of numbers."""
+        return f"pair {self.row}: {self.caption}" if self.row >= 0 else self.caption
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
             yield mark.rows[row] if mark.rows else str(row), where, float(value)
     elif isinstance(mark, ImageRow):
         for cell in mark.cells:
-            yield f"pair {cell.row}: {cell.caption}", cell.words, None if cell.share != cell.share else cell.share
+            yield cell.name, cell.words, None if cell.share != cell.share else cell.share
     else:
         for label, line in mark.named():
             yield from ((column, label, value) for column, value in zip(mark.columns, line.values, strict=True))

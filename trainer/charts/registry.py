@@ -62,6 +62,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "loss-saturation",
         "loss-margins",
         "loss-views",
+        "augmentations",
         "sampling-variance",
         "softmax-cost",
         "hopfield-temperature",

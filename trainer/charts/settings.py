@@ -104,9 +104,10 @@ def problem(field: Field, value: Any) -> str:
 
 
 def held(settings: Any) -> str:
-    """Describe the settings: `Temperature τ = 0.07 · Batch size N = 64`, without matrices."""
+    """Describe the settings: `Temperature τ = 0.07 · Batch size N = 64`, without matrices and empty texts."""
     fields = [field for field in fields_of(type(settings)) if field.kind != "cells"]
-    return " · ".join(f"{field.label} = {_as_text(getattr(settings, field.name))}" for field in fields)
+    values = ((field.label, _as_text(getattr(settings, field.name))) for field in fields)
+    return " · ".join(f"{label} = {text}" for label, text in values if text)
 
 
 def _as_text(value: Any) -> str:

@@ -278,7 +278,7 @@ def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
     from matplotlib.patches import Rectangle
 
     left, side = column + 0.04, 0.92
-    picture = _picture(cell.path)
+    picture = _picture(cell.path) if cell.pixels is None else cell.pixels
     if picture is not None:
         axes.imshow(picture, extent=(left, left + side, 0, side), zorder=1)
     else:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QHelpEvent, QImage, QLinearGradient, QPainter,
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
+from explorer.thumbnails import image_of
 
 BAR_PX = 10
 SCALE_PX = 34
@@ -51,8 +52,8 @@ class SaliencyMap(QWidget):
 
     def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, text: str) -> None:
         """Show an image and its cells; `text` describes them for screen readers."""
-        self._image = None if image is None else _picture(image)
-        self._gray = None if image is None else _picture(_grayed(image))
+        self._image = None if image is None else image_of(image)
+        self._gray = None if image is None else image_of(_grayed(image))
         self.overlay = overlay
         self.setAccessibleName(text)
         self.update()
@@ -151,11 +152,6 @@ class SaliencyMap(QWidget):
         for side, text in zip(("Left", "HCenter", "Right"), fits, strict=True):
             where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(labels, int(where), text)
-
-
-def _picture(pixels: np.ndarray) -> QImage:
-    data = np.ascontiguousarray(pixels)
-    return QImage(data.data, data.shape[1], data.shape[0], 3 * data.shape[1], QImage.Format.Format_RGB888).copy()
 
 
 def _grayed(image: np.ndarray) -> np.ndarray:

@@ -47,6 +47,8 @@ ELSEWHERE: Final = {
     "toy-batch": "settings alone",
     "loss-saturation": "settings alone",
     "loss-margins": "settings alone",
+    "loss-views": "settings alone",
+    "augmentations": "settings alone",
     "sampling-variance": "settings alone",
     "softmax-cost": "settings alone",
     "hopfield-temperature": "settings alone",
