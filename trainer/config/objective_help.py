@@ -114,6 +114,12 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
         "mean of the positive ones among α + y (d − β)",
         "Depends on its sampler: distance-weighted draws bound the variance of gradients. " + _NO_RECALL,
     ),
+    "cross_entropy": (
+        "f_k: logit of the class k; c: the class of an image; s: label smoothing.",
+        "−mean ((1 − s) ln softmax_c(f) + s mean_k ln softmax_k(f))",
+        "The baseline, not contrastive: what does not separate the classes is lost, and classes are as many as the "
+        "training pairs have. " + _NO_RECALL,
+    ),
     "one_vs_all": (
         "f_w: logit of the word w; I_w: images of the batch whose caption has w.",
         "Σ_w (mean over I_w of −ln σ(f_w) + mean over all others of −ln σ(−f_w))",

@@ -11,6 +11,7 @@ from trainer.losses.caption_prediction import caption_prediction
 from trainer.losses.cloob import cloob
 from trainer.losses.contrastive_margin import contrastive_margin
 from trainer.losses.convirt import convirt
+from trainer.losses.cross_entropy import cross_entropy
 from trainer.losses.dcl import dcl
 from trainer.losses.denoising import denoising
 from trainer.losses.dhn_nce import dhn_nce
@@ -44,6 +45,7 @@ __all__ = [
     "concentration",
     "contrastive_margin",
     "convirt",
+    "cross_entropy",
     "dcl",
     "denoising",
     "dhn_nce",

@@ -21,7 +21,7 @@ from trainer.methods.image_text import (
     InfoLoobPairs,
     SigLipPairs,
 )
-from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, TripletImages
+from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, SupervisedImages, TripletImages
 from trainer.methods.method import Material, Method, MethodError
 from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
@@ -63,6 +63,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.ContrastiveMargin: ContrastiveMarginImages,
     config.Triplet: TripletImages,
     config.Margin: MarginImages,
+    config.CrossEntropy: SupervisedImages,
     config.OneVsAll: OneVsAllWords,
     config.Multiclass: MulticlassWords,
     config.CaptionPrediction: CaptionPrediction,

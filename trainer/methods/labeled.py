@@ -1,4 +1,4 @@
-"""Labeled images: contrastive, triplet and margin losses on batches with several images of each class."""
+"""Labeled images: losses of distances on batches with several images of a class, and cross-entropy of the class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import class_batches
-from trainer.losses import contrastive_margin, margin, triplet
+from trainer.losses import contrastive_margin, cross_entropy, margin, triplet
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
 from trainer.models import TwoTowers
@@ -86,6 +86,32 @@ class MarginImages(Labeled):
             *embedded, self.labels_of(batch), beta=self.beta, alpha=choice.alpha, sampler=choice.sampler,
             generator=self.generator(batch),
         )  # fmt: skip
+
+
+class SupervisedImages(Method):
+    """Names the class of an image by a linear layer on its embedding.
+
+    Attributes:
+        classes: Those of the training pairs with at least two images; others do not count.
+        scores: The layer.
+    """
+
+    def __init__(self, choice: config.CrossEntropy, material: Material | None) -> None:
+        super().__init__()
+        material = needed(material)
+        self._smoothing = choice.smoothing
+        self.classes, labels = classes_of(material.pairs)
+        self.scores = nn.Linear(material.sizes.embed_dim, len(self.classes))
+        self._labels = torch.from_numpy(labels)
+
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
+        """Return a logit for every class."""
+        return (self.scores(towers.features(batch.images)).float(),)
+
+    def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Return the cross-entropy of the logits and the classes."""
+        labels = self._labels[batch.rows.cpu()].to(batch.rows.device)
+        return cross_entropy(*embedded, labels, smoothing=self._smoothing)
 
 
 def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:

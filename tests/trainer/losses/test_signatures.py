@@ -27,6 +27,7 @@ CALLS = {
     "contrastive_margin": "embeddings labels",
     "triplet": "embeddings labels",
     "margin": "embeddings labels",
+    "cross_entropy": "logits classes",
     "one_vs_all_logistic": "logits bag_of_words",
     "multiclass_logistic": "logits bag_of_words",
     "caption_prediction": "logits tokens said",

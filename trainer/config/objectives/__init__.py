@@ -15,7 +15,7 @@ from trainer.config.objectives.image_text import (
     InfoLoobPair,
     SigLip,
 )
-from trainer.config.objectives.labeled import ContrastiveMargin, Labeled, Margin, Triplet
+from trainer.config.objectives.labeled import ContrastiveMargin, CrossEntropy, Labeled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Dcl, Moco, Pcl, SimClr, SimSiam, Swav, TwoViews
 from trainer.config.objectives.words import BagOfWords, CaptionPrediction, Multiclass, OneVsAll, Word2Vec
 
@@ -27,6 +27,7 @@ __all__ = [
     "Cloob",
     "ConVirt",
     "ContrastiveMargin",
+    "CrossEntropy",
     "Dcl",
     "DhnNce",
     "EmbeddingDecoder",
@@ -70,6 +71,7 @@ Objective = (
     | ContrastiveMargin
     | Triplet
     | Margin
+    | CrossEntropy
     | OneVsAll
     | Multiclass
     | CaptionPrediction

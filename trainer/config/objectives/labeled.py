@@ -110,3 +110,21 @@ class Margin(Labeled):
     sampler: Literal["distance-weighted", "semi-hard", "hard", "random"] = option(
         "distance-weighted", "Sampler", _SAMPLER_HELP
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossEntropy(ObjectiveBase):
+    """Supervised learning: a linear layer on the embedding names the class; the baseline of all others.
+
+    As Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, compares with (figure 1, tables 7 and 8).
+    """
+
+    kind: ClassVar[str] = "cross_entropy"
+    label: ClassVar[str] = "Supervised"
+    paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
+    towers: ClassVar[Towers] = "image"
+    labeled: ClassVar[bool] = True
+
+    smoothing: float = option(
+        0.0, "Label smoothing", "Share of the target that is spread over all classes.", low=0.0, high=0.9, advanced=True
+    )
