@@ -21,11 +21,11 @@ from trainer.images import read_pictures
 from trainer.store import Workspace
 
 METHOD: Final = """\
-Augmentations, one at a time, at the strength of the sliders and with numbers drawn from the seed. An objective of two \
-views applies crop, color, gray, rotation, edges, noise and cutout together, each with its share or strength (SimCLR, \
-figure 4 and appendix A: Chen et al., 2020). Cutout erases a square with the mean color of CLIP's normalization \
-(DeVries and Taylor, 2017). What all views of a picture have in common is what such an objective can keep: a view \
-without color teaches it to forget color."""
+Augmentations, one at a time, at the strength of the sliders and with numbers drawn from the seed. An objective of \
+two views applies crop, color, gray, rotation, edges, noise and cutout together, each with its share or strength \
+(SimCLR, figure 4 and appendix A: Chen et al., 2020). Cutout erases a square with the mean color of CLIP's \
+normalization (DeVries and Taylor, 2017). What all views of a picture have in common is what such an objective can \
+keep: a view without color teaches it to forget color."""
 
 SIZE: Final = 128
 DRAWS: Final = 3

@@ -18,11 +18,11 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 Two views. s⁺ is the cosine of the two views of an image, s⁻ that of views of different images. Size of ∂L / ∂s⁻ for \
-one negative: NT-Xent softmax(s / τ) / τ over the match and all negatives; NT-Logistic σ(s⁻ / τ) / τ; margin triplet 1 \
-where s⁻ > s⁺ − m, else 0 (Chen et al., SimCLR, 2020, table 2). Only NT-Xent weighs a negative by how hard it is among \
-the others, so the other two need mining (section 5.1): the semi-hard negative of an anchor is the most similar one \
-that is less similar than the match (Schroff et al., FaceNet, 2015); where none is, the least similar one. The \
-histograms are 1,000 simulated anchors whose negatives are uniform on the sphere; real embeddings are not."""
+one negative: NT-Xent softmax(s / τ) / τ over the match and all negatives; NT-Logistic σ(s⁻ / τ) / τ; margin triplet \
+1 where s⁻ > s⁺ − m, else 0 (Chen et al., SimCLR, 2020, table 2). Only NT-Xent weighs a negative by how hard it is \
+among the others, so the other two need mining (section 5.1): the semi-hard negative of an anchor is the most \
+similar one that is less similar than the match (Schroff et al., FaceNet, 2015); where none is, the least similar \
+one. The histograms are 1,000 simulated anchors whose negatives are uniform on the sphere; real embeddings are not."""
 
 SOURCE: Final = "Chen et al., SimCLR, 2020, table 2 and section 5.1; Schroff et al., FaceNet, 2015 (semi-hard)."
 COSINE: Final = np.linspace(-1, 1, 401)

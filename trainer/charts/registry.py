@@ -33,6 +33,8 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "field-importance",
         "field-grid",
         "effective-robustness",
+        "accuracy-by-size",
+        "probe-by-set",
     ),
     "timeline": ("snapshot-curves",),
     "probes": ("probe-strip",),

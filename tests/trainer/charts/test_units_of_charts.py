@@ -41,6 +41,8 @@ ELSEWHERE: Final = {
     "field-importance": "logged numbers",
     "field-grid": "logged numbers",
     "effective-robustness": "logged numbers",
+    "accuracy-by-size": "logged numbers",
+    "probe-by-set": "evaluated numbers",
     "retrieval-share": "runs of several seeds; ranks by `matching_of`, as `snapshot-curves`",
     "replayed-step": "records of a replay",
     "word-map": "words that the text towers embed",
