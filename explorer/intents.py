@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from trainer import config
 
 EXPORTS: Final[tuple[tuple[str, str], ...]] = (
-    ("svg", "Figure as SVG"),
     ("pdf", "Figure as PDF"),
+    ("svg", "Figure as SVG"),
     ("png", "Figure as PNG"),
     ("csv", "Data as CSV"),
     ("parquet", "Data as Parquet"),
@@ -161,9 +161,9 @@ class OpenLink:
 
 @dataclass(frozen=True)
 class ExportFigure:
-    """Export what the open view shows, in the format of this suffix."""
+    """Ask how to export what the open view shows, in the format of this suffix first."""
 
-    suffix: str
+    suffix: str = ""
 
 
 @dataclass(frozen=True)

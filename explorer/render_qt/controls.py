@@ -111,9 +111,9 @@ class Slide(Control):
 
 
 class Choose(Control):
-    """A choice between a few options, shown side by side."""
+    """A choice between a few options, shown side by side, below their name or, with `beside_px`, next to it."""
 
-    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
+    def __init__(self, setting: Field, panel: str, parent: QWidget | None = None, *, beside_px: int = 0) -> None:
         super().__init__(setting, panel, parent)
         said = {option: setting.named.get(option, option.capitalize()) for option in setting.options}
         self.buttons = {option: QPushButton(label) for option, label in said.items()}
@@ -125,7 +125,13 @@ class Choose(Control):
             button.setCheckable(True)
             group.addButton(button)
         row = layouts.row(*((button, 1) for button in self.buttons.values()), gap=theme.SPACE)
-        layouts.column(self._heading(), row, gap=theme.SPACE, of=self)
+        heading = self._heading()
+        if beside_px:
+            heading.setFixedWidth(beside_px)
+            theme.set_role(heading, "secondary")
+            layouts.row(heading, (row, 1), gap=0, of=self)
+        else:
+            layouts.column(heading, row, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
         group.buttonToggled.connect(lambda _button, on: self._toggled() if on else None)
 

@@ -56,7 +56,7 @@ class View(QWidget):
         icon: Name of a Lucide icon in `assets/icons`.
         when_chosen: What is then to be done or seen, after the advice to choose runs.
         method: The help of the open chart, shown after the page of the view: formula, paper, caveats; plain text.
-        exports: Suffix and words of each export that the bar's menu offers.
+        exports: Suffix and label of each format that the export dialog offers; the first is its default.
         margins: Pixels around the body: left, top, right and bottom.
         compares: Whether it shows A against B, so that a line says what is known over seeds.
         main: Row of its one or two main controls, which the window puts into its bar.

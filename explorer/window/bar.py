@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.intents import ExportFigure
@@ -48,7 +48,7 @@ class Bar(QWidget):
         palette_asked: The search button was clicked.
         more_asked: The other controls of the view are wanted.
         command_asked: The command that does the same is to be copied.
-        requested: What the export menu asks for, an `Intent`.
+        requested: The export button was clicked: an `Intent`.
         narrowed: There is room for the view's main controls now, or there is none any more.
     """
 
@@ -68,7 +68,6 @@ class Bar(QWidget):
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
-        self._view: View | None = None
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=76)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=76)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
@@ -77,11 +76,8 @@ class Bar(QWidget):
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.more = _sign("viewMore", "ellipsis", "Further controls of this view")
         self.copy = _sign("viewCommand", "terminal", "Copy as command", "Ctrl+Shift+C")
-        self.export = _sign("viewExport", "download", "Export figure or data", "Ctrl+E")
+        self.export = _sign("viewExport", "download", "Export figure or data…", "Ctrl+E")
         self.search = _sign("openPalette", "search", "Search all commands", "Ctrl+K")
-        self._exports = QMenu(self.export)
-        self.export.setMenu(self._exports)
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.controls = CurrentPageStack()
         self.controls.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._lines = (_line(), _line(), _line())
@@ -125,7 +121,6 @@ class Bar(QWidget):
         self._show_lines()
         for button in (self.more, self.copy, self.export):
             button.setEnabled(view is not None)
-        self._fill_exports(view)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -141,19 +136,6 @@ class Bar(QWidget):
         self._lines[0].setVisible(has_pickers or has_controls)
         self._lines[1].setVisible(has_pickers and has_controls)
 
-    def _fill_exports(self, view: View | None) -> None:
-        self._exports.clear()
-        for suffix, label in view.exports if view is not None else ():
-            action = self._exports.addAction(label)
-            action.setObjectName(f"{view.objectName()}-export-{suffix}")  # type: ignore[union-attr]
-            action.triggered.connect(lambda _=False, suffix=suffix: self.requested.emit(ExportFigure(suffix)))
-        self._view = view
-
-    def _allow_exports(self) -> None:
-        possible = self._view is not None and self._view.command() is not None
-        for action in self._exports.actions():
-            action.setEnabled(possible)
-
     def _connect(self, selection: Selection) -> None:
         self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
         self.run_b.picked.connect(lambda run: selection.select_runs(selection.run_a, run))
@@ -163,7 +145,7 @@ class Bar(QWidget):
         self.search.clicked.connect(self.palette_asked)
         self.more.clicked.connect(self.more_asked)
         self.copy.clicked.connect(self.command_asked)
-        self._exports.aboutToShow.connect(self._allow_exports)
+        self.export.clicked.connect(lambda: self.requested.emit(ExportFigure()))
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._show)
 

@@ -1,31 +1,38 @@
-"""The user interface of exporting: the file dialog, a progress note, and the result."""
+"""The user interface of exporting: the dialog of choices, a progress note, and the result."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.export import Export, Exporter, file_stem, shell_command
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
+from trainer.charts import ChartError
+from trainer.charts.figure_choices import FigureChoices, run_names
+from trainer.charts.settings import parse, words
+from trainer.distribution.bundle_files import DRAWING, USUAL
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from explorer.views.view import View
+    from explorer.window.export_dialog import ExportDialog
+    from trainer.store import RunRow
 
 MOST_SHOWN: Final = 240
 """Characters of a copied command that the banner shows: that of many images and templates would fill the window."""
 FOLDER_KEY: Final = "export/folder"
-DRAWING: Final = ("export", "classify", "decode", "saliency")
-"""Commands that draw with `--out` and change nothing; `trainer bundle` takes no others."""
+CHOICES_KEY: Final = "export/choices"
+NUMBERS_KEY: Final = "export/numbers"
+BUNDLES: Final = (("zip", "Zip archive"), ("folder", "New folder"))
 _NOTHING: Final = "There is nothing to export in this view yet."
 _NEXT: Final = "Choose a run with results for A or B first."
 
@@ -39,73 +46,99 @@ class Exports(QObject):
         self._folder = folder
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
-        exporter.progressed.connect(self._progressed)
+        exporter.progressed.connect(self._show_progress)
         exporter.cancelled.connect(self._cancelled)
         self.bundles: dict[Path, Path] = {}
+        self._figures: list[list[str]] = []
 
     def ask(self, view: View, suffix: str) -> None:
         """Ask for a file, `suffix` first; the dialog offers every format of the view, and does not block the window."""
-        command = view.command_for(suffix)
+        command = view.command_for(suffix or view.exports[0][0])
         if command is None:
             self.banner.show_message(_NOTHING, _NEXT, tone="info")
             return
-        formats = {f"{label} (*.{ending})": ending for ending, label in view.exports}
-        first = next((label for label, ending in formats.items() if ending == suffix), next(iter(formats)))
-        stem = file_stem(command, {str(run.id): run.name for run in view.context.jobs.runs})
-        dialog = QFileDialog(self._window, "Export", self._start_folder())
-        dialog.setObjectName("exportDialog")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilters([*formats])
+        # The one that is asked for comes first.
+        formats = sorted(view.exports, key=lambda entry: entry[0] != suffix)
+        self._open(view.title, formats, view.command_for, file_stem(command, self._names(view.context.jobs.runs)))
 
-        def show_format(label: str) -> None:
-            dialog.setDefaultSuffix(formats[label])
-            dialog.selectFile(f"{stem}.{formats[label]}")
+    def _open(
+        self,
+        title: str,
+        formats: Sequence[tuple[str, str]],
+        command_for: Callable[[str], Sequence[str] | None],
+        stem: str,
+        example: Sequence[str] = (),
+    ) -> ExportDialog:
+        """Open the dialog with the choices of last time."""
+        from explorer.window.export_dialog import ExportDialog, free_stem
+        from explorer.window.figure_previews import FigurePreviews
 
-        dialog.selectNameFilter(first)
-        show_format(first)
-        dialog.filterSelected.connect(show_format)
-        dialog.fileSelected.connect(lambda file: self._write_as(view, Path(file)))
-        dialog.finished.connect(dialog.deleteLater)
+        dialog = ExportDialog(
+            title,
+            formats,
+            command_for,
+            free_stem(Path(self._start_folder()), stem, [suffix for suffix, _ in formats]),
+            FigurePreviews(self._folder),
+            choices=self._remembered(),
+            with_numbers=bool(self._settings.value(NUMBERS_KEY, False)),
+            example=example,
+            parent=self._window,
+        )
+        dialog.chosen.connect(self.write)
+        dialog.copied.connect(self._copy)
+        dialog.remembered.connect(self._remember)
         dialog.open()
+        return dialog
 
-    def _write_as(self, view: View, file: Path) -> None:
-        """Export what the view shows in the format that the file is named after."""
-        if (command := view.command_for(file.suffix.removeprefix(".").lower())) is not None:
-            self.write(command, file)
+    def _remembered(self) -> FigureChoices:
+        try:
+            return parse(FigureChoices, [str(word) for word in self._settings.value(CHOICES_KEY, [])])
+        except (ChartError, TypeError):  # of another version
+            return FigureChoices()
+
+    def _remember(self, choices: FigureChoices, with_numbers: bool) -> None:
+        self._settings.set(CHOICES_KEY, words(choices))
+        self._settings.set(NUMBERS_KEY, with_numbers)
+
+    @staticmethod
+    def _names(runs: Iterable[RunRow]) -> dict[str, str]:
+        """Return the number of each run -> its label for a file's name."""
+        rows = [*runs]
+        names = run_names([row.short_name for row in rows], FigureChoices(names="seed"))
+        return {str(row.id): names.get(row.short_name, row.short_name) for row in rows}
 
     def write(self, command: list[str], file: Path) -> None:
         """Export to this file."""
         self._settings.set(FOLDER_KEY, str(file.parent))
-        self.exporter.start(command, file)
+        if command[0] == "bundle":
+            self.write_bundle(self._figures, command, file)
+        else:
+            self._show_progress(self.exporter.start(command, file), "Rendering the figure")
 
-    def ask_bundle(self, views: Iterable[View], runs: Sequence[int]) -> None:
-        """Ask for a file, then write the evidence bundle of these runs with every figure currently shown."""
+    def ask_bundle(self, views: Iterable[View], runs: Sequence[int], rows: Iterable[RunRow] = ()) -> None:
+        """Ask for a file and the figures' looks, then write the evidence bundle of these runs.
+
+        It holds the usual figures, and what the views show of runs now.
+        """
         if not runs:
             self.banner.show_message("Select a run to export.", _NEXT, tone="info")
             return
-        figures = drawings(views)
-        dialog = QFileDialog(self._window, "Export evidence bundle", self._start_folder())
-        dialog.setObjectName("bundleDialog")
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilter("Zip archive (*.zip);;New folder (*)")
-        dialog.setDefaultSuffix("zip")
-        dialog.selectFile(f"evidence-{'-'.join(map(str, runs))}.zip")
-        dialog.fileSelected.connect(lambda file: self.write_bundle(figures, runs, Path(file)))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        figures = with_usual(drawings(views), runs)
+        selected = ["--runs", *map(str, runs)]
+        stem = file_stem(["evidence", *selected], self._names(rows))
+        command = ["bundle", *selected]
+        self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, ["export", "similarity", *selected])
+        self._figures = figures
 
-    def write_bundle(self, figures: Sequence[Sequence[str]], runs: Sequence[int], file: Path) -> None:
+    def write_bundle(self, figures: Sequence[Sequence[str]], command: list[str], file: Path) -> None:
         """Write the bundle to this file or new folder, with these figures or the default ones."""
-        self._settings.set(FOLDER_KEY, str(file.parent))
-        command = ["bundle", "--runs", *map(str, runs)]
         if figures:
             handle, name = tempfile.mkstemp(prefix="figures-", suffix=".json")
             with os.fdopen(handle, "w", encoding="utf-8") as out:
                 json.dump([list(arguments) for arguments in figures], out)
             self.bundles[file] = Path(name)
-            command += ["--figures", name]
-        export = self.exporter.start(command, file)
-        self._progressed(export, "starting")
+            command = [*command, "--figures", name]
+        self._show_progress(self.exporter.start(command, file), "Starting")
 
     def copy(self, view: View) -> None:
         """Copy the view's `trainer` command to the clipboard."""
@@ -113,6 +146,9 @@ class Exports(QObject):
         if command is None:
             self.banner.show_message(_NOTHING, _NEXT, tone="info")
             return
+        self._copy(command)
+
+    def _copy(self, command: Sequence[str]) -> None:
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
         excerpt = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
@@ -123,10 +159,9 @@ class Exports(QObject):
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         return str(remembered or documents)
 
-    def _progressed(self, export: Export, line: str) -> None:
-        if export.command[0] == "bundle":
-            cancel = ("Cancel", lambda: self.exporter.cancel(export))
-            self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel)
+    def _show_progress(self, export: Export, line: str) -> None:
+        cancel = ("Cancel", lambda: self.exporter.cancel(export))
+        self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel)
 
     def _cancelled(self, export: Export) -> None:
         self._forget(export)
@@ -160,3 +195,11 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
     """Return the commands that draw what the views show now; an empty view has none."""
     commands = [view.command() for view in views]
     return [command for command in commands if command and command[0] in DRAWING]
+
+
+def with_usual(commands: Iterable[Sequence[str]], runs: Sequence[int]) -> list[list[str]]:
+    """Return the usual figures of the runs, each as it is shown now if it is, and then what else is shown of runs."""
+    of_runs = [list(command) for command in commands if "--runs" in command or command[0] != "export"]
+    shown = {command[1]: command for command in of_runs if command[0] == "export"}
+    usual = [shown.get(kind, ["export", kind, "--runs", *map(str, runs)]) for kind in USUAL]
+    return [*usual, *(command for command in of_runs if command not in usual)]

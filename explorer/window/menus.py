@@ -197,9 +197,8 @@ class Menus:
         yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod", "?")
         copy = partial(send, intents.CopyCommand())
         yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
-        for suffix, label in intents.EXPORTS:
-            key, text = "Ctrl+E" if suffix == "svg" else "", f"Export {label[0].lower()}{label[1:]}"
-            yield Command("This view", text, key, partial(send, intents.ExportFigure(suffix)))
+        export = partial(send, intents.ExportFigure())
+        yield Command("This view", "Export figure or data…", "Ctrl+E", export, "exportFigure")
 
     def _dialogs(self) -> Iterator[Command]:
         window, send, dialogs = self._window, self._window.router.send, self._window.dialogs

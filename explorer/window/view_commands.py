@@ -46,7 +46,8 @@ class ViewCommands:
     def export_bundle(self) -> None:
         """Ask where to write everything that the views show."""
         if self.exports is not None:
-            self.exports.ask_bundle(self._pages.views.values(), self._selection.runs)
+            views = [*self._pages.views.values()]
+            self.exports.ask_bundle(views, self._selection.runs, views[0].context.jobs.runs if views else ())
 
     def show_method(self, _intent: intents.ShowMethod) -> None:
         """Show the page of the view, and formula, paper and caveats of its open chart."""

@@ -24,7 +24,7 @@ SCRIPT = """
 import sys, time, pathlib
 words = sys.argv[1:]
 out, figures = words[words.index("--out") + 1], words[words.index("--figures") + 1]
-print(" 10% figure 1 of 2: map", flush=True)
+print(" 10% Rendering 1 of 2: map", flush=True)
 if "hang" in out:
     time.sleep(600)
 pathlib.Path(out).write_text(pathlib.Path(figures).read_text())
@@ -58,11 +58,11 @@ def test_only_what_draws_goes_into_a_bundle() -> None:
 def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
     banner, lines = exports.banner, []
     exports.exporter.progressed.connect(lambda _export, line: lines.append(line))
-    exports.write_bundle([["export", "map"]], [1, 2], tmp_path / "e.zip")
+    exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1", "2"], tmp_path / "e.zip")
     (figures,) = exports.bundles.values()
     assert "Writing e.zip" in banner.message.text()
     qtbot.waitUntil(lambda: "Saved e.zip" in banner.message.text())
-    assert lines[0] == "10% figure 1 of 2: map"
+    assert lines[0] == "10% Rendering 1 of 2: map"
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()
     assert not exports.bundles
@@ -70,8 +70,8 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
 
 def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
     banner = exports.banner
-    exports.write_bundle([["export", "map"]], [1], tmp_path / "hang.zip")
-    qtbot.waitUntil(lambda: "figure 1 of 2" in banner.next.text())
+    exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1"], tmp_path / "hang.zip")
+    qtbot.waitUntil(lambda: "Rendering 1 of 2" in banner.next.text())
     QTest.mouseClick(banner.action, Qt.MouseButton.LeftButton)
     assert "cancelled" in banner.message.text()
     assert not exports.exporter.running

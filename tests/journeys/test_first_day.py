@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QDialog, QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -134,12 +134,11 @@ class Person:
     def export(self, suffix: str, file: Path) -> None:
         """Choose the export of the open view and answer its dialog."""
         view = self.window.pages.open_view
-        self.find(QAction, f"{view.objectName()}-export-{suffix}").trigger()
-        dialog = self.find(QFileDialog, "exportDialog")
-        dialog.setOption(QFileDialog.Option.DontConfirmOverwrite)
-        dialog.selectFile(str(file))
-        dialog.fileSelected.emit(str(file))
-        dialog.reject()
+        self.click("viewExport")
+        dialog = self.find(QDialog, "exportDialog")
+        dialog.take_file(file)
+        assert dialog.suffix == suffix, f"{view.title} has no such format"
+        self.qtbot.keyClick(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
         self.wait(file.is_file, 120)
         self.wait(lambda: not self.window.services.exporter.running, 60)
 

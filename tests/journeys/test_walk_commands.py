@@ -32,6 +32,7 @@ ELSEWHERE = {
     "data-efficiency": "trains on shares: tests/trainer/experiments/test_data_efficiency.py",
     "decode": "needs decoders of runs: tests/trainer/inference/test_decode.py",
     "serve": "is spoken to by the window",
+    "preview": "is spoken to by the window: tests/trainer/render_mpl/test_figure_choices.py",
     "demo": "trains on Scenes: tests/trainer/render_mpl/test_demo.py",
     "independent": "embeds Scenes: tests/trainer/evaluation/test_independent.py",
     "install": "brings torch: tests/trainer/distribution",

@@ -27,3 +27,15 @@ def part_of(progress: Progress | None, index: int, parts: int) -> Progress | Non
 def between(progress: Progress, low: float, high: float) -> Progress:
     """Return the progress callback of the part from share `low` to share `high`."""
     return lambda share, note: progress(low + (high - low) * share, note)
+
+
+def rising(progress: Progress) -> Progress:
+    """Return a progress callback whose share never falls, whatever the parts of a computation tell."""
+    reached = 0.0
+
+    def tell(share: float, note: str) -> None:
+        nonlocal reached
+        reached = max(reached, share)
+        progress(reached, note)
+
+    return tell

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextvars
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.charts.figure_choices import FigureChoices
 from trainer.charts.registry import load
 from trainer.charts.settings import add_options, from_options, options
 from trainer.charts.spec import Chart, Request, request_words, targets_of
 from trainer.cli.export import (
     ExportError,
+    WrittenFigure,
+    add_figure_arguments,
     add_file_arguments,
     add_snapshot_arguments,
     check_arguments,
+    figure_choices,
     print_files,
     report,
 )
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
 
 WITHOUT_SNAPSHOTS: Final = ("none", "whole_runs")
 """Needs of charts that take neither a step nor data."""
+CHOICES: Final = FigureChoices()
+COMPUTED: Final[contextvars.ContextVar[dict[Any, Any] | None]] = contextvars.ContextVar("computed", default=None)
+"""Results that are kept while one figure is drawn again and again with other choices; None: none are."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class ExportChart:
         add_options(parser, self.chart.settings)
         if self.chart.records:
             parser.add_argument("--records", action="store_true", help="CSV and Parquet hold the single items instead")
+        add_figure_arguments(parser)
         add_file_arguments(parser, "; .md or .tex for its tables")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -58,8 +67,9 @@ class ExportChart:
         check_arguments(args, beside=TABLES)
         settings = from_options(self.chart.settings, args)
         single = self.chart.records is not None and args.records
-        write(args.workspace, self.chart, request_of(self.chart, args), settings, args.out, single=single)
-        print_files(args)
+        request, choices = request_of(self.chart, args), figure_choices(args)
+        written = write(args.workspace, self.chart, request, settings, args.out, single=single, choices=choices)
+        print_files(args, written)
         return 0
 
 
@@ -124,11 +134,20 @@ def write(
     files: Sequence[Path],
     *,
     single: bool = False,
-) -> str:
-    """Write the panel to every file, with the equivalent command in its metadata, and return that command.
+    choices: FigureChoices = CHOICES,
+) -> WrittenFigure:
+    """Write the panel to every file, with the equivalent command in its metadata.
 
-    `single`: CSV and Parquet hold the single items behind the chart instead of what it shows.
+    Args:
+        workspace: Where the runs are.
+        chart: What is drawn.
+        request: Its snapshots.
+        settings: Of the chart.
+        files: Where to.
+        single: CSV and Parquet hold the single items behind the chart instead of what it shows.
+        choices: Of the figure; tables of numbers in other files hold everything.
     """
+    from trainer.charts.figure_choices import chosen_keys, parts_of
     from trainer.charts.panel_rows import HEADER, panel_rows
     from trainer.charts.run_tones import in_run_colors
     from trainer.render_mpl import panel as figure
@@ -137,7 +156,9 @@ def write(
 
     data = _compute(workspace, chart, request, settings)
     drawn = in_run_colors(chart.panel(data, settings), workspace, request)
-    arguments = ["trainer", "export", chart.name, *request_words(request), *options(settings)]
+    chosen_keys(drawn, choices)  # a name that it does not have is told before anything is written
+    labels = [workspace.runs.get(target.run).short_name for target in request.targets]
+    arguments = ["trainer", "export", chart.name, *request_words(request), *options(settings), *options(choices)]
     arguments += ["--records"] if single else []
     command = shell.join([*arguments, "--out", *(file.name for file in files)])
 
@@ -147,10 +168,10 @@ def write(
         return NumberRows(HEADER, panel_rows(drawn, chart.name))
 
     def draw() -> Figure:
-        return figure.draw(drawn)
+        return figure.draw(drawn, choices, labels)
 
-    write_figure(files, figure=draw, rows=rows, command=command, title=drawn.title, panel=lambda: drawn)
-    return command
+    size = write_figure(files, figure=draw, rows=rows, command=command, title=drawn.title, panel=lambda: drawn)
+    return WrittenFigure(command, size, parts_of(drawn))
 
 
 def export_files(
@@ -158,7 +179,7 @@ def export_files(
 ) -> str:
     """Draw a chart of these runs, with its default settings unless given, and return the equivalent command."""
     chart = load(name)
-    return write(workspace, chart, Request(targets_of(runs)), settings or chart.settings(), files)
+    return write(workspace, chart, Request(targets_of(runs)), settings or chart.settings(), files).command
 
 
 def request_of(chart: Chart[Any, Any], args: argparse.Namespace) -> Request:
@@ -196,9 +217,15 @@ def _compute(workspace: Workspace, chart: Chart[Any, Any], request: Request, set
     from trainer.charts import ChartError
     from trainer.inference.chart_query import with_vectors
 
+    kept = COMPUTED.get()
+    key = (workspace.folder, chart.name, request, chart.computed_of(settings))
+    if kept is not None and key in kept:
+        return kept[key]
     request = with_vectors(workspace, chart, request, settings, report)
     data = chart.result(workspace, request, settings, report)
     report(1.0, "")
+    if kept is not None:
+        kept[key] = data
     if problems := getattr(data, "problems", ()):
         # A figure that silently lacks a run that was named would be taken for the whole.
         raise ChartError(" ".join(problems))

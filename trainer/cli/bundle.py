@@ -10,6 +10,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import sys
@@ -24,7 +25,11 @@ from typing import TYPE_CHECKING, Any, Final
 import tomli_w
 
 from trainer import config
-from trainer.distribution.bundle_files import FACTS, PACKED
+from trainer.analysis.progress import rising
+from trainer.charts.settings import option_name, options
+from trainer.cli.export import add_figure_arguments, figure_choices
+from trainer.config.fields import fields_of
+from trainer.distribution.bundle_files import DRAWING, FACTS, PACKED, USUAL, takes_choices
 from trainer.distribution.private_paths import PrivatePaths, shortened
 from trainer.errors import UserError
 from trainer.store import write_atomically
@@ -34,18 +39,18 @@ from trainer.untrusted.files import spelled
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from trainer.charts.figure_choices import FigureChoices
     from trainer.store import RunRow, Workspace
 
 GROUP = "Share"
 HELP = "write figures, numbers, configurations, versions and commands of runs into a folder or zip"
 
 KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
-DRAWING: Final = ("export", "classify", "decode", "saliency")
-"""Commands that a list of figures may hold: those that draw with `--out` and change nothing."""
 Run = Callable[[Sequence[str]], int]
+MOST_LETTERS: Final = 48
+"""Of what a figure shows, in the name of its file."""
 INTERRUPTED: Final = 130
 """Status of a command that Ctrl+C ended."""
-DEFAULT_EXPORTS: Final = ("curves", "similarity", "map", "calibration", "prompts")
 _README: Final = """\
 Evidence bundle, made by Contrastive Explorer
 
@@ -75,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON list of commands (each a list of words after `trainer`, without --out); without it, the usual ones",
     )
+    add_figure_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
     # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
-    values = write_bundle(
-        args.workspace, args.runs, args.out, args.run_command, figures=figures, live=args.live, progress=_report
-    )
+    more = {"figures": figures, "live": args.live, "choices": figure_choices(args)}
+    values = write_bundle(args.workspace, args.runs, args.out, args.run_command, **more, progress=_report)
     say_json(json.dumps(values, indent=1)) if args.json else say(args.out)
     return 0
 
@@ -97,6 +102,7 @@ def write_bundle(
     *,
     figures: Sequence[Sequence[str]] | None = None,
     live: bool = False,
+    choices: FigureChoices | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write the bundle atomically and return the contents of `bundle.json`.
@@ -108,7 +114,8 @@ def write_bundle(
         run_command: Runs a command in this process and returns its status, as `trainer.__main__.main` does.
         figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
         live: Whether the page has maps to zoom into, with pictures.
-        progress: Told the share done and what is being drawn; may raise to cancel.
+        choices: Of all figures that name none of their own.
+        progress: Told the share done, which never falls, and what is being drawn; may raise to cancel.
 
     Raises:
         BundleError: The folder is there already, or the place cannot be written.
@@ -119,13 +126,14 @@ def write_bundle(
     if out.suffix.lower() != PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
-        figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in DEFAULT_EXPORTS]
-    report = progress or (lambda _share, _note: None)
+        figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in USUAL]
+    figures = [_with_choices(command, choices) for command in figures]
+    report = rising(progress) if progress else (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
         with shortened(shortener):
             values = _fill(workspace, rows, folder, figures, run_command, report, shortener, live=live)
-        report(0.98, "packing")
+        report(0.98, "Packing")
         try:
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
             pack = _zip if out.suffix.lower() == PACKED else shutil.copytree
@@ -134,8 +142,22 @@ def write_bundle(
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))
         except OSError as error:
             raise BundleError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
-    report(1.0, "done")
+    report(1.0, "Done")
     return values
+
+
+def _with_choices(command: Sequence[str], choices: FigureChoices | None) -> list[str]:
+    """Return a drawing command with these choices before its own, which come last and hold."""
+    if choices is None or not takes_choices(command):
+        return list(command)
+    own = {word.partition("=")[0] for word in command}
+    values = {field.name: getattr(choices, field.name) for field in fields_of(type(choices))}
+    default = type(choices)()
+    for field in fields_of(type(choices)):
+        # Names of parts are those of one figure.
+        if option_name(field) in own or field.name == "panels":
+            values[field.name] = getattr(default, field.name)
+    return [*command, *options(type(choices)(**values))]
 
 
 def environment() -> dict[str, Any]:
@@ -170,8 +192,9 @@ def _fill(
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines = [], [], []
     for index, command in enumerate(figures):
-        name = f"{index + 1:02d}-{_stem(command)}"
-        report(0.9 * index / (len(figures) + 1), f"figure {index + 1} of {len(figures)}: {_stem(command)}")
+        shown = _stem(command)
+        name = f"{index + 1:02d}-{shown}"
+        report(0.9 * index / (len(figures) + 1), f"Rendering {index + 1} of {len(figures)}: {shown}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
         written = [f"figures/{file.name}" for file in files if file.is_file()]
@@ -179,9 +202,11 @@ def _fill(
         line = shell.join(["trainer", *command, "--out", *(written or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": written, "problem": problem})
-    report(0.9 * len(figures) / (len(figures) + 1), "report")
+    report(0.9 * len(figures) / (len(figures) + 1), "Writing the report")
     refs = [row.id for row in rows]
-    write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
+    # What its own figures tell of their progress is not that of the bundle.
+    with contextlib.redirect_stderr(io.StringIO()):
+        write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
     arguments = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
     lines.append(shell.join(arguments, posix=True))
     seeds = {row.name: copy_run(workspace, row, folder / "runs", shortener) for row in rows}
@@ -277,10 +302,15 @@ def _figures_of(file: Path) -> list[list[str]]:
 
 
 def _stem(command: Sequence[str]) -> str:
-    parts = [word for word in command[:2] if word.isidentifier() and word != "export"]
-    if "--panel" in command:
-        parts += command[command.index("--panel") + 1 :][:1]
-    return "-".join(parts) or "figure"
+    """Return what a figure shows, as part of a file's name."""
+    if command[0] != "export":
+        pictures = [Path(word).stem for word in command[1:2] if not word.startswith("-")]
+        parts = [command[0], *pictures]
+    else:
+        parts = list(command[1:2])
+        for name in ("--panel", "--by", "--color", "--outcome"):
+            parts += command[command.index(name) + 1 :][:1] if name in command else []
+    return re.sub(r"[^\w-]+", "_", "-".join(parts)).strip("_")[:MOST_LETTERS]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -215,11 +215,11 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
         for color in colors:
             stem = f"map-{method}-{color}".replace("/", "_")
             placement = export_map.Placement(method=method, color=color)
-            line = export_map.write(
+            written = export_map.write(
                 workspace, [row.id for row in rows], _files(folder, stem), view=SnapshotChoice(), placement=placement
             )
             title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
-            figures.append(ReportFigure(stem, title, texts[method], line))
+            figures.append(ReportFigure(stem, title, texts[method], written.command))
     why = f"{most:,} pairs take many minutes. trainer export map --method umap draws it."
     return figures, [(titles["umap"], why)] if most > MOST_UMAP else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,19 @@ PACKED: Final = ".zip"
 """Ending of a packed bundle."""
 FACTS: Final = "bundle.json"
 """What a bundle holds; the first member of an archive, so that one is recognized without reading on."""
+
+DRAWING: Final = ("export", "classify", "decode", "saliency")
+"""Commands that a bundle may hold figures of: those that draw with `--out` and change nothing."""
+USUAL: Final = ("curves", "similarity", "map", "calibration", "prompts")
+"""Kinds of `trainer export` that every bundle of runs holds."""
+
+_OWN_SHAPE: Final = ("timeline",)
+"""Kinds of `trainer export` whose figures have a shape of their own."""
+
+
+def takes_choices(command: Sequence[str]) -> bool:
+    """Return whether a drawing command takes the choices of a figure: its parts, width and texts."""
+    return command[0] == "export" and command[1] not in _OWN_SHAPE
 
 
 def is_bundle(path: Path) -> bool:

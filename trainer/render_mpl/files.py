@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from trainer.charts.marks import Panel
 
+DPI: Final = 300
+"""Of a PNG, and of pictures within a figure."""
 SUFFIXES: Final = (".svg", ".pdf", ".png", ".csv", ".parquet")
 TABLES: Final = (".md", ".tex")
 """Endings of files that hold the tables of a panel."""
@@ -66,7 +69,7 @@ def write_figure(
     command: str,
     title: str = "",
     panel: Callable[[], Panel] | None = None,
-) -> None:
+) -> FigureSize | None:
     """Write the figure, and for `.csv` its numbers, to every file in the format of its suffix.
 
     Args:
@@ -76,6 +79,9 @@ def write_figure(
         command: What makes this figure; kept in the metadata of SVG, PDF and PNG (a CSV has no place for it).
         title: Kept in the metadata.
         panel: Gives the panel whose tables `.md` and `.tex` hold.
+
+    Returns:
+        The size of the figure; None where no file holds one.
 
     Raises:
         FigureError: An ending we do not write, or a place that cannot be written.
@@ -100,6 +106,7 @@ def write_figure(
             _write(file, partial(_write_text, made))
         else:
             _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
+    return None if drawn is None else FigureSize.of(drawn)
 
 
 def write_csv(draft: Path, table: NumberRows) -> None:
@@ -174,7 +181,38 @@ def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
         ".pdf": {"Title": title, "Creator": maker, "Subject": command, "CreationDate": None},
         ".png": {"Title": title, "Software": maker, "Description": command},
     }[suffix]
-    figure.savefig(path, format=suffix[1:], metadata=metadata)
+    scale = float(getattr(figure, "written_scale", 1.0))
+    more: dict[str, Any] = {".pdf": {"backend": "module://trainer.render_mpl.scaled_pdf"}} if scale != 1 else {}
+    figure.savefig(path, format=suffix[1:], metadata=metadata, dpi=scale * DPI, **more.get(suffix, {}))
+    if suffix == ".svg" and scale != 1:
+        _scale_svg(path, scale)
+
+
+def _scale_svg(path: Path, scale: float) -> None:
+    """Enlarge the picture, whose coordinates stay."""
+    head, tag, rest = path.read_text(encoding="utf-8").partition("<svg ")
+    opening, end, content = rest.partition(">")
+    opening = re.sub(r'(?<=\bwidth=")[\d.]+|(?<=\bheight=")[\d.]+', lambda m: f"{float(m[0]) * scale:g}", opening)
+    path.write_text(head + tag + opening + end + content, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class FigureSize:
+    """How large a figure is on paper."""
+
+    width_mm: float
+    height_mm: float
+    smallest_pt: float
+
+    @classmethod
+    def of(cls, figure: Figure) -> FigureSize:
+        """Measure a drawn figure."""
+        from matplotlib.text import Text
+
+        scale = float(getattr(figure, "written_scale", 1.0))
+        width, height = (round(25.4 * scale * inches, 1) for inches in figure.get_size_inches().tolist())
+        texts = (text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip())
+        return cls(width, height, round(scale * min((text.get_fontsize() for text in texts), default=0.0), 1))
 
 
 def _write_text(text: str, draft: Path) -> None:

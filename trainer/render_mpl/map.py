@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.figure_choices import WHOLE, FigureChoices
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.point_colors import colors_of_pairs, colors_of_table, scale_of
 from trainer.render_mpl.style import (
-    COLUMN_IN,
     HAIRLINE,
     IMAGE_COLOR,
     PAGE_IN,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 MOST_VECTOR_POINTS: Final = 50_000
 """More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
 _MOST_LEGEND: Final = 20
+LARGEST_IN: Final = 4.4
+"""Of a map that stands alone."""
+LETTERS_PER_IN: Final = 18
+"""Of a line of notes."""
 
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
@@ -44,21 +49,23 @@ _METHODS: Final = {
 
 
 @in_style
-def draw(charts: Sequence[MapChart]) -> Figure:
+def draw(charts: Sequence[MapChart], choices: FigureChoices = WHOLE) -> Figure:
     """Draw the maps of one or several runs, each with its own axes, with a common legend."""
-    columns = min(2, len(charts))
+    columns = min(2, len(charts)) if choices.arrange == "row" else 1
     lines = -(-len(charts) // columns)
-    figure = new_figure(PAGE_IN if columns == 2 else COLUMN_IN * 1.25, 0.75 + 3.7 * lines)
+    page_in = choices.layout_in if columns == 2 else min(choices.layout_in, LARGEST_IN)
+    figure = new_figure(page_in, 0.75 + (page_in / columns + 0.1) * lines, scale=choices.scale)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     grid = figure.subplots(lines, columns, squeeze=False)
     points = sum(_count(chart) for chart in charts)
     for index, (axes, chart) in enumerate(zip(grid.flat, charts)):
-        _draw_map(axes, chart, index, rasterized=points > MOST_VECTOR_POINTS)
+        _draw_map(axes, chart, index, wide=page_in / columns, rasterized=points > MOST_VECTOR_POINTS)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_axis_off()
     _color_bars(figure, list(grid.flat), charts)
-    _legend(figure, charts)
-    footnote(figure, _in_lines(_note(charts), 130 if columns == 2 else 70))
+    _legend(figure, charts, page_in)
+    if choices.notes:
+        footnote(figure, _in_lines(_note(charts), int(LETTERS_PER_IN * page_in)))
     return figure
 
 
@@ -97,7 +104,7 @@ def _color_bars(figure: Figure, axes: Sequence[Axes], charts: Sequence[MapChart]
         bar.outline.set_visible(False)
 
 
-def _draw_map(axes: Axes, chart: MapChart, index: int, *, rasterized: bool) -> None:
+def _draw_map(axes: Axes, chart: MapChart, index: int, *, wide: float, rasterized: bool) -> None:
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = float(np.clip(9000 / max(_count(chart), 1), 1.2, 16))
     clear = _clearness(chart)
@@ -127,7 +134,9 @@ def _draw_map(axes: Axes, chart: MapChart, index: int, *, rasterized: bool) -> N
         axes.set_ylabel(named[1], color=QUIET, fontsize=7.5)
     sampled = " (sampled)" if chart.sampled else ""
     detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}, n = {chart.n:,}"
-    heading(axes, chart.name, f"{detail} pairs{sampled}", swatch=run_color(index))
+    letters = int(LETTERS_PER_IN * wide) - 4
+    details = textwrap.wrap(f"{detail} pairs{sampled}", letters, break_long_words=False)
+    heading(axes, chart.name, *details, swatch=run_color(index))
 
 
 def _of_variance(chart: MapChart, axis: int) -> str:
@@ -144,7 +153,7 @@ def _clearness(chart: MapChart) -> tuple[Any, Any]:
     return clear[:images], clear[images:]
 
 
-def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
+def _legend(figure: Figure, charts: Sequence[MapChart], page_in: float) -> None:
     from matplotlib.lines import Line2D
 
     def mark(marker: str, color: str, label: str) -> Line2D:
@@ -163,7 +172,7 @@ def _legend(figure: Figure, charts: Sequence[MapChart]) -> None:
     if len(classes) > _MOST_LEGEND:
         handles.append(mark("", QUIET, f"and {len(classes) - _MOST_LEGEND} more"))
     a_page = 10 if len(classes) <= 8 else 7
-    across = min(len(handles), a_page if len(charts) > 1 else a_page // 2)
+    across = max(1, min(len(handles), int(a_page * page_in / PAGE_IN)))
     placing: dict[str, Any] = {"loc": "outside upper left", "ncols": across, "borderaxespad": 0.7}
     figure.legend(handles=handles, columnspacing=1.2, handletextpad=0.2, **placing)
 

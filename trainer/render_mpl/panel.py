@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from trainer.analysis.palette import DIVERGING
+from trainer.charts.figure_choices import WHOLE, FigureChoices, chosen_panel
 from trainer.charts.marks import (
     HeatMap,
     ImageRow,
@@ -25,7 +26,7 @@ from trainer.charts.marks import (
 )
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
-from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names, tone_color
+from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names, note_lines, tone_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 CAPTION_LETTERS: Final = 15
 MOST_PICTURES: Final = 12
+FEWEST_PICTURES: Final = 6
+"""Of a row on a page, and of one on a narrow part of it."""
 COLUMN_IN: Final = 0.75
 LETTER_IN: Final = 0.056
 LINE_IN: Final = 0.19
@@ -41,8 +44,8 @@ HEAD_PT: Final = (7, 6)
 """Size of the names of up to four columns, and of more."""
 TABLE_PT: Final = (7.0, 6.0)
 """Size of the words and numbers of a table, and of one that is too wide otherwise."""
-TABLE_IN: Final = PAGE_IN - 0.25
-"""Room for a table on the page."""
+AROUND_TABLE_IN: Final = 0.25
+"""Of a page, what a table cannot take."""
 LEAST_COLUMN_IN: Final = 0.42
 LEAST_LETTERS: Final = 6
 LYING_IN: Final = 0.22
@@ -53,55 +56,67 @@ MOST_COLUMNS: Final = 12
 """Of shaded tables next to each other, their names included."""
 MOST_BESIDE: Final = 3
 """More marks of one row than these go into further lines."""
+LEAST_MARK_IN: Final = 1.7
+"""Of a plot next to another."""
+LETTERS_PER_IN: Final = 132 / PAGE_IN
+"""Of a line of notes."""
 
 
 @in_style
-def draw(panel: Panel) -> Figure:
-    """Draw the panel."""
-    lines = list(_lines(panel))
-    heights = [max(_height(mark, len(row)) for mark in row) for row in lines]
-    head = [panel.title, *(line for part in panel.head for line in broken(part.split(" "), " ")), *panel.warnings]
-    figure = new_figure(PAGE_IN, sum(heights) + 0.5 + 0.16 * len(head))
+def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ()) -> Figure:
+    """Draw the chosen parts of the panel, whose runs have these labels."""
+    panel, page_in = chosen_panel(panel, choices, runs), choices.layout_in
+    letters = int(LETTERS_PER_IN * page_in)
+    lines = list(_lines(panel, page_in))
+    heights = [max(_height(mark, page_in / len(row)) for mark in row) for row in lines]
+    over = [*panel.head, *panel.warnings]
+    head = [panel.title, *(line for part in over for line in broken(part.split(" "), " ", letters))]
+    head = [line for line in head if line]
+    notes = [line for note in panel.notes for line in broken(note.split(" "), " ", letters)]
+    figure = new_figure(page_in, sum(heights) + 0.5 + 0.16 * len(head), scale=choices.scale)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     for index, row in enumerate(lines):
         widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
         inner = rows[index].subgridspec(1, len(row), width_ratios=widths if len(widths) == len(row) else None)
         for column, mark in enumerate(row):
-            _draw(figure, inner[column], mark, beside=len(row), high=heights[index])
-    figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
-    footnote(figure, "\n".join(line for note in panel.notes for line in broken(note.split(" "), " ")))
+            _draw(figure, inner[column], mark, wide=page_in / len(row), high=heights[index])
+    if head:
+        figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
+    footnote(figure, "\n".join(notes))
     return figure
 
 
-def _lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
+def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
     """Yield the rows of the panel, stacking tables that are too wide to be side by side."""
     for row in panel.rows:
         if sum(_columns(mark) for mark in row) > MOST_COLUMNS:
             yield from ((mark,) for mark in row)
         elif all(isinstance(mark, NumberTable) for mark in row):
-            yield from _fitting([part for mark in row if isinstance(mark, NumberTable) for part in parted(mark)])
+            tables = [part for mark in row if isinstance(mark, NumberTable) for part in parted(mark, page_in)]
+            yield from _fitting(tables, page_in)
         else:
-            yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
+            beside = max(1, min(MOST_BESIDE, int(page_in / LEAST_MARK_IN)))
+            yield from (row[at : at + beside] for at in range(0, len(row), beside))
 
 
 def _columns(mark: Mark) -> int:
     return 1 + len(mark.columns) + bool(mark.right) if isinstance(mark, ShadedTable) else 0
 
 
-def _fitting(tables: list[NumberTable]) -> Iterator[tuple[Mark, ...]]:
+def _fitting(tables: list[NumberTable], page_in: float) -> Iterator[tuple[Mark, ...]]:
     line: list[NumberTable] = []
     for table in tables:
-        if line and sum(map(_table_width, [*line, table])) > PAGE_IN:
+        if line and sum(map(_table_width, [*line, table])) > page_in:
             yield tuple(line)
             line = []
         line.append(table)
     yield tuple(line)
 
 
-def parted(table: NumberTable) -> list[NumberTable]:
+def parted(table: NumberTable, page_in: float = PAGE_IN) -> list[NumberTable]:
     """Return the table; in parts with all of its rows and some of its columns each where the page is too narrow."""
-    room = TABLE_IN - _names_width(table) * TABLE_PT[1] / TABLE_PT[0]
+    room = page_in - AROUND_TABLE_IN - _names_width(table) * TABLE_PT[1] / TABLE_PT[0]
     needed = sum(_least_widths(table, TABLE_PT[1]))
     count = min(len(table.columns), math.ceil(needed / room)) if room > 0 else 1
     if count <= 1:
@@ -149,23 +164,25 @@ def _names_width(table: NumberTable) -> float:
     return 0.1 + LETTER_IN * max((len(line.words) for line in table.lines if line.values), default=0)
 
 
-def _height(mark: Mark, beside: int) -> float:
+def _height(mark: Mark, wide: float) -> float:
     if isinstance(mark, ShadedTable):
         return 0.55 + 0.24 * (len(mark.rows) + 1)
     if isinstance(mark, ImageRow):
         return 1.75 if mark.cells else 0.85
     if isinstance(mark, NumberTable):
-        return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, PAGE_IN / beside)), default=1))
+        return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, wide)), default=1))
     if isinstance(mark, XYPlot):
         least = _lying_height(mark) if mark.lying else 2.7
         if mark.equal:  # as wide as its place, up to two thirds of a page
             shape = (mark.y.high - mark.y.low) / (mark.x.high - mark.x.low)
-            least = max(least, min(MOST_EQUAL_IN, 0.9 * PAGE_IN / beside * shape))
-        return least + 0.15 * max(0, legend_lines(mark, _legend_columns(beside)) - 3)
+            least = max(least, min(MOST_EQUAL_IN, 0.9 * wide * shape))
+        columns = _legend_columns(wide)
+        above = max(0, legend_lines(mark, columns) - 3) + len(note_lines(mark, columns)) - 1
+        return least + 0.15 * above
     if mark.named:
         return 4.4
     square = mark.values.shape[0] == mark.values.shape[1]
-    return min(2.7, 0.8 + 0.62 * PAGE_IN / beside) if square else 2.7
+    return min(2.7, 0.8 + 0.62 * wide) if square else 2.7
 
 
 def _lying_height(plot: XYPlot) -> float:
@@ -175,8 +192,9 @@ def _lying_height(plot: XYPlot) -> float:
     return max(2.7, 0.9 + LYING_IN * len(plot.names) * beside + 0.1 * broken_names)
 
 
-def _legend_columns(beside: int) -> int:
-    return {1: 4, 2: 2}.get(beside, 1)
+def _legend_columns(wide: float) -> int:
+    share = wide / PAGE_IN
+    return 4 if share > 0.8 else 2 if share > 0.4 else 1
 
 
 def _heads(table: NumberTable, wide: float) -> list[list[str]]:
@@ -206,18 +224,18 @@ def _column_places(table: NumberTable, wide: float) -> list[float]:
     return [left, *(left + np.cumsum(widths) / wide).tolist()]
 
 
-def _draw(figure: Figure, cell: Any, mark: Mark, *, beside: int, high: float) -> None:
+def _draw(figure: Figure, cell: Any, mark: Mark, *, wide: float, high: float) -> None:
     axes = figure.add_subplot(cell)
     if isinstance(mark, XYPlot):
-        draw_plot(axes, mark, columns=_legend_columns(beside))
+        draw_plot(axes, mark, columns=_legend_columns(wide))
     elif isinstance(mark, ShadedTable):
         draw_table(axes, mark)
     elif isinstance(mark, HeatMap):
         _draw_heat_map(figure, axes, mark)
     elif isinstance(mark, ImageRow):
-        _draw_images(axes, mark, beside=beside)
+        _draw_images(axes, mark, wide=wide)
     else:
-        _draw_numbers(axes, mark, wide=PAGE_IN / beside, high=high)
+        _draw_numbers(axes, mark, wide=wide, high=high)
 
 
 def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
@@ -261,10 +279,11 @@ def _name_cells(axes: Axes, grid: HeatMap) -> None:
         axes.axvline(divider - 0.5, color="white", linewidth=1.2)
 
 
-def _draw_images(axes: Axes, strip: ImageRow, *, beside: int) -> None:
-    cells = strip.cells[:MOST_PICTURES]
+def _draw_images(axes: Axes, strip: ImageRow, *, wide: float) -> None:
+    most = max(1, round(MOST_PICTURES * wide / PAGE_IN))
+    cells = strip.cells[: max(most, FEWEST_PICTURES)]
     # Of rows next to each other the images are as large as of a row alone, where they have room.
-    room = max(len(cells), MOST_PICTURES // beside)
+    room = max(len(cells), most)
     heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=tone_color(strip.tone))
     for column, cell in enumerate(cells):
         _draw_image(axes, column, cell)

@@ -28,9 +28,8 @@ INK: Final = "#1F2328"
 QUIET: Final = "#59636E"
 HAIRLINE: Final = "#D5D9DE"
 
-COLUMN_IN: Final = 3.5
 PAGE_IN: Final = 7.2
-"""Widths of one and of two columns of a journal page."""
+"""Width of two columns of a journal page."""
 
 _FONTS: Final = (
     *("Inter", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Droid Sans Fallback", "WenQuanYi Zen Hei"),
@@ -120,14 +119,15 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
     return styled
 
 
-def new_figure(width_in: float, height_in: float) -> Figure:
-    """Return an empty figure outside pyplot, with a layout that prevents overlap and clipping."""
+def new_figure(width_in: float, height_in: float, *, scale: float = 1.0) -> Figure:
+    """Return an empty figure outside pyplot, without overlaps or cut texts; it is written `scale` times as large."""
     from matplotlib.figure import Figure
 
     class Fitted(Figure):
         """A figure that fits its texts to their cells before layout, however it is written."""
 
         fitted = False
+        written_scale = scale
 
         def draw(self, renderer: Any) -> None:
             if not self.fitted:

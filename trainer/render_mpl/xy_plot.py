@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LETTERS: Final = 120
 """About as many stand beside each other on a page, in the size of a legend."""
 
+NARROW_LETTERS: Final = 18
+"""Of one line over a plot that is a quarter of a page wide."""
+
 LYING_LETTERS: Final = 52
 """Of one line of a category's name beside lying bars."""
 
@@ -84,7 +87,7 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
         _legend(axes, columns)
     lines = legend_lines(plot, columns) if legend else 0
     swatch = tone_color(plot.tone) if plot.tone else None
-    heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
+    heading(axes, plot.title, *note_lines(plot, columns), swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
 
 def faint(color: str) -> str:
@@ -165,7 +168,18 @@ def legend_lines(plot: XYPlot, columns: int) -> int:
     every = [[m.name for m in plot.points], [m.name for m in plot.curves], [m.name for m in plot.bars]]
     every.append([m.name for m in plot.dots])
     names = [*dict.fromkeys(name for some in every for name in some if name)]
-    return -(-len(names) // _columns(names, columns)) if len(names) > 1 else 0
+    if len(names) < 2:
+        return 0
+    return -(-len(names) // _columns(names, columns)) if columns > 1 else sum(len(_narrow(name)) for name in names)
+
+
+def note_lines(plot: XYPlot, columns: int) -> list[str]:
+    """Return the note over a plot, in as many lines as it needs on a narrow one."""
+    return _narrow(plot.note) if columns == 1 else [plot.note]
+
+
+def _narrow(text: str) -> list[str]:
+    return textwrap.wrap(text, NARROW_LETTERS, break_long_words=False) or [""]
 
 
 def _columns(names: list[str], most: int) -> int:
@@ -179,6 +193,7 @@ def _legend(axes: Axes, columns: int) -> None:
     if len(names) < 2:
         return
     position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "labelspacing": 0.2}
+    names = ["\n".join(_narrow(name)) for name in names] if columns == 1 else names
     drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **position)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):

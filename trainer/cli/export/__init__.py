@@ -12,11 +12,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer.errors import UserError
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json, say_progress
+
+if TYPE_CHECKING:
+    from trainer.charts.figure_choices import FigureChoices, FigurePart
+    from trainer.render_mpl.files import FigureSize
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
@@ -113,22 +117,58 @@ def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> 
         raise ExportError(f"Name the runs to draw: --runs 1 2. trainer runs list shows them; {args.kind} needs one.")
 
 
-def print_files(args: argparse.Namespace) -> None:
-    """Print the names of the files written."""
+def add_figure_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what is chosen of the figure: its parts, width and texts."""
+    from trainer.charts.figure_choices import FigureChoices
+    from trainer.charts.settings import add_options
+
+    add_options(parser.add_argument_group("the figure"), FigureChoices)
+
+
+def figure_choices(args: argparse.Namespace) -> FigureChoices:
+    """Return what is chosen of the figure in the arguments."""
+    from trainer.charts.figure_choices import FigureChoices
+    from trainer.charts.settings import from_options
+
+    return from_options(FigureChoices, args)
+
+
+@dataclass(frozen=True)
+class WrittenFigure:
+    """What a command has written.
+
+    Attributes:
+        command: What writes it again.
+        size: Of the figure; None where the files hold numbers alone.
+        parts: What it can hold; empty where it has no parts.
+    """
+
+    command: str
+    size: FigureSize | None = None
+    parts: tuple[FigurePart, ...] = ()
+
+
+def print_files(args: argparse.Namespace, written: WrittenFigure | None = None) -> None:
+    """Print the names of the files written; as JSON also the size of the figure, and the parts it can hold."""
     from trainer.render_mpl.files import json_text
 
     names = [str(file) for file in args.out]
-    say_json(json_text({"files": names})) if args.json else say("\n".join(names))
+    facts: dict[str, Any] = {"files": names}
+    if written is not None and written.size is not None:
+        facts["figure"] = {**vars(written.size), "parts": [vars(part) for part in written.parts]}
+    say_json(json_text(facts)) if args.json else say("\n".join(names))
 
 
-def command_line(kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any]) -> str:
-    """Return a shell command that writes these files, without options that are None."""
+def command_line(
+    kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any], more: Sequence[str] = ()
+) -> str:
+    """Return a shell command that writes these files, without options that are None, with `more` as they are."""
     # No map() here: the module `map` of this package has taken its name.
     arguments = ["trainer", "export", kind, *(["--runs", *(str(run) for run in runs)] if runs else [])]
     for name, value in options.items():
         if value is not None:
             arguments += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
-    return shell.join([*arguments, "--out", *(file.name for file in files)])
+    return shell.join([*arguments, *more, "--out", *(file.name for file in files)])
 
 
 def report(share: float, note: str) -> None:

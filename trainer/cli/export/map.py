@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli.export import (
     ExportError,
     SnapshotChoice,
+    WrittenFigure,
+    add_figure_arguments,
     add_file_arguments,
     add_run_arguments,
     add_snapshot_arguments,
     check_arguments,
     command_line,
+    figure_choices,
     print_files,
     report,
     view_of,
@@ -24,6 +27,7 @@ from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
+    from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import Placed
     from trainer.store import SnapshotRow, Workspace
 
@@ -72,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs", default="", metavar="ROWS", help="selected pairs in color, the others gray: 0-59,70 or a .npy file"
     )
+    add_figure_arguments(parser)
     add_file_arguments(parser)
 
 
@@ -85,8 +90,9 @@ def run(args: argparse.Namespace) -> int:
         isolate=tuple(args.isolate),
         pairs=args.pairs,
     )
-    write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement)
-    print_files(args)
+    choices = figure_choices(args)
+    written = write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement, choices=choices)
+    print_files(args, written)
     return 0
 
 
@@ -97,9 +103,12 @@ def write(
     *,
     view: SnapshotChoice,
     placement: Placement,
-) -> str:
-    """Write the maps side by side and return the equivalent command."""
+    choices: FigureChoices | None = None,
+) -> WrittenFigure:
+    """Write the maps side by side."""
+    from trainer.charts.figure_choices import FigureChoices, run_names
     from trainer.charts.map import embedding_maps
+    from trainer.charts.settings import options as setting_options
     from trainer.render_mpl import map as figure
     from trainer.render_mpl.files import write_figure
 
@@ -114,10 +123,18 @@ def write(
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
     options["pairs"] = placement.pairs or None
-    line = command_line("map", runs, files, options)
-    title = "Embedding map"
-    write_figure(files, figure=lambda: figure.draw(charts), rows=lambda: figure.rows(charts), command=line, title=title)
-    return line
+    choices = choices or FigureChoices()
+    line = command_line("map", runs, files, options, setting_options(choices))
+    names = run_names([chart.name for chart in charts], choices)
+    named = [replace(chart, name=names.get(chart.name, chart.name)) for chart in charts]
+    size = write_figure(
+        files,
+        figure=lambda: figure.draw(named, choices),
+        rows=lambda: figure.rows(charts),
+        command=line,
+        title="Embedding map",
+    )
+    return WrittenFigure(line, size)
 
 
 def rows_of(written: str) -> Any:

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING
 
 from trainer.cli.export import (
     SnapshotChoice,
+    WrittenFigure,
+    add_figure_arguments,
     add_file_arguments,
     add_run_arguments,
     add_snapshot_arguments,
     check_arguments,
     command_line,
+    figure_choices,
     print_files,
     report,
     view_of,
 )
 
 if TYPE_CHECKING:
+    from trainer.charts.figure_choices import FigureChoices
     from trainer.store import Workspace
 
 HELP = "cosines of all images with all texts, ordered"
@@ -36,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window", nargs=4, type=int, metavar=("TOP", "BOTTOM", "LEFT", "RIGHT"), help="places of the order (all)"
     )
     parser.add_argument("--blocks", type=int, default=240, help="most rows and columns of the picture (240)")
+    add_figure_arguments(parser)
     add_file_arguments(parser)
 
 
@@ -43,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
     check_arguments(args)
     chosen = {"by": args.by, "window": args.window, "blocks": args.blocks}
-    write(args.workspace, args.runs, args.out, view=view_of(args), **chosen)
-    print_files(args)
+    written = write(args.workspace, args.runs, args.out, view=view_of(args), figure=figure_choices(args), **chosen)
+    print_files(args, written)
     return 0
 
 
@@ -57,9 +62,12 @@ def write(
     by: str = "label",
     window: Sequence[int] | None = None,
     blocks: int = 240,
-) -> str:
-    """Write the heat maps and return the equivalent command."""
+    figure: FigureChoices | None = None,
+) -> WrittenFigure:
+    """Write the heat maps."""
+    from trainer.charts.figure_choices import FigureChoices, parts_of
     from trainer.charts.matrix import MatrixWindow, matrix, panel, records
+    from trainer.charts.settings import options as setting_options
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.render_mpl.panel import draw
 
@@ -72,9 +80,14 @@ def write(
         "window": list(window) if window else None,
         "blocks": blocks,
     }
-    line = command_line("matrix", runs, files, options)
-    title = "Similarity matrix"
-    write_figure(
-        files, figure=lambda: draw(panel(chart)), rows=lambda: NumberRows(*records(chart)), command=line, title=title
+    choices = figure or FigureChoices()
+    line = command_line("matrix", runs, files, options, setting_options(choices))
+    drawn, labels = panel(chart), [workspace.runs.get(run).short_name for run in runs]
+    size = write_figure(
+        files,
+        figure=lambda: draw(drawn, choices, labels),
+        rows=lambda: NumberRows(*records(chart)),
+        command=line,
+        title="Similarity matrix",
     )
-    return line
+    return WrittenFigure(line, size, parts_of(drawn))

@@ -1,0 +1,404 @@
+"""The dialog that exports a figure: what it holds, how large it is, and a preview of it at true proportion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QColor, QKeySequence, QPainter, QPaintEvent, QPen, QPixmap, QShortcut
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QFrame,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.render_qt.controls import Check, Choose, Control
+from explorer.widgets import layouts
+from explorer.window.figure_previews import FigurePreviews
+from trainer.charts.figure_choices import FigureChoices
+from trainer.charts.settings import options
+from trainer.config.fields import fields_of
+from trainer.distribution.bundle_files import DRAWING, takes_choices
+
+WIDTH, HEIGHT = 968, 600
+FORM_PX: Final = 364
+LABEL_PX: Final = 80
+PER_LINE: Final = 4
+PX_PER_MM: Final = 6.0
+"""Of a figure that has room: 89 mm are seen as 534 pixels."""
+FIGURES: Final = ("pdf", "svg", "png")
+"""Suffixes of pictures of the figure; all others hold numbers, tables or films."""
+FOLDER: Final = "folder"
+"""In place of a suffix: a new folder."""
+_ALL_PARTS: Final = "This format holds everything that the view shows."
+
+
+class Sheet(QWidget):
+    """A figure on paper, as large as there is room and in true proportion."""
+
+    def __init__(self) -> None:
+        super().__init__(accessibleName="Preview of the figure")
+        self._picture, self._size_mm = QPixmap(), (0.0, 0.0)
+        self.setMinimumSize(280, 280)
+
+    def show_figure(self, file: str, size_mm: tuple[float, float]) -> None:
+        """Show this picture of a figure of this size."""
+        self._picture, self._size_mm = QPixmap(file), size_mm
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if self._picture.isNull():
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        width, height = self._size_mm if min(self._size_mm) > 0 else self._picture.size().toTuple()
+        scale = min(PX_PER_MM, (self.width() - 2) / width, (self.height() - 2) / height)
+        paper = QRectF(0, 0, round(width * scale), round(height * scale))
+        paper.moveCenter(QRectF(self.rect()).center())
+        # Smooth only when it is made smaller beforehand: one step of the painter drops thin lines.
+        pixels = (paper.size() * self.devicePixelRatioF()).toSize()
+        smooth = Qt.TransformationMode.SmoothTransformation
+        picture = self._picture.scaled(pixels, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
+        painter.fillRect(paper, QColor("white"))
+        painter.drawPixmap(paper, picture, QRectF(picture.rect()))
+        painter.setPen(QPen(theme.color("line"), 1))
+        painter.drawRect(paper)
+
+
+class ExportDialog(QDialog):
+    """Asks how a figure is exported. Ctrl+Enter exports, Esc cancels.
+
+    Signals:
+        chosen: The arguments of `trainer` but those of the main file, and that file.
+        copied: The arguments of `trainer` with the names of all files.
+        remembered: The choices that the next dialog begins with.
+    """
+
+    chosen = Signal(object, object)
+    copied = Signal(object)
+    remembered = Signal(object, bool)
+
+    def __init__(
+        self,
+        title: str,
+        formats: Sequence[tuple[str, str]],
+        command_for: Callable[[str], Sequence[str] | None],
+        file: Path,
+        previews: FigurePreviews,
+        *,
+        choices: FigureChoices | None = None,
+        with_numbers: bool = False,
+        example: Sequence[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        """Build the dialog.
+
+        Args:
+            title: What is exported.
+            formats: Suffix and label of each; the first is chosen.
+            command_for: Returns the command that writes a suffix.
+            file: Where to, without its suffix.
+            previews: Draws; closed with the dialog.
+            choices: The choices to begin with.
+            with_numbers: Whether the numbers are written beside the figure.
+            example: The figure that stands for all, where several are exported: none of its parts is offered.
+            parent: The window.
+        """
+        super().__init__(parent)
+        self.setObjectName("exportDialog")
+        self.setWindowTitle(f"Export {title}")
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._command_for, self._file, self._previews = command_for, file, previews
+        self._suffixes, self._example = [suffix for suffix, _ in formats], list(example)
+        previews.setParent(self)
+        self.controls = {field.name: self._control(field) for field in fields_of(FigureChoices) if field.control}
+        self.controls = {name: control for name, control in self.controls.items() if control is not None}
+        self._first = choices or FigureChoices()
+        self.parts: dict[str, QCheckBox] = {}
+        self._usual_parts: frozenset[str] = frozenset()
+        self.format_buttons = self._formats(formats)
+        self.numbers = QCheckBox("Numbers as CSV beside it", objectName="export-numbers", checked=with_numbers)
+        self.sheet, self.size_note = Sheet(), layouts.text(role="small", name="export-size", wrap=True)
+        self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.target = layouts.elided(role="small")
+        self._lay_out()
+        for name, control in self.controls.items():
+            control.show_value(getattr(self._first, name))
+            control.changed.connect(self._ask)
+        self._connect(previews)
+        self._show_format()
+        self.resize(*self._fitting())
+
+    # -- what is chosen ----------------------------------------------------------------------------------------
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the main file."""
+        return next(suffix for suffix, button in self.format_buttons.items() if button.isChecked())
+
+    @property
+    def file(self) -> Path:
+        """The main file; none that is there already, unless it was chosen by hand."""
+        return self._file if self.suffix == FOLDER else self._file.with_name(f"{self._file.name}.{self.suffix}")
+
+    @property
+    def choices(self) -> FigureChoices:
+        """The choices as they are."""
+        values: dict[str, Any] = {name: control.value for name, control in self.controls.items()}
+        parts = tuple(name for name, box in self.parts.items() if box.isChecked())
+        usual = frozenset(parts) == self._usual_parts
+        return FigureChoices(panels=() if usual else parts, **values)
+
+    def command(self) -> list[str]:
+        """Return the arguments of `trainer` without the main file."""
+        command = list(self._command_for(self.suffix) or ())
+        if not self._has_choices(command):
+            return command
+        command += options(self.choices)
+        beside = self.numbers.isChecked() and not self._example
+        return [*command, "--out", str(self.file.with_suffix(".csv"))] if beside else command
+
+    def _has_choices(self, command: Sequence[str]) -> bool:
+        if self._example:
+            return True
+        return bool(command) and self.suffix in FIGURES and takes_choices(command)
+
+    # -- acts --------------------------------------------------------------------------------------------------
+
+    def export(self) -> None:
+        """Export and close."""
+        if self.start.isEnabled():
+            self.chosen.emit(self.command(), self.file)
+            self.accept()
+
+    def copy(self) -> None:
+        """Hand out the command, with names of files that go to the current folder."""
+        files = [self.file.name]
+        command = self.command()
+        if "--out" in command:
+            place = command.index("--out")
+            files += [Path(name).name for name in command[place + 1 :]]
+            command = command[:place]
+        self.copied.emit([*command, "--out", *files])
+
+    def ask_file(self) -> None:
+        """Ask for another file."""
+        dialog = QFileDialog(self, "Export", str(self.file.parent))
+        dialog.setObjectName("exportFile")
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilters([f"*.{suffix}" for suffix in self._suffixes])
+        dialog.setDefaultSuffix(self.suffix)
+        dialog.selectFile(self.file.name)
+        dialog.fileSelected.connect(lambda name: self.take_file(Path(name)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def take_file(self, file: Path) -> None:
+        """Export to this file, in the format that it is named after."""
+        suffix = file.suffix.removeprefix(".").lower()
+        known = suffix in self.format_buttons
+        self._file = file.with_suffix("") if known else file
+        if known:
+            self.format_buttons[suffix].setChecked(True)
+        self._show_format()
+
+    def done(self, result: int) -> None:
+        self.remembered.emit(replace(self.choices, panels=()), self.numbers.isChecked())
+        self._previews.close()
+        super().done(result)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._previews.close()
+        super().closeEvent(event)
+
+    # -- what is seen ------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Draw the figure as it is chosen."""
+        suffix = self.suffix if self.suffix in FIGURES else FIGURES[0]
+        command = self._example or list(self._command_for(suffix) or ())
+        if not command or command[0] not in DRAWING:
+            self._say("This format has no preview.")
+            return
+        self._previews.ask([*command, *options(self.choices)] if takes_choices(command) else command)
+
+    def _show_figure(self, file: str, figure: dict[str, Any]) -> None:
+        size = float(figure.get("width_mm") or 0), float(figure.get("height_mm") or 0)
+        self.sheet.show_figure(file, size)
+        self._show_parts(figure.get("parts") or [])
+        facts = {"svg": "vectors, text stays text", "pdf": "vectors, fonts embedded", "png": "300 dpi"}
+        parts = [f"{size[0]:.0f} × {size[1]:.0f} mm"] if size[0] else []
+        parts += [f"smallest text {figure['smallest_pt']:g} pt"] if figure.get("smallest_pt") else []
+        parts += [facts[self.suffix]] if self.suffix in facts else []
+        self._say(" · ".join([*parts, "command in the metadata"] if not self._example else ["Example", *parts]))
+
+    def _show_parts(self, parts: Sequence[dict[str, Any]]) -> None:
+        if self.parts or self._example:
+            return
+        if not parts:
+            self._reading.setText("The figure has one part.")
+            return
+        without_tables = frozenset(part["name"] for part in parts if not part["is_table"])
+        self._usual_parts = without_tables or frozenset(part["name"] for part in parts)
+        self._reading.hide()
+        for part in parts:
+            box = QCheckBox(str(part["title"]), checked=part["name"] in self._usual_parts)
+            box.setObjectName(f"export-part-{part['name']}")
+            box.toggled.connect(lambda _on, box=box: self._on_part(box))
+            self.parts[str(part["name"])] = box
+            size = layouts.text(str(part["size"]), "small")
+            self._part_rows.addLayout(layouts.row((box, 1), size, gap=theme.SPACE))
+
+    def _on_part(self, box: QCheckBox) -> None:
+        if not any(other.isChecked() for other in self.parts.values()):
+            # A figure of nothing is none.
+            box.setChecked(True)
+            return
+        self._ask()
+
+    def _show_format(self) -> None:
+        command = list(self._command_for(self.suffix) or ())
+        has_choices = self._has_choices(command)
+        for part in (*self.controls.values(), *self.parts.values(), self.numbers):
+            part.setEnabled(has_choices)
+        self._reading.setText("Reading…" if has_choices else _ALL_PARTS)
+        self.target.setText(f"{self.file.name} in {self.file.parent.name or self.file.parent}")
+        self.target.setToolTip(str(self.file))
+        self.start.setEnabled(bool(command))
+        self._ask()
+
+    def _say(self, text: str) -> None:
+        self.size_note.setText(text)
+
+    def _show_busy(self, busy: bool) -> None:
+        if busy:
+            self._say("Rendering…")
+
+    # -- building ----------------------------------------------------------------------------------------------
+
+    def _connect(self, previews: FigurePreviews) -> None:
+        previews.drawn.connect(self._show_figure)
+        previews.failed.connect(self._say)
+        previews.busy_changed.connect(self._show_busy)
+        for keys in ("Ctrl+Return", "Ctrl+Enter"):
+            QShortcut(QKeySequence(keys), self, activated=self.export)
+
+    def _formats(self, formats: Sequence[tuple[str, str]]) -> dict[str, QPushButton]:
+        group, buttons = QButtonGroup(self), {}
+        for suffix, label in formats:
+            button = QPushButton(suffix.upper() if len(suffix) < 5 else suffix.capitalize(), checkable=True)
+            button.setObjectName(f"export-format-{suffix}")
+            button.setAccessibleName(f"Format: {label}")
+            button.setToolTip(label)
+            button.setAutoDefault(False)
+            group.addButton(button)
+            buttons[suffix] = button
+        next(iter(buttons.values())).setChecked(True)
+        group.buttonToggled.connect(lambda _button, on: self._show_format() if on else None)
+        return buttons
+
+    def _control(self, field: Any) -> Control | None:
+        if field.kind == "choice":
+            control = Choose(field, "export", beside_px=LABEL_PX)
+            for button in control.buttons.values():
+                button.setAutoDefault(False)
+            return control
+        return Check(field, "export") if field.kind == "flag" else None
+
+    def _format_rows(self) -> QVBoxLayout:
+        """Return the formats, four in a line."""
+        buttons = list(self.format_buttons.values())
+        rows = layouts.column(gap=theme.SPACE)
+        for start in range(0, len(buttons), PER_LINE):
+            label = layouts.text("Format" if start == 0 else "", "secondary")
+            label.setFixedWidth(LABEL_PX)
+            line = buttons[start : start + PER_LINE]
+            rest = PER_LINE - len(line) if start else 0
+            width = (FORM_PX - LABEL_PX - 2 * theme.BETWEEN) // PER_LINE - theme.SPACE
+            for button in line if rest else ():
+                button.setMinimumWidth(width)
+            stretch = [(layouts.STRETCH, rest)] if rest else []
+            cells = [(button, 0 if rest else 1) for button in line]
+            rows.addLayout(layouts.row(label, layouts.row(*cells, *stretch, gap=theme.SPACE), gap=0))
+        return rows
+
+    def _lay_out(self) -> None:
+        self._part_rows = layouts.column(gap=theme.SPACE)
+        self._reading = layouts.text("Reading…", "small")
+        self._part_rows.addWidget(self._reading)
+        choices = [control for control in self.controls.values() if isinstance(control, Choose)]
+        checks = [control for control in self.controls.values() if isinstance(control, Check)]
+        form = layouts.panel(
+            layouts.column(
+                *(() if self._example else (layouts.text("Panels", "secondary"), self._part_rows, _line())),
+                *choices,
+                self._format_rows(),
+                _line(),
+                *checks,
+                *(() if self._example else (self.numbers,)),
+                layouts.STRETCH,
+                gap=theme.INSIDE,
+                margins=theme.BETWEEN,
+            )
+        )
+        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(form)
+        scroll.setFixedWidth(FORM_PX)
+        stage = layouts.panel(layouts.column((self.sheet, 1), self.size_note, gap=theme.INSIDE, margins=theme.AROUND))
+        stage.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        theme.set_role(stage, "background")
+        layouts.column((layouts.row((stage, 1), scroll, gap=0), 1), _line(), self._footer(), gap=0, of=self)
+
+    def _footer(self) -> QWidget:
+        change = _button("Change…", "export-change", self.ask_file)
+        copy = _button("Copy as command", "export-copy", self.copy)
+        theme.keep_icon(copy, "terminal", 16)
+        cancel = _button("Cancel", "export-cancel", self.reject)
+        self.start = _button("Export", "export-start", self.export)
+        self.start.setToolTip("Export (Ctrl+Enter)")
+        self.start.setDefault(True)
+        theme.set_role(self.start, "primary")
+        return layouts.panel(
+            layouts.row((self.target, 1), change, theme.BETWEEN, copy, cancel, self.start, margins=theme.BETWEEN)
+        )
+
+    def _fitting(self) -> tuple[int, int]:
+        window = self.parentWidget()
+        room = window.size() if window is not None else None
+        return (WIDTH, HEIGHT) if room is None else (min(WIDTH, room.width()), min(HEIGHT, room.height()))
+
+
+def _button(text: str, name: str, act: Callable[[], object]) -> QPushButton:
+    button = QPushButton(text, objectName=name)
+    button.setAutoDefault(False)
+    button.clicked.connect(lambda: act())
+    return button
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    theme.set_role(line, "line")
+    return line
+
+
+def free_stem(folder: Path, stem: str, suffixes: Sequence[str]) -> Path:
+    """Return a file without its suffix that is not there with any of the suffixes: `map`, `map-2` ..."""
+    number = 1
+    while True:
+        name = stem if number == 1 else f"{stem}-{number}"
+        if not any((folder / f"{name}.{suffix}").exists() for suffix in (*suffixes, "csv")):
+            return folder / name
+        number += 1

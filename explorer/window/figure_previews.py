@@ -1,0 +1,115 @@
+"""The process that draws previews of figures while the export dialog is open: the newest question is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+
+from explorer.model_client.qprocess import Child
+from trainer.untrusted import safe_subprocess
+from trainer.untrusted.files import parse_json
+
+DELAY_MS: Final = 150
+"""After the last change: not every letter and click is drawn."""
+GRACE_MS: Final = 2_000
+
+
+class FigurePreviews(QObject):
+    """Draws with `trainer preview`; an answer to an older question is left out.
+
+    Signals:
+        drawn: File of the picture and what is known of the figure, a dictionary: size and parts.
+        failed: A sentence why there is no picture.
+        busy_changed: Whether a picture is on its way.
+    """
+
+    drawn = Signal(str, object)
+    failed = Signal(str)
+    busy_changed = Signal(bool)
+
+    def __init__(
+        self,
+        workspace: Path,
+        parent: QObject | None = None,
+        *,
+        program: Sequence[str] = tuple(safe_subprocess.python("-m", "trainer")),
+    ) -> None:
+        """Start the process, which imports what it needs meanwhile."""
+        super().__init__(parent)
+        self._number, self._command, self._output = 0, [""], b""
+        self._in_flight = False
+        self._timer = QTimer(self, singleShot=True, interval=DELAY_MS, timeout=self._send)
+        self._process = Child([*program, "preview", "--workspace", str(workspace)], self)
+        self._process.start()
+
+    def ask(self, command: Sequence[str]) -> None:
+        """Draw this command soon, unless another one follows."""
+        self._number += 1
+        self._command = list(command)
+        self.busy_changed.emit(True)
+        self._timer.start()
+
+    def close(self) -> None:
+        """End the process."""
+        self._timer.stop()
+        self.blockSignals(True)
+        self._process.closeWriteChannel()
+        self._process.terminate()
+        if not self._process.waitForFinished(GRACE_MS):
+            self._process.kill()
+            self._process.waitForFinished(GRACE_MS)
+
+    def _send(self) -> None:
+        # One question at a time: what was asked meanwhile and is old by then is never drawn.
+        if self._in_flight or self._process.state() == QProcess.ProcessState.NotRunning:
+            return
+        self._in_flight = True
+        self._sent = self._number
+        line = json.dumps({"number": self._number, "command": self._command})
+        self._process.write(f"{line}\n".encode())
+
+    def on_started(self, child: Child) -> None:
+        """Nothing: questions wait in its pipe."""
+
+    def on_output(self, child: Child) -> None:
+        """Take the lines that are whole."""
+        self._output += bytes(child.readAllStandardOutput().data())
+        *lines, self._output = self._output.split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def on_errors(self, child: Child) -> None:
+        """Drop what libraries say; problems come as answers."""
+        child.readAllStandardError()
+
+    def on_failed_start(self, child: Child) -> None:
+        """Say so."""
+        self._fail(f"The preview could not start: {child.errorString()}.")
+
+    def on_finished(self, child: Child) -> None:
+        """Say so."""
+        self._fail("The preview has ended unexpectedly. Close this dialog and open it again.")
+
+    def _fail(self, reason: str) -> None:
+        self._in_flight = False
+        self.busy_changed.emit(False)
+        self.failed.emit(reason)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            answer: dict[str, Any] = parse_json(line.decode("utf-8", "replace"))
+        except ValueError:
+            return
+        self._in_flight = False
+        if answer.get("number") != self._number:
+            self._send()
+            return
+        self.busy_changed.emit(False)
+        if problem := answer.get("problem"):
+            self.failed.emit(str(problem))
+        else:
+            self.drawn.emit(str(answer.get("file", "")), answer.get("figure") or {})

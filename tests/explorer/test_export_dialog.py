@@ -1,0 +1,148 @@
+"""The export dialog: what is chosen is what is drawn, copied and exported; a preview by the exporter itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PIL import Image
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from explorer.intents import EXPORTS
+from explorer.window.export_dialog import PX_PER_MM, ExportDialog, free_stem
+from explorer.window.exports import with_usual
+from explorer.window.figure_previews import FigurePreviews
+from trainer.charts.figure_choices import FigureChoices
+
+COMMAND = ["export", "similarity", "--runs", "1", "2"]
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    if "letters" in question["command"]:
+        print(json.dumps({"number": question["number"], "problem": "No such run. Train it."}), flush=True)
+        continue
+    part = {"title": "Part", "size": ""}
+    parts = [part | {"name": "cosines", "is_table": False}, part | {"name": "numbers", "is_table": True}]
+    figure = {"width_mm": 89, "height_mm": 44.5, "smallest_pt": 7, "parts": parts, "command": question["command"]}
+    print(json.dumps({"number": question["number"], "file": PICTURE, "figure": figure}), flush=True)
+"""
+
+
+@pytest.fixture
+def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callable[..., ExportDialog]]:
+    picture = tmp_path / "figure.png"
+    Image.new("RGB", (1050, 525), "red").save(picture)
+    script = tmp_path / "server.py"
+    script.write_text(f"PICTURE = {str(picture)!r}\n{SERVER}", encoding="utf-8")
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    dialogs: list[ExportDialog] = []
+
+    def open_dialog(**more: object) -> ExportDialog:
+        previews = FigurePreviews(tmp_path, program=(sys.executable, str(script)))
+        file = tmp_path / "similarity"
+        formats = more.pop("formats", EXPORTS)
+        dialog = ExportDialog("Similarity", formats, lambda _: COMMAND, file, previews, parent=window, **more)
+        dialogs.append(dialog)
+        dialog.open()
+        return dialog
+
+    yield open_dialog
+    for dialog in dialogs:
+        if shiboken6.isValid(dialog):
+            dialog.reject()
+    window.close()
+
+
+def drawn(qtbot: QtBot, dialog: ExportDialog) -> None:
+    qtbot.waitUntil(lambda: "89 × 44 mm" in dialog.size_note.text(), timeout=20_000)
+
+
+def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    assert dialog.size_note.text() == "Rendering…", "while a figure renders there is a sign"
+    drawn(qtbot, dialog)
+    assert list(dialog.parts) == ["cosines", "numbers"]
+    assert [box.isChecked() for box in dialog.parts.values()] == [True, False], "tables are off"
+    QTest.mouseClick(dialog.controls["width"].buttons["1"], Qt.MouseButton.LeftButton)
+    dialog.parts["numbers"].setChecked(True)
+    dialog.numbers.setChecked(True)
+    chosen = ["--panels", "cosines", "numbers", "--width", "1"]
+    table = str(dialog.file.with_suffix(".csv"))
+    assert dialog.command() == [*COMMAND, *chosen, "--out", table]
+    with qtbot.waitSignal(dialog.copied) as copied:
+        QTest.mouseClick(dialog.findChild(QWidget, "export-copy"), Qt.MouseButton.LeftButton)
+    assert copied.args[0] == [*COMMAND, *chosen, "--out", "similarity.pdf", "similarity.csv"]
+    ends: list[tuple[object, ...]] = []
+    dialog.chosen.connect(lambda *values: ends.append(values))
+    dialog.remembered.connect(lambda *values: ends.append(values))
+    QTest.keyClick(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert ends[0] == ([*COMMAND, *chosen, "--out", table], dialog.file)
+    assert ends[1] == (FigureChoices(width="1"), True)
+
+
+def test_the_preview_has_the_proportion_of_the_figure(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    image = dialog.sheet.grab().toImage()
+    reds = [
+        (x, y)
+        for x in range(image.width())
+        for y in range(image.height())
+        if image.pixelColor(x, y).red() > 200 and image.pixelColor(x, y).green() < 60
+    ]
+    wide, high = (1 + max(point[side] for point in reds) - min(point[side] for point in reds) for side in (0, 1))
+    assert wide / high == pytest.approx(2, rel=0.02)
+    assert wide / image.devicePixelRatio() == pytest.approx(89 * PX_PER_MM, abs=4)
+
+
+def test_a_figure_that_cannot_be_drawn_says_why(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    dialog.controls["names"].buttons["letters"].click()
+    qtbot.waitUntil(lambda: dialog.size_note.text() == "No such run. Train it.", timeout=20_000)
+
+
+def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], tmp_path: Path) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    dialog.take_file(tmp_path / "mine.csv")
+    assert dialog.suffix == "csv"
+    assert dialog.file == tmp_path / "mine.csv"
+    assert dialog.command() == COMMAND
+    assert not any(control.isEnabled() for control in dialog.controls.values())
+
+
+def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make(formats=(("zip", "Zip archive"), ("folder", "New folder")), example=COMMAND)
+    qtbot.waitUntil(lambda: dialog.size_note.text().startswith("Example · 89"), timeout=20_000)
+    assert not dialog.parts
+    dialog.controls["names"].buttons["seed"].click()
+    assert dialog.command() == [*COMMAND, "--names", "seed"]
+    assert dialog.file.suffix == ".zip"
+    dialog.format_buttons["folder"].click()
+    assert dialog.file.suffix == ""
+
+
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    (tmp_path / "map.csv").touch()
+    (tmp_path / "map-2.pdf").touch()
+    assert free_stem(tmp_path, "map", ["pdf", "svg"]).name == "map-3"
+
+
+def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run() -> None:
+    shown = [["export", "similarity", "--runs", "1", "--k", "5"], ["export", "softmax-cost"], ["saliency", "1"]]
+    figures = with_usual(shown, [1, 2])
+    assert ["export", "curves", "--runs", "1", "2"] in figures
+    assert shown[0] in figures
+    assert ["export", "similarity", "--runs", "1", "2"] not in figures
+    assert shown[1] not in figures
+    assert figures[-1] == shown[2]
