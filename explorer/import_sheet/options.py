@@ -149,7 +149,7 @@ class Options(QWidget):
         names = {field.name for field in dataclasses.fields(kind)}
         form = Form(
             kind,
-            browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file"},
+            browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file", "queries": "file"},
             skip=frozenset({survey_result.path_field(kind)}),
             choosable=frozenset((*_ORDERED, *_USUAL)) & names,
             unused=config.unused_fields,

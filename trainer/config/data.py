@@ -31,6 +31,16 @@ def _heldout_list() -> str:
     return option("", "Held-out list", help, advanced=True)
 
 
+def _most_per_query() -> int:
+    help = "At most so many training pairs for a query, as in CLIP's data; 0: all. Pairs without a query are left out."
+    return option(0, "Pairs a query", help, low=0, high=10_000_000, advanced=True)
+
+
+def _queries() -> str:
+    help = "A text file with one query a line, for Pairs a query; empty: every word of the captions."
+    return option("", "Queries", help, advanced=True)
+
+
 def _split_from() -> Literal["stated", "share"]:
     help = "stated: as names of folders, files or shards or a column split say, else a share. share: always a share."
     return option("stated", "Split", help, advanced=True)
@@ -95,6 +105,8 @@ class Folder:
         "Another folder of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    most_per_query: int = _most_per_query()
+    queries: str = _queries()
     train_share: float = train_share_option()
     train_list: str = _train_list()
     heldout_list: str = _heldout_list()
@@ -135,6 +147,8 @@ class Table:
         "Another table of the same form to validate on; empty: a share of the first.",
         advanced=True,
     )
+    most_per_query: int = _most_per_query()
+    queries: str = _queries()
     train_share: float = train_share_option()
     train_list: str = _train_list()
     heldout_list: str = _heldout_list()
@@ -194,6 +208,8 @@ class Shards:
         "Other tars to validate on; empty: the folder test or val next to train, or a share of the first.",
         advanced=True,
     )
+    most_per_query: int = _most_per_query()
+    queries: str = _queries()
     train_share: float = train_share_option()
 
 
@@ -238,6 +254,8 @@ class HubDataset:
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of classes; {} is the name, a(n) its article.", advanced=True
     )
+    most_per_query: int = _most_per_query()
+    queries: str = _queries()
     train_share: float = train_share_option()
 
 
@@ -290,16 +308,18 @@ _HELDOUT: Final = ("heldout_path", "heldout_list", "heldout_split")
 def unused_fields(data: Any) -> dict[str, str]:
     """Return the fields that have no effect because of others, each with the reason."""
     labels = {field.name: field.metadata.get("label", field.name) for field in fields(data)}
+    idle = getattr(data, "queries", "").strip() and not data.most_per_query
+    without = {"queries": "Not used: Pairs a query is 0."} if idle else {}
     naming = [labels[name] for name in _HELDOUT if getattr(data, name, "").strip()]
     if "heldout_share" not in labels or not naming:
-        return {}
-    return {"heldout_share": f"Not used: {naming[0]} names the held-out pairs."}
+        return without
+    return without | {"heldout_share": f"Not used: {naming[0]} names the held-out pairs."}
 
 
 AnyData = TypeVar("AnyData", bound=Any)
 
 _PATHS: Final = (
-    *("path", "heldout_path", "root", "train_list", "heldout_list"),
+    *("path", "heldout_path", "root", "train_list", "heldout_list", "queries"),
     *("image_vectors", "text_vectors", "items", "pictures"),
 )
 

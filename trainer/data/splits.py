@@ -15,8 +15,9 @@ from trainer.analysis.sampling import at_most
 from trainer.catalog import prompt_suites
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
-from trainer.data.pairs import DataError, DataSplits, ImportReport, Pairs, Source
+from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, digests_of, prepare
+from trainer.data.query_balance import balanced, read_queries
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
 
@@ -182,7 +183,18 @@ def parts_of(data: config.Data, listed: DatasetIndex) -> dict[str, list[Source]]
     parts = listed.splits
     if len(parts) == 1:
         parts = _shared_out(parts["train"], getattr(data, "heldout_share", 0.0))
-    return parts | {"train": _share_of(parts["train"], getattr(data, "train_share", 1.0))}
+    training = _balanced(data, parts["train"], listed.log)
+    return parts | {"train": _share_of(training, getattr(data, "train_share", 1.0))}
+
+
+def _balanced(data: config.Data, sources: list[Source], log: ImportLog) -> list[Source]:
+    most = getattr(data, "most_per_query", 0)
+    if not most:
+        return sources
+    left = balanced(sources, most, read_queries(data.queries) if data.queries.strip() else None)
+    if left.sentence not in log.notes:
+        log.notes.append(left.sentence)
+    return left.sources
 
 
 def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
