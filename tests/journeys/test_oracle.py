@@ -933,7 +933,9 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "concepts": "trains a dictionary: tests/trainer/charts/test_concepts.py",
         "replayed-step": "draws a stored replay: tests/trainer/training/test_replay.py",
         "effective-robustness": "is of any number of runs: tests/trainer/charts/test_source_documents.py",
-        **dict.fromkeys(("accuracy-by-size", "probe-by-set"), "tests/trainer/charts/test_stored_accuracies.py"),
+        **dict.fromkeys(
+            ("accuracy-by-size", "probe-by-set", "published-table"), "tests/trainer/charts/test_stored_accuracies.py"
+        ),
         "prototypes": "clusters snapshots: tests/trainer/charts/test_source_documents.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",
         "curves": "are what was logged: tests/trainer/charts/test_curves.py",

@@ -44,7 +44,7 @@ def references(dataset: str | None = None) -> tuple[PublishedNumber, ...]:
     for file in sorted((assets_dir() / "reference").glob("*.csv")):
         with file.open(encoding="utf-8", newline="") as lines:
             numbers += [_reference(row) for row in csv.DictReader(lines)]
-    return tuple(number for number in numbers if dataset is None or _plain(number.dataset) == _plain(dataset))
+    return tuple(number for number in numbers if dataset is None or plain_name(number.dataset) == plain_name(dataset))
 
 
 def _reference(row: dict[str, str]) -> PublishedNumber:
@@ -62,5 +62,6 @@ def _reference(row: dict[str, str]) -> PublishedNumber:
     )
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
     return "".join(c for c in name.lower() if c.isalnum())

@@ -35,6 +35,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "effective-robustness",
         "accuracy-by-size",
         "probe-by-set",
+        "published-table",
     ),
     "timeline": ("snapshot-curves",),
     "probes": ("probe-strip",),
@@ -69,7 +70,14 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "softmax-cost",
         "hopfield-temperature",
     ),
-    "evaluate": ("evaluation-scores", "confusion", "evaluation-curves", "comparison", "groups", "data-efficiency"),
+    "evaluate": (
+        "evaluation-scores",
+        "confusion",
+        "evaluation-curves",
+        "comparison",
+        "groups",
+        "data-efficiency",
+    ),
 }
 """View -> its charts, in the order of the tabs."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts import ChartError, accuracy_by_size, probe_by_set
+from trainer.charts import ChartError, accuracy_by_size, probe_by_set, published_table
 from trainer.charts.spec import Request, targets_of
 from trainer.store import Question, RunLog, Workspace
 
@@ -79,3 +79,31 @@ def test_the_newest_step_of_each_data_set_is_drawn_and_correlated(workspace, run
     lacking = probe_by_set.ProbeBySetSettings("fine_tune_acc1")
     with pytest.raises(ChartError, match="has fine_tune_acc1 and zero_shot_acc1 of one data set"):
         probe_by_set.compute(workspace, Request(targets_of(runs)), lacking, lambda *_: None)
+
+
+def test_own_runs_stand_starred_in_the_table_of_the_paper(workspace, capsys):
+    runs = []
+    for seed, value in enumerate((0.02, 0.03, 0.07)):
+        runs.append(workspace.runs.create(config.Run(name=f"own {seed}", seed=seed), status="finished"))
+        for step, lift in ((8, 0.5), (16, 0.0)):
+            values = {"zero_shot_acc1": value + lift}
+            workspace.results.add_evaluation(runs[-1], step, "GTSRB", "test", values, {"zero_shot": ASKED["zero_shot"]})
+    settings = published_table.PublishedTableSettings("cc", ("own *",))
+    data = published_table.compute(workspace, Request(targets_of(runs)), settings, lambda *_: None)
+    assert data.columns[-1] == "own **"
+    assert data.columns[0] == "CLIP RN50, 31 epochs"
+    assert data.rows["GTSRB"][0].text == "7.66 ± 1.07", "as printed"
+    spread = 100 * np.std([0.02, 0.03, 0.07], ddof=1)
+    assert data.rows["GTSRB"][-1].text == f"4.00 ± {spread:.2f}"
+    assert data.rows["Birdsnap"][-1] is None
+    line = next(row for row in published_table.draw(data, settings).mark("published").lines if row.words == "GTSRB")
+    assert line.best == {2}, "CLIP of 128 epochs"
+    alone = published_table.PublishedTableSettings("cc")
+    single = published_table.compute(workspace, Request(targets_of(runs[:1])), alone, lambda *_: None)
+    assert single.rows["GTSRB"][-1].text == "2.00"
+    with pytest.raises(ChartError, match="evaluated by linear_probe on"):
+        other = published_table.PublishedTableSettings("linear_probe")
+        published_table.compute(workspace, Request(targets_of(runs)), other, lambda *_: None)
+    words = ["analyze", "published-table", str(runs[0]), "--group", "own *", "--workspace", str(workspace.folder)]
+    assert main(words) == 0
+    assert "7.66 ± 1.07" in capsys.readouterr().out

@@ -43,6 +43,7 @@ ELSEWHERE: Final = {
     "effective-robustness": "logged numbers",
     "accuracy-by-size": "logged numbers",
     "probe-by-set": "evaluated numbers",
+    "published-table": "evaluated numbers",
     "retrieval-share": "runs of several seeds; ranks by `matching_of`, as `snapshot-curves`",
     "replayed-step": "records of a replay",
     "word-map": "words that the text towers embed",
