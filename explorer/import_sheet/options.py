@@ -41,6 +41,8 @@ _USUAL: Final = {
 _FILES: Final = (
     "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
 )
+_LISTS: Final = ("train_list", "heldout_list", "queries")
+"""Fields that name a text file."""
 _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
 
 
@@ -149,7 +151,7 @@ class Options(QWidget):
         names = {field.name for field in dataclasses.fields(kind)}
         form = Form(
             kind,
-            browse={"heldout_path": _HELDOUT.get(kind, "folder"), "train_list": "file", "heldout_list": "file", "queries": "file"},
+            browse={"heldout_path": _HELDOUT.get(kind, "folder"), **dict.fromkeys(_LISTS, "file")},
             skip=frozenset({survey_result.path_field(kind)}),
             choosable=frozenset((*_ORDERED, *_USUAL)) & names,
             unused=config.unused_fields,

@@ -101,8 +101,8 @@ def test_own_runs_stand_starred_in_the_table_of_the_paper(workspace, capsys):
     alone = published_table.PublishedTableSettings("cc")
     single = published_table.compute(workspace, Request(targets_of(runs[:1])), alone, lambda *_: None)
     assert single.rows["GTSRB"][-1].text == "2.00"
+    other = published_table.PublishedTableSettings("linear_probe")
     with pytest.raises(ChartError, match="evaluated by linear_probe on"):
-        other = published_table.PublishedTableSettings("linear_probe")
         published_table.compute(workspace, Request(targets_of(runs)), other, lambda *_: None)
     words = ["analyze", "published-table", str(runs[0]), "--group", "own *", "--workspace", str(workspace.folder)]
     assert main(words) == 0
