@@ -968,6 +968,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
                 "loss-margins",
                 "loss-views",
                 "augmentations",
+                "diffusion",
                 "loss-saturation",
                 "sampling-variance",
                 "softmax-cost",

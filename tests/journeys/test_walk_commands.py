@@ -68,6 +68,7 @@ OF_NO_RUN = {
     "loss-margins": (),
     "loss-views": (),
     "augmentations": (),
+    "diffusion": (),
     "sampling-variance": (),
     "softmax-cost": (),
     "hopfield-temperature": (),

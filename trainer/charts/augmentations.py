@@ -70,7 +70,7 @@ def augmented(
     Raises:
         ChartError: The picture cannot be read.
     """
-    picture = _picture(settings.picture)
+    picture = read_picture_option(settings.picture)
     generator = np.random.default_rng(settings.seed)
     return Augmented(
         tuple(_crops(picture, settings, generator)),
@@ -79,7 +79,12 @@ def augmented(
     )
 
 
-def _picture(path: str) -> Float[np.ndarray, "h w 3"]:
+def read_picture_option(path: str) -> Float[np.ndarray, "h w 3"]:
+    """Return the center square of a picture in 0 to 1, `SIZE` pixels wide; without a path, a drawn scene.
+
+    Raises:
+        ChartError: It cannot be read.
+    """
     path = path or str(catalog.assets_dir() / "pictures" / "scene.png")
     try:
         pixels, (answer,) = read_pictures([path], SIZE)
@@ -136,10 +141,11 @@ def draw(data: Augmented, settings: AugmentationsSettings) -> Panel:
 
 
 def _cell(pixels: Float[np.ndarray, "h w 3"], name: str, path: str) -> RowImage:
-    return RowImage(-1, path, "", name, pixels=_bytes(pixels))
+    return RowImage(-1, path, "", name, pixels=bytes_of(pixels))
 
 
-def _bytes(pixels: Float[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+def bytes_of(pixels: Float[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return pixels of 0 to 1 as bytes."""
     return np.ascontiguousarray(np.rint(255 * pixels).astype(np.uint8))
 
 

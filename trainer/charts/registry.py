@@ -66,6 +66,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "loss-margins",
         "loss-views",
         "augmentations",
+        "diffusion",
         "sampling-variance",
         "softmax-cost",
         "hopfield-temperature",

@@ -52,6 +52,7 @@ ELSEWHERE: Final = {
     "loss-margins": "settings alone",
     "loss-views": "settings alone",
     "augmentations": "settings alone",
+    "diffusion": "settings alone",
     "sampling-variance": "settings alone",
     "softmax-cost": "settings alone",
     "hopfield-temperature": "settings alone",
