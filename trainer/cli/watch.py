@@ -103,8 +103,8 @@ def _absolute(path: str | None) -> str:
     """Return a path for another process; the name of a data set, which is no path, stays."""
     from pathlib import Path
 
-    there = Path(path or "").expanduser().absolute()
-    return str(there) if path and there.exists() else path or ""
+    absolute = Path(path or "").expanduser().absolute()
+    return str(absolute) if path and absolute.exists() else path or ""
 
 
 def _every(text: str) -> int:

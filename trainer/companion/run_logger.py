@@ -286,7 +286,7 @@ def log_run(
 
 
 def log_on(logger: RunLogger | None, folder: str | Path, **options: Any) -> RunLogger:
-    """Return the logger itself while it is open; else one of a new run, or of its run, which goes on.
+    """Return the logger itself while it is open; else one of a new run, or of its run, which then continues.
 
     Args:
         logger: The one so far; None before the first.

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trainer import config
-from trainer.companion.watching_curves import TrainingCurves, changed_from, curve_files, read_training
+from trainer.companion.watching_curves import (
+    TrainingCurves,
+    before_a_return,
+    changed_from,
+    curve_files,
+    read_training,
+)
 from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, WatchError
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
@@ -39,7 +45,7 @@ _AT_ONCE: Final = 2_000
 
 
 class _Embedded(NamedTuple):
-    """A checkpoint that was embedded, as `EMBEDDED` tells it."""
+    """A checkpoint that was embedded, as the fact `EMBEDDED` holds it."""
 
     step: int
     stamp: str
@@ -194,6 +200,7 @@ class FolderWatch:
 
     def _read_curves(self, checkpoints: Sequence[WatchedCheckpoint]) -> bool:
         """Log the numbers that are new; those that differ from what was logged replace it and all after it."""
+        checkpoints = [checkpoint for checkpoint in checkpoints if checkpoint.stamp not in self._void]
         newest = [checkpoint.stamp for checkpoint in checkpoints if checkpoint.is_complete][:1]
         stamp = (newest, [_size_and_time(file) for file in curve_files(self._folder)])
         if stamp == self._curves_stamp:
@@ -201,6 +208,11 @@ class FolderWatch:
         curves = read_training(self._folder, checkpoints)
         if curves is None:
             return False
+        if void := before_a_return(self._folder, checkpoints, curves):
+            # The next look reads the curves without them.
+            self._void |= {checkpoint.stamp for checkpoint in void}
+            self._note_embedded()
+            return True
         self._curves, self._has_read, self._curves_stamp = curves, True, stamp
         if (changed := changed_from(self._logged, curves.entries)) is not None:
             self._go_back(changed - 1)

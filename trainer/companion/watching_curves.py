@@ -44,6 +44,7 @@ class TrainingCurves:
         settings: Names and texts, for people: nothing of them is followed.
         facts: Of the numbers: the batch that a loss is taken in.
         notes: Sentences on the files.
+        logged_until: The last update that a log of open_clip tells, and when; 0 where there is no log.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -52,6 +53,7 @@ class TrainingCurves:
     settings: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    logged_until: tuple[int, float] = (0, 0.0)
 
 
 def read_training(folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
@@ -97,7 +99,9 @@ def _of_open_clip(top: Path) -> TrainingCurves | None:
     epochs, batch = whole_setting(settings, "epochs"), whole_setting(settings, "batch_size")
     facts = {VAL_BATCH: batch} if batch else {}
     total_steps = min(epochs * per_epoch, MOST_STEP)
-    return TrainingCurves(_entries(curves, "open_clip"), per_epoch, total_steps, settings, facts, curves.said(""))
+    entries, notes = _entries(curves, "open_clip"), curves.said("")
+    lasts = [curve.last[:2] for name, curve in curves.runs[""].items() if name.startswith("train/") and curve.last]
+    return TrainingCurves(entries, per_epoch, total_steps, settings, facts, notes, max(lasts, default=(0, 0.0)))
 
 
 def _of_lightning(top: Path) -> TrainingCurves | None:
@@ -118,16 +122,61 @@ def _of_lightning(top: Path) -> TrainingCurves | None:
     return TrainingCurves(_entries(curves, "lightning"), notes=curves.said(""))
 
 
+def before_a_return(
+    folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint], curves: TrainingCurves
+) -> list[WatchedCheckpoint]:
+    """Return the complete checkpoints of a time that the training went back before: they are no step of it.
+
+    Those of open_clip are later than its log is, and were written before the end of the log; the state of one of
+    transformers says other numbers than an earlier checkpoint that was written after it. Where a folder is a copy whose
+    times are those of the copy, nothing is told.
+
+    Args:
+        folder: Of the training.
+        checkpoints: Its checkpoints, the newest first.
+        curves: Of its files, read after the checkpoints were listed.
+    """
+    complete = [checkpoint for checkpoint in checkpoints if checkpoint.is_complete]
+    if folder.program == "open_clip":
+        step, logged_at = curves.logged_until
+        return [
+            checkpoint
+            for checkpoint in complete
+            if checkpoint.number * curves.updates_per_epoch > step > 0 and checkpoint.written_at < logged_at
+        ]
+    if folder.program == "lightning":  # a fit that is resumed writes another folder
+        return []
+    last_written = max(complete, key=lambda checkpoint: checkpoint.written_at, default=None)
+    later = [checkpoint for checkpoint in complete if last_written and checkpoint.number > last_written.number]
+    if last_written is None or not later or (state := _state_of(last_written)) is None:
+        return []
+    numbers = {(name, entry.step): value for entry in _history(state, 0.0) for name, value in entry.values.items()}
+    others = [(checkpoint, _state_of(checkpoint)) for checkpoint in later]
+    return [
+        checkpoint
+        for checkpoint, other in others
+        if other is not None and changed_from(numbers, _history(other, 0.0)) is not None
+    ]
+
+
 def _of_transformers(checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
     """Return the curves of the newest checkpoint, whose state holds all since the first update."""
     newest = next((checkpoint for checkpoint in checkpoints if checkpoint.is_complete), None)
-    if newest is None:
+    if newest is None or (state := _state_of(newest)) is None:
         return None
-    file = newest.path / STATE
+    total = number_of(state.get("max_steps")) or 0.0
+    total_steps = int(total) if 0 < total <= MOST_STEP else 0
+    return TrainingCurves(_history(state, newest.written_at), total_steps=total_steps)
+
+
+def _state_of(checkpoint: WatchedCheckpoint) -> dict[str, Any] | None:
     try:
-        state, time = untrusted_files.read_record(file, MOST_STATE), file.stat().st_mtime
-    except (ValueError, RecursionError):
+        return untrusted_files.read_record(checkpoint.path / STATE, MOST_STATE)
+    except (OSError, ValueError, RecursionError):
         return None
+
+
+def _history(state: Mapping[str, Any], time: float) -> list[Entry]:
     records = state.get("log_history")
     entries = []
     for record in records[:_MOST_RECORDS] if isinstance(records, list) else []:
@@ -136,8 +185,7 @@ def _of_transformers(checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves
             numbers = {short(name): number_of(value) for name, value in record.items() if name != "step"}
             known_numbers = {name: value for name, value in numbers.items() if value is not None}
             entries.append(Entry(int(step), time, 0.0, _named(known_numbers, "transformers")))
-    total = number_of(state.get("max_steps")) or 0.0
-    return TrainingCurves(_merged(entries), total_steps=int(total) if 0 < total <= MOST_STEP else 0)
+    return _merged(entries)
 
 
 def _named(values: Mapping[str, float], program: Program) -> dict[str, float]:

@@ -42,12 +42,14 @@ class WatchedCheckpoint:
         number: The epoch (open_clip) or the update (others) that it is of.
         stamp: Name, inode, size and time of each file: another one is another checkpoint.
         is_complete: Whether its content is all there.
+        written_at: When its last file was written, in seconds.
     """
 
     path: Path
     number: int
     stamp: str
     is_complete: bool
+    written_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ def _of_transformers(top: Path) -> Iterator[WatchedCheckpoint]:
             folder = top / entry.name
             files = [folder / STATE, *_shards(folder)]
             stamp = ";".join(map(_stamp, files))
-            yield WatchedCheckpoint(folder, int(match[1]), stamp, _is_complete_folder(folder, stamp))
+            is_complete = _is_complete_folder(folder, stamp)
+            yield WatchedCheckpoint(folder, int(match[1]), stamp, is_complete, _written_at(folder / STATE))
 
 
 def _shards(folder: Path) -> list[Path]:
@@ -182,7 +185,7 @@ def _is_complete_folder(folder: Path, stamp: str) -> bool:
 
 def _archive(path: Path, number: int) -> WatchedCheckpoint | None:
     stamp = _stamp(path)
-    return WatchedCheckpoint(path, number, stamp, is_complete_archive(path)) if stamp else None
+    return WatchedCheckpoint(path, number, stamp, is_complete_archive(path), _written_at(path)) if stamp else None
 
 
 def _numbered_archive(path: Path, name: str) -> WatchedCheckpoint | None:
@@ -191,12 +194,19 @@ def _numbered_archive(path: Path, name: str) -> WatchedCheckpoint | None:
     if not stamp or not is_complete_archive(path):
         return None
     number = _number(path, stamp, name)
-    return None if number is None else WatchedCheckpoint(path, number, stamp, True)
+    return None if number is None else WatchedCheckpoint(path, number, stamp, True, _written_at(path))
 
 
 @functools.lru_cache(4_096)
 def _number(path: Path, stamp: str, name: str) -> int | None:
     return numbers_inside(path, name).get(name)
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _stamp(path: Path) -> str:

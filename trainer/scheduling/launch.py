@@ -82,14 +82,14 @@ def start_watch(workspace: Workspace, run: int, folder: Path, options: Sequence[
     """
     workspace.reconcile()
     training_part.check("Embedding the pairs")
-    words = ["watch", *options, str(folder), "--workspace", str(workspace.folder)]
-    return _start(workspace, workspace.runs.get(run), words, {})
+    arguments = ["watch", *options, str(folder), "--workspace", str(workspace.folder)]
+    return _start(workspace, workspace.runs.get(run), arguments, {})
 
 
 def _start(
     workspace: Workspace,
     row: RunRow,
-    words: Sequence[str],
+    arguments: Sequence[str],
     environment: Mapping[str, str],
     *,
     slot: str = "",
@@ -102,7 +102,7 @@ def _start(
     try:
         log_name = confined.relative(workspace.folder, row.folder / "log.txt")
         with confined.open_file(workspace.folder, log_name, "ab") as log:
-            process = spawn(safe_subprocess.python("-m", "trainer", *words), log, more=dict(environment))
+            process = spawn(safe_subprocess.python("-m", "trainer", *arguments), log, more=dict(environment))
     except OSError as error:
         reason = f"The trainer could not be started: {error}."
         workspace.runs.change(row.id, status="failed", reason=reason)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -357,3 +359,28 @@ def test_a_watch_is_stopped_from_the_window_and_refuses_what_it_cannot_do(traini
         stop_flag.put(log.folder, identity())
         assert is_asked_to_stop(workspace, log, identity(), 1)
         log.status("stopped")
+
+
+def test_a_first_watch_embeds_no_epoch_of_a_time_before_the_training_went_back(training, watched) -> None:
+    for epoch in (1, 2, 3):
+        training.train(epoch, seed=epoch)
+    hour_before = (training.folder / "checkpoints" / "epoch_3.pt").stat().st_mtime - 3_600
+    lines = (training.folder / "out.log").read_text()
+    for epoch in (1, 2, 3):
+        os.utime(training.folder / "checkpoints" / f"epoch_{epoch}.pt", (hour_before, hour_before))
+    # Resumed from the first epoch: the second is being trained again, an hour later.
+    training.log(2, 7.0)
+    later = time.strftime("%Y-%m-%d,%H:%M:%S")
+    new = (training.folder / "out.log").read_text()[len(lines) :]
+    past = time.strftime("%Y-%m-%d,%H:%M", time.localtime(hour_before - 600))
+    old = lines.replace("2026-11-28,12:00", past)
+    (training.folder / "out.log").write_text(old + "".join(later + line[19:] + "\n" for line in new.splitlines()))
+    answer = watched(training.folder)
+    # Its log has passed the second epoch, whose file may be the old one; the third is surely old.
+    assert answer.steps == [UPDATES, 2 * UPDATES]
+    assert curve(answer, "train/loss")[2 * UPDATES] == pytest.approx(7.0 - (UPDATES - 1) / 10)
+    training.save(2, seed=12)
+    assert watched(training.folder).steps == [UPDATES, 2 * UPDATES]
+    training.train(3, seed=13)
+    answer = watched(training.folder)
+    assert answer.steps == [UPDATES, 2 * UPDATES, 3 * UPDATES]

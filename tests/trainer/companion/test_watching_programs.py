@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,36 @@ def test_event_files_of_open_clip_count_updates(tmp_path: Path) -> None:
     (run / "out.log").unlink()
     (imported,) = import_curves(workspace, run / "tensorboard")
     assert "count epochs" in " ".join(imported.notes)
+
+
+def save_state(folder: Path, step: int, history: list[dict[str, float]]) -> None:
+    """Write a checkpoint with few weights."""
+    checkpoint = folder / f"checkpoint-{step}"
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    save_file({"w": torch.zeros(2)}, checkpoint / "model.safetensors")
+    state = {"global_step": step, "max_steps": 100, "log_history": history}
+    (checkpoint / "trainer_state.json").write_text(json.dumps(state))
+
+
+def test_a_folder_of_transformers_that_went_back_has_no_step_of_the_time_before(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for step in (10, 20, 30):
+        history = [{"loss": 2.0, "step": 10}, {"loss": 1.0, "step": 20}, {"loss": 0.5, "step": 30}]
+        save_state(out, step, history[: step // 10])
+        os.utime(out / f"checkpoint-{step}" / "trainer_state.json", (step, step))
+    folder, workspace = watched_folder(out), Workspace(tmp_path / "workspace")
+
+    def losses() -> dict[int, float]:
+        with watched_run(workspace, folder, name="", dataset="val") as log:
+            watch = FolderWatch(workspace, log, folder, None)
+            while watch.look():
+                pass
+            log.status("stopped")
+        steps, values, _ = workspace.results.series(log.run.id, "train/loss")
+        return dict(zip(steps.tolist(), values.tolist(), strict=True))
+
+    # Resumed from the first, and the second is written again.
+    save_state(out, 20, [{"loss": 2.0, "step": 10}, {"loss": 9.0, "step": 20}])
+    assert losses() == {10: 2.0, 20: 9.0}
+    save_state(out, 30, [{"loss": 2.0, "step": 10}, {"loss": 9.0, "step": 20}, {"loss": 8.0, "step": 30}])
+    assert losses() == {10: 2.0, 20: 9.0, 30: 8.0}
