@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,9 @@ from trainer.errors import UserError
 
 NICENESS: Final = 10
 """Of a trainer on the CPU, so that the window stays smooth while every core trains."""
+
+FETCHED_AT_ONCE: Final = 2**28
+"""Bytes that are copied from a GPU between two waits for it."""
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -65,10 +68,21 @@ def keep_freed_memory(device: torch.device) -> None:
 
 @contextlib.contextmanager
 def autocast(device: torch.device) -> Iterator[None]:
-    """Use bfloat16 on GPUs that support it, and float32 elsewhere."""
-    enabled = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    """Use bfloat16 on GPUs whose tensor cores compute in it, and float32 elsewhere, also where it is emulated."""
+    enabled = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
         yield
+
+
+@contextlib.contextmanager
+def measuring(device: torch.device) -> Iterator[None]:
+    """Compute whole float32 numbers, as what is measured needs: convolutions of a GPU round to TF32 otherwise."""
+    rounds = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = rounds and device.type != "cuda"
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = rounds
 
 
 def sent(values: np.ndarray | Tensor, where: torch.device) -> Tensor:
@@ -78,6 +92,36 @@ def sent(values: np.ndarray | Tensor, where: torch.device) -> Tensor:
         return tensor.to(where)
     # Pinned blocks come from a cache of torch's, which gives none out again before its copy has ended.
     return tensor.pin_memory().to(where, non_blocking=True)
+
+
+def fetched(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors on the CPU, detached; of a GPU's many are copied for each wait."""
+    if not any(tensor.is_cuda for tensor in tensors):
+        return [tensor.detach().cpu() for tensor in tensors]
+    copies: list[Tensor] = []
+    for group in _groups(tensors):
+        pinned = [_begun(tensor.detach()) for tensor in group]
+        torch.cuda.synchronize()
+        # Pinned memory is given back to its cache, and the next group takes it.
+        copies += [tensor.clone() for tensor in pinned]
+    return copies
+
+
+def _groups(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Yield the tensors in groups of at most `FETCHED_AT_ONCE` bytes, or of one."""
+    group: list[Tensor] = []
+    for tensor in tensors:
+        if group and sum(other.nbytes for other in group) + tensor.nbytes > FETCHED_AT_ONCE:
+            yield group
+            group = []
+        group.append(tensor)
+    yield group
+
+
+def _begun(tensor: Tensor) -> Tensor:
+    if not tensor.is_cuda:
+        return tensor
+    return torch.empty_like(tensor, device="cpu", pin_memory=True).copy_(tensor, non_blocking=True)
 
 
 def memory_format(device: torch.device) -> torch.memory_format:

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from trainer import device
 from trainer.checkpoints import tensor_file
 from trainer.errors import UserError
 from trainer.store import disk, manifests, write_atomically
@@ -91,8 +92,9 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
 
     def write(draft: Path) -> None:
         draft.mkdir(mode=0o700)
-        save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, draft / _WEIGHTS)
-        torch.save(training | {"generators": generators()}, draft / _TRAINING)
+        fetched = dict(zip(weights, device.fetched(list(weights.values())), strict=True))
+        save_file({key: value.contiguous() for key, value in fetched.items()}, draft / _WEIGHTS)
+        torch.save(_on_cpu(training) | {"generators": generators()}, draft / _TRAINING)
         (draft / _TOKENIZER).write_text(tokenizer, encoding="utf-8")
         manifests.write_manifest(draft, {"step": step, "torch": str(torch.__version__)})
 
@@ -107,15 +109,28 @@ def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str
 def checkpoint_bytes(modules: dict[str, nn.Module], training: dict[str, Any]) -> int:
     """Return an upper bound on the disk space of a checkpoint of these, in bytes."""
     weights = (value for module in modules.values() for value in module.state_dict().values())
-    return _SPARE + sum(value.nbytes for value in weights) + sum(_bytes_of(training))
+    return _SPARE + sum(value.nbytes for value in weights) + sum(value.nbytes for value in _tensors_of(training))
 
 
-def _bytes_of(value: Any) -> Iterator[int]:
+def _on_cpu(training: dict[str, Any]) -> dict[str, Any]:
+    """Return it with all tensors on the CPU."""
+    tensors = list(_tensors_of(training))
+    copies = dict(zip(map(id, tensors), device.fetched(tensors), strict=True))
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: replaced(part) for key, part in value.items()}
+        return copies.get(id(value), value)
+
+    return replaced(training)
+
+
+def _tensors_of(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
-        yield value.nbytes
+        yield value
     elif isinstance(value, dict):
         for part in value.values():
-            yield from _bytes_of(part)
+            yield from _tensors_of(part)
 
 
 def load(folder: Path, *, training: bool = True) -> Checkpoint:

@@ -122,7 +122,7 @@ def _colored(
 ) -> Float[Tensor, "n 3 h w"]:
     """Change brightness, contrast, saturation and hue by up to `look.color`, then make some images gray."""
     bright, contrast, saturation = (1 + JITTER * look.color * (2 * numbers[:3] - 1))[:, :, None, None, None]
-    luma = torch.tensor(LUMA, device=pixels.device)[:, None, None]
+    luma = device.sent(torch.tensor(LUMA), pixels.device)[:, None, None]
     pixels = (pixels * bright).clamp(0, 1)
     middle = (pixels * luma).sum(dim=1, keepdim=True).mean(dim=(2, 3), keepdim=True)
     pixels = (middle + contrast * (pixels - middle)).clamp(0, 1)
@@ -140,7 +140,7 @@ def _hue_turns(turns: Float[Tensor, " n"]) -> Float[Tensor, "n 3 3"]:
     angle = 2 * math.pi * turns
     cosine, sine = angle.cos()[:, None, None], angle.sin()[:, None, None]
     axis = torch.full((3,), 1 / math.sqrt(3), device=turns.device)
-    cross = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]], device=turns.device) / math.sqrt(3)
+    cross = device.sent(torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]]), turns.device) / math.sqrt(3)
     return cosine * torch.eye(3, device=turns.device) + sine * cross + (1 - cosine) * torch.outer(axis, axis)
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, UInt8
 from trainer.analysis.class_prompts import captioned
 from trainer.catalog import PromptSuite
 from trainer.data.augment import normalized
-from trainer.device import autocast, memory_format
+from trainer.device import measuring, memory_format, sent
 from trainer.evaluation.word_answers import AT_ONCE
 from trainer.losses.caption_prediction import token_log_probabilities
 from trainer.methods import CaptionPrediction
@@ -34,9 +34,9 @@ def prompt_likelihoods(
     tokens = method.encoded(prompts).to(where)
     log_likelihood = np.zeros((len(images), len(prompts)))
     try:
-        with autocast(where):
+        with measuring(where):
             for start in range(0, len(images), AT_ONCE):
-                part = torch.from_numpy(np.array(images[start : start + AT_ONCE])).to(where)
+                part = sent(np.array(images[start : start + AT_ONCE]), where)
                 features = towers.features(normalized(part).contiguous(memory_format=memory_format(where)))
                 for number, row in enumerate(tokens):
                     rows = row.expand(len(part), -1)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from trainer.analysis.linear_probe import ProbeFit, chosen_decay, fit_reading
 from trainer.analysis.progress import Progress
 from trainer.data.augment import normalized, random_crops
-from trainer.device import autocast, memory_format
+from trainer.device import autocast, measuring, memory_format, sent
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 
@@ -156,9 +156,9 @@ class _Tuned(nn.Module):
     @torch.inference_mode()
     def _rows(self, images: Some, read: Callable[[Tensor], Tensor]) -> np.ndarray:
         rows = []
-        with autocast(self._where):
+        with measuring(self._where):
             for start in range(0, len(images), AT_ONCE):
-                part = torch.from_numpy(images.part(slice(start, start + AT_ONCE))).to(self._where)
+                part = sent(images.part(slice(start, start + AT_ONCE)), self._where)
                 rows.append(read(normalized(part).contiguous(memory_format=memory_format(self._where))).float().cpu())
         return torch.cat(rows).numpy().astype(np.float64)
 
@@ -186,11 +186,11 @@ def _train(
             for group in optimizer.param_groups:
                 group["lr"] = peak * 0.5 * (1 + math.cos(math.pi * step / steps))
             rows = np.sort(rows)
-            pixels = torch.from_numpy(labeled.part(rows)).to(where)
+            pixels = sent(labeled.part(rows), where)
             crops = random_crops(pixels, rows, seed, epoch, CROP).contiguous(memory_format=memory_format(where))
             with autocast(where):
                 logits = tuned(crops)
-            loss = F.cross_entropy(logits.float(), torch.from_numpy(targets[rows]).to(where))
+            loss = F.cross_entropy(logits.float(), sent(targets[rows], where))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, CLIP)

@@ -13,7 +13,7 @@ from trainer.analysis.retrieval import recall_at
 from trainer.analysis.word_scores import class_scores, class_words
 from trainer.data.augment import normalized
 from trainer.data.streamed_images import StreamedImages
-from trainer.device import autocast, memory_format
+from trainer.device import measuring, memory_format, sent
 from trainer.methods import BagOfWords
 from trainer.models import TwoTowers
 
@@ -32,9 +32,9 @@ def word_logits(
     method.eval()
     rows = []
     try:
-        with autocast(where):
+        with measuring(where):
             for start in range(0, len(images), AT_ONCE):
-                part = torch.from_numpy(np.array(images[start : start + AT_ONCE])).to(where)
+                part = sent(np.array(images[start : start + AT_ONCE]), where)
                 pixels = normalized(part).contiguous(memory_format=memory_format(where))
                 rows.append(method.scores(towers.features(pixels)).float().cpu())
     finally:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from trainer.data.augment import normalized
-from trainer.device import autocast, memory_format
+from trainer.device import measuring, memory_format, sent
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 
@@ -31,9 +31,9 @@ def embed_images(
 ) -> Float[np.ndarray, "n d"]:
     """Return unit float32 embeddings of whole images; callers set the towers to evaluation mode."""
     rows = []
-    with autocast(where):
+    with measuring(where):
         for part in _keeping_alive(_parts(images, where), alive):
-            pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
+            pixels = normalized(sent(part, where)).contiguous(memory_format=memory_format(where))
             rows.append(towers.encode_image(pixels))
     return _joined(rows)
 
@@ -47,9 +47,9 @@ def embed_features(
     if tower is None:
         return None
     rows = []
-    with autocast(where):
+    with measuring(where):
         for part in _keeping_alive(_parts(images, where), alive):
-            pixels = normalized(part.to(where)).contiguous(memory_format=memory_format(where))
+            pixels = normalized(sent(part, where)).contiguous(memory_format=memory_format(where))
             features = tower(pixels if towers.colors is None else towers.colors(pixels))
             rows.append(features[0] if isinstance(features, tuple) else features)
     return _joined(rows)
@@ -60,8 +60,8 @@ def embed_tokens(
     towers: TwoTowers, tokens: Int[Tensor, "n length"], where: torch.device, *, alive: Alive = None
 ) -> Float[np.ndarray, "n d"]:
     """Return unit float32 embeddings of token rows; callers set the towers to evaluation mode."""
-    with autocast(where):
-        return _joined([towers.encode_text(part.to(where)) for part in _keeping_alive(tokens.split(AT_ONCE), alive)])
+    with measuring(where):
+        return _joined([towers.encode_text(sent(part, where)) for part in _keeping_alive(tokens.split(AT_ONCE), alive)])
 
 
 def _keeping_alive(parts: Iterable[Tensor], alive: Alive) -> Iterator[Tensor]:

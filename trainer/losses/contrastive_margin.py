@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.device import sent
 from trainer.losses.batch_size import needs_two
 from trainer.losses.precision import full_precision
 from trainer.losses.samplers import distances
@@ -27,7 +28,7 @@ def contrastive_margin(
 
     Args:
         embeddings: One row per item.
-        labels: Class of each row.
+        labels: Class of each row, on any device.
         margin: Distance beyond which different classes no longer repel, > 0.
         matched_margin: Distance within which equal classes no longer attract.
 
@@ -35,6 +36,7 @@ def contrastive_margin(
         ValueError: A single row.
     """
     needs_two(len(embeddings), "contrastive_margin")
+    labels = sent(labels, embeddings.device)
     first, second = torch.triu_indices(len(labels), len(labels), offset=1, device=labels.device)
     distance = distances(embeddings)[first, second]
     repelled = (margin - distance).clamp(min=0)

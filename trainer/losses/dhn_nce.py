@@ -56,7 +56,7 @@ def dhn_nce(
         _negatives(*sums, beta, detach_weights) for *sums, beta in zip(sharp, flat, hardness, strict=True)
     )
     # The weights of an anchor's negatives sum to their number.
-    counts = negatives(answers, len(image)).to(matched).clamp(min=1).log()
+    counts = negatives(answers, len(image), matched.device).to(matched).clamp(min=1).log()
     return (above_match(to_text, matched) + above_match(to_image, matched) + counts.sum(0)).mean()
 
 

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.device import sent
 from trainer.losses.precision import full_precision
 from trainer.losses.samplers import Sampler, distances, negatives, positive_pairs
 
@@ -27,7 +28,7 @@ def margin(
 
     Args:
         embeddings: Unit rows.
-        labels: Class of each row.
+        labels: Class of each row; on the CPU, a GPU is not waited for.
         beta: The boundary: one for all, or one per class (then indexed by the anchor's label); may be learned.
         alpha: Half the width of the gap around the boundary.
         sampler: How the negative of each anchor and positive is chosen.
@@ -37,7 +38,7 @@ def margin(
         ValueError: An unknown sampler, or a batch of one class only.
     """
     distance = distances(embeddings)
-    anchors, positives = positive_pairs(labels)
+    anchors, positives = (sent(rows, embeddings.device) for rows in positive_pairs(labels))
     if not len(anchors):
         return embeddings.sum() * 0
     chosen = negatives(
@@ -45,7 +46,7 @@ def margin(
     )
     boundary = torch.as_tensor(beta, dtype=distance.dtype, device=distance.device)
     if boundary.ndim:
-        boundary = boundary[labels[anchors]]
+        boundary = boundary[sent(labels, distance.device)[anchors]]
     near = (alpha + distance[anchors, positives] - boundary).clamp(min=0)
     far = (alpha + boundary - distance[anchors, chosen]).clamp(min=0)
     active = (near > 0).sum() + (far > 0).sum()

@@ -71,15 +71,12 @@ def concentration(
         tau: Mean of the result.
         smoothing: Alpha of the paper; keeps small clusters from looking dense.
     """
-    count = torch.bincount(assignment, minlength=clusters)
+    count = assignment.new_zeros(clusters).index_add_(0, assignment, torch.ones_like(assignment))
     total = torch.zeros(clusters, dtype=distance.dtype, device=distance.device).index_add(0, assignment, distance)
     phi = total / count.clamp(min=1) / (count + smoothing).to(distance.dtype).log()
     phi = torch.where(count > 1, phi, 0.0)
     phi = torch.where(count > 1, phi, phi.max())
-    low, high = torch.quantile(phi, torch.tensor([0.1, 0.9], dtype=phi.dtype, device=phi.device))
-    phi = phi.clamp(low, high)
+    phi = phi.clamp(torch.quantile(phi, 0.1), torch.quantile(phi, 0.9))
     most = phi.max()
-    if most <= 0:
-        return torch.full_like(phi, tau)
     phi = phi.clamp(min=0.01 * most)
-    return tau * phi / phi.mean()
+    return torch.where(most > 0, tau * phi / phi.mean(), tau)

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from trainer.device import sent
+
 Sampler = Literal["random", "hard", "semi-hard", "distance-weighted"]
 
 CUTOFF: Final = 0.5
@@ -43,7 +45,7 @@ def negatives(
 
     Args:
         distance: Between all rows; its gradient is not followed.
-        labels: Class of each row.
+        labels: Class of each row; on the CPU, a GPU is not waited for.
         anchors: Rows that look for a negative.
         positives: The same-class partner of each anchor.
         sampler: `random`: uniform. `hard`: the nearest. `semi-hard`: the nearest beyond the positive, or the
@@ -58,10 +60,11 @@ def negatives(
     """
     if sampler not in get_args(Sampler):
         raise ValueError(f"unknown sampler {sampler!r}: choose one of {', '.join(get_args(Sampler))}")
+    if len(anchors) and (labels == labels[0]).all():
+        raise ValueError("every row of the batch has the same label: without a second class there is no negative")
+    labels = sent(labels, distance.device)
     distance = distance.detach()[anchors]
     other = labels[anchors][:, None] != labels[None, :]
-    if not other.any(dim=1).all():
-        raise ValueError("every row of the batch has the same label: without a second class there is no negative")
     if sampler == "hard":
         return distance.masked_fill(~other, torch.inf).argmin(dim=1)
     if sampler == "semi-hard":
@@ -69,7 +72,8 @@ def negatives(
     weights = other.to(distance.dtype)
     if sampler == "distance-weighted":
         weights = _inverse_density(distance, other, dimension)
-    return torch.multinomial(weights, 1, generator=generator)[:, 0]
+    # What `torch.multinomial` draws, which first reads from the device whether the weights are finite.
+    return (weights / torch.empty_like(weights).exponential_(1, generator=generator)).argmax(dim=1)
 
 
 def log_density(distance: Float[Tensor, ...], dimension: int) -> Float[Tensor, ...]:

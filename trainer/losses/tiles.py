@@ -117,9 +117,9 @@ def above_match(sums: Float[Tensor, " n"], matched: Float[Tensor, " n"]) -> Floa
     return torch.where(sums.isneginf(), matched, sums) - matched
 
 
-def negatives(answers: Answers, n: int) -> Int[Tensor, "2 n"]:
+def negatives(answers: Answers, n: int, where: torch.device | None = None) -> Int[Tensor, "2 n"]:
     """Return how many negatives every image has among the texts, and every text among the images."""
-    return torch.full((2, n), n - 1) if answers is None else torch.stack(answers.negatives())
+    return torch.full((2, n), n - 1, device=where) if answers is None else torch.stack(answers.negatives())
 
 
 def _logsumexp(table: Float[Tensor, "n m"], dim: int, *, empty: bool) -> Float[Tensor, " n"]:

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from trainer.device import sent
 from trainer.losses.precision import full_precision
 from trainer.losses.samplers import Sampler, distances, negatives, positive_pairs
 
@@ -26,7 +27,7 @@ def triplet(
 
     Args:
         embeddings: Unit rows.
-        labels: Class of each row.
+        labels: Class of each row; on the CPU, a GPU is not waited for.
         margin: By how much the positive must be nearer.
         sampler: How the negative of each anchor and positive is chosen.
         squared: Squared distances, as in the paper; plain ones otherwise.
@@ -36,7 +37,7 @@ def triplet(
         ValueError: An unknown sampler, or a batch of one class only.
     """
     distance = distances(embeddings)
-    anchors, positives = positive_pairs(labels)
+    anchors, positives = (sent(rows, embeddings.device) for rows in positive_pairs(labels))
     if not len(anchors):
         return embeddings.sum() * 0
     chosen = negatives(

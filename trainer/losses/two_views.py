@@ -22,10 +22,14 @@ def split_cosines(
     views = torch.cat([view_a, view_b])
     n, m = len(view_a), len(views)
     cosines = views @ views.T
-    partner = (torch.arange(m, device=views.device) + n) % m
-    other = torch.ones(m, m, dtype=torch.bool, device=views.device).fill_diagonal_(False)
-    other[torch.arange(m), partner] = False
-    return cosines[torch.arange(m), partner], cosines[other].view(m, m - 2)
+    own = torch.arange(m, device=views.device)[:, None]
+    partner = (own + n) % m
+    # The columns of each row but these two; a mask as an index would wait for the device.
+    other = torch.arange(m - 2, device=views.device).expand(m, -1)
+    for left_out in (torch.minimum(own, partner), torch.maximum(own, partner)):
+        other = other + (other >= left_out)
+    return cosines.gather(1, partner)[:, 0], cosines.gather(1, other)
+
 
 
 def semi_hard_cosines(matched: Float[Tensor, " m"], unmatched: Float[Tensor, "m k"]) -> Float[Tensor, "m 1"]:

@@ -15,13 +15,16 @@ _OF_ALL: Final = ("step", "whole", "start")
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs on the training device; row k of every member is pair k. Contains what the method requested."""
+    """Pairs on the training device, but for what a method reads on the CPU; row k of every member is pair k.
+
+    Contains what the method requested.
+    """
 
     images: Float[Tensor, "n 3 s s"] | None
     """Cropped and normalized; the first view where there are two."""
     tokens: Int[Tensor, "n length"] | None
     rows: Int[Tensor, " n"] | None = None
-    """Places of the pairs in the training split."""
+    """Places of the pairs in the training split, on the CPU: to read them back from a GPU would wait for it."""
     other_view: Float[Tensor, "n 3 s s"] | None = None
     """The same images, augmented another time."""
     step: int = 0
@@ -30,6 +33,8 @@ class Batch:
     """The batch of which this is a part; of another rank's pairs it has rows and tokens only. None: this is all."""
     start: int = 0
     """Place of the first pair in the whole batch."""
+    host_tokens: Int[Tensor, "n length"] | None = None
+    """The tokens on the CPU."""
 
     def __len__(self) -> int:
         """Return the number of pairs."""

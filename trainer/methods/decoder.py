@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,9 +13,10 @@ from torch import Tensor
 
 from trainer import config
 from trainer.data.augment import DEVIATION, MEAN
+from trainer.device import sent
 from trainer.losses import denoising, noise_schedule
 from trainer.methods.batch import Batch
-from trainer.methods.method import Material, Method, generator_of, needed
+from trainer.methods.method import Material, Method, generator_of, needed, unless
 from trainer.models import TwoTowers
 from trainer.models.decoder import Denoiser, DiffusionPrior, MeanPicture, ResidualPrior
 
@@ -60,6 +62,7 @@ class DecoderPictures(Method):
         self.prior = ResidualPrior(embed_dim, choice.prior_width)
         self.diffusion_prior = DiffusionPrior(embed_dim, choice.prior_width)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+        self._made = 0
         self.register_buffer(
             "alpha_bar", noise_schedule.cosine_alpha_bar(noise_schedule.STEPS).float(), persistent=False
         )
@@ -80,14 +83,20 @@ class DecoderPictures(Method):
         mean = F.mse_loss(self.mean_picture(image).float(), pictures)
         return mean + self._denoising(pictures, image, chance) + self._priors(image, text, chance)
 
-    def follow(self, towers: TwoTowers, done: float) -> None:
+    def follow(self, towers: TwoTowers, done: float, discarded: Float[Tensor, ""] | None = None) -> None:
         """Move the average towards the weights, faster in the first updates, when they are far away."""
         self.updates += 1
-        made = int(self.updates)
-        decay = min(self._choice.average, (1 + made) / (10 + made))
+        self._made += 1
+        decay = min(self._choice.average, (1 + self._made) / (10 + self._made))
+        share = unless(discarded, 1 - decay)
         with torch.no_grad():
             for slow, fast in zip(self.averaged.parameters(), self.denoiser.parameters(), strict=True):
-                slow.lerp_(fast, 1 - decay)
+                slow.lerp_(fast, share)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Load the weights, and the count of updates where no device has to be waited for."""
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        self._made = int(state_dict.get(f"{prefix}updates", 0))
 
     def _denoising(
         self, pictures: Float[Tensor, "n 3 s s"], image: Float[Tensor, "n d"], chance: torch.Generator
@@ -127,7 +136,7 @@ def scaled(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
 def pictures_of(images: Float[Tensor, "n 3 h w"], size: int) -> Float[Tensor, "n 3 s s"]:
     """Return images that are normalized for a tower as pictures with values from -1 to 1, resized to `size`."""
     shape = (1, 3, 1, 1)
-    mean, deviation = (torch.tensor(values, device=images.device).view(shape) for values in (MEAN, DEVIATION))
+    mean, deviation = (sent(torch.tensor(values), images.device).view(shape) for values in (MEAN, DEVIATION))
     pictures = (images.float() * deviation + mean) * 2 - 1
     if pictures.shape[-1] != size:
         pictures = F.interpolate(pictures, size=(size, size), mode="bilinear", antialias=True, align_corners=False)

@@ -16,6 +16,7 @@ from trainer.analysis.answer_keys import answer_keys
 from trainer.analysis.distinct import Matching
 from trainer.data.content import matching_of
 from trainer.data.views import JITTER, ViewStrength, augmented_view
+from trainer.device import sent
 from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
 from trainer.losses.right_answers import Answers, RightAnswers
 from trainer.methods.batch import Batch
@@ -40,11 +41,16 @@ class ImageText(Method):
         self.samples_sentences: bool = getattr(choice, "sample_sentences", False)
         self.matching = matching_of(material.pairs) if self.masks and material else None
 
-    def answers_of(self, batch: Batch) -> Answers:
-        """Return which texts of a batch are right answers of which images; None where that masks nothing."""
+    def answers_of(self, batch: Batch, where: torch.device = torch.device("cpu")) -> Answers:  # noqa: B008
+        """Return which texts of a batch are right answers of which images; None where that masks nothing.
+
+        Args:
+            batch: With its rows.
+            where: The device of the loss.
+        """
         if self.matching is None or batch.rows is None:
             return None
-        return self.answers_among(self.matching, batch.rows.cpu().numpy(), batch.rows.device)
+        return self.answers_among(self.matching, batch.rows.numpy(), where)
 
     def answers_among(self, matching: Matching, rows: Int[np.ndarray, " n"], where: torch.device) -> Answers:
         """Return which texts of some rows of a split are right answers of which images, as this method masks them.
@@ -59,7 +65,7 @@ class ImageText(Method):
         keys = answer_keys(matching, rows)
         if not keys.pictures.shape[1]:
             return None
-        return RightAnswers(torch.from_numpy(keys.pictures).to(where), torch.from_numpy(keys.captions).to(where))
+        return RightAnswers(sent(keys.pictures, where), sent(keys.captions, where))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
         """Return unit embeddings of the images and of the texts."""
@@ -67,7 +73,7 @@ class ImageText(Method):
 
     def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the loss of unit embeddings; right answers of others are masked if configured."""
-        answers = self.answers_of(batch)
+        answers = self.answers_of(batch, embedded[0].device)
         return self.loss(*embedded) if answers is None else self.loss(*embedded, answers=answers)
 
     @abstractmethod
@@ -108,9 +114,14 @@ class ClipPairs(ImageText):
         return info_nce(image, text, self.log_inv_tau.exp(), answers=answers)
 
     @property
+    def learned_inv_tau(self) -> Float[Tensor, ""]:
+        """The inverse temperature, on its device."""
+        return self.log_inv_tau.detach().exp()
+
+    @property
     def inv_tau(self) -> float:
         """The learned inverse temperature."""
-        return self.log_inv_tau.detach().exp().item()
+        return self.learned_inv_tau.item()
 
     @property
     def inv_tau_limits(self) -> tuple[float, float] | None:
@@ -226,9 +237,14 @@ class SigLipPairs(ImageText):
         return 1.0, self.choice.inv_tau_max
 
     @property
+    def learned_inv_tau(self) -> Float[Tensor, ""]:
+        """The scale, on its device."""
+        return self.log_scale.detach().exp()
+
+    @property
     def inv_tau(self) -> float:
         """The learned scale."""
-        return self.log_scale.detach().exp().item()
+        return self.learned_inv_tau.item()
 
     @property
     def logit_bias(self) -> float:

@@ -40,12 +40,12 @@ class Labeled(Method):
         return (towers.encode_image(batch.images),)
 
     def labels_of(self, batch: Batch) -> Int[Tensor, " n"]:
-        """Return the class of each image of the batch."""
-        return self._labels[batch.rows.cpu()].to(batch.rows.device)
+        """Return the class of each image of the batch, on the CPU: its samplers read which pairs there are."""
+        return self._labels[batch.rows]
 
-    def generator(self, batch: Batch) -> torch.Generator:
-        """Return the generator for this update's sampler."""
-        return generator_of(self._seed, batch.step, batch.rows.device)
+    def generator(self, batch: Batch, where: torch.device) -> torch.Generator:
+        """Return the generator for this update's sampler, on the device that draws."""
+        return generator_of(self._seed, batch.step, where)
 
 
 class ContrastiveMarginImages(Labeled):
@@ -67,7 +67,7 @@ class TripletImages(Labeled):
         choice = self._choice
         return triplet(
             *embedded, self.labels_of(batch), margin=choice.margin, sampler=choice.sampler, squared=choice.squared,
-            generator=self.generator(batch),
+            generator=self.generator(batch, embedded[0].device),
         )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ class MarginImages(Labeled):
         choice = self._choice
         return margin(
             *embedded, self.labels_of(batch), beta=self.beta, alpha=choice.alpha, sampler=choice.sampler,
-            generator=self.generator(batch),
+            generator=self.generator(batch, embedded[0].device),
         )  # fmt: skip
 
 

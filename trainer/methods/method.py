@@ -98,6 +98,11 @@ class Method(nn.Module):
         return None
 
     @property
+    def learned_inv_tau(self) -> Float[Tensor, ""] | None:
+        """The inverse temperature on the device that learns it, where it can be read together with a loss."""
+        return None
+
+    @property
     def takes_all_as_negatives(self) -> bool:
         """Whether all other captions of a batch are negatives of an image, right answers among them."""
         return False
@@ -131,8 +136,19 @@ class Method(nn.Module):
     def after_step(self) -> None:
         """Clamp what the optimizer has changed."""
 
-    def follow(self, towers: TwoTowers, done: float) -> None:
-        """Update moving averages of the towers after an update; `done` is the completed share of the run."""
+    def follow(self, towers: TwoTowers, done: float, discarded: Float[Tensor, ""] | None = None) -> None:
+        """Update moving averages of the towers after an update.
+
+        Args:
+            towers: As the update left them.
+            done: The completed share of the run.
+            discarded: 1 on the device if the update was not applied, and nothing may move; None: it was.
+        """
+
+
+def unless(discarded: Float[Tensor, ""] | None, share: float) -> float | Float[Tensor, ""]:
+    """Return the share by which something moves: 0 on the device where the update was discarded."""
+    return share if discarded is None else share * (1 - discarded)
 
 
 def generator_of(seed: int, step: int, where: torch.device) -> torch.Generator:

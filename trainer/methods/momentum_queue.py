@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from trainer.device import sent
 from trainer.losses import moco
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, generator_of, needed
@@ -59,7 +60,7 @@ class MomentumQueue(TwoViews):
         if groups < 2:
             return self.slow_tower(views)
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
-        order = torch.randperm(len(views), generator=generator).to(views.device)
+        order = sent(torch.randperm(len(views), generator=generator), views.device)
         rows = torch.cat([self.slow_tower(part) for part in views[order].tensor_split(groups)])
         return rows[order.argsort()]
 
@@ -68,14 +69,19 @@ class MomentumQueue(TwoViews):
         """The fixed inverse temperature of the instance term."""
         return self._choice.inv_tau
 
-    def follow(self, towers: TwoTowers, done: float) -> None:
+    def follow(self, towers: TwoTowers, done: float, discarded: Float[Tensor, ""] | None = None) -> None:
         """Update the momentum encoder, and replace the oldest keys of the queue by the batch's."""
         assert towers.visual is not None
-        move(self.slow_tower, towers.visual, self._choice.momentum)
-        move(self.slow_projector, self.projector, self._choice.momentum)
-        start = int(self.oldest)
-        self.queue[start : start + len(self._keys)] = self._keys
-        self.oldest.fill_((start + len(self._keys)) % len(self.queue))
+        move(self.slow_tower, towers.visual, self._choice.momentum, discarded)
+        move(self.slow_projector, self.projector, self._choice.momentum, discarded)
+        # Where the oldest keys are, the device alone has to know.
+        places = (self.oldest + torch.arange(len(self._keys), device=self.queue.device)) % len(self.queue)
+        keys, moved = self._keys, len(self._keys)
+        if discarded is not None:
+            keys = torch.where(discarded > 0, self.queue[places], keys)
+            moved = (moved * (1 - discarded)).long()
+        self.queue.index_copy_(0, places, keys)
+        self.oldest.add_(moved).remainder_(len(self.queue))
 
 
 class MocoViews(MomentumQueue):

@@ -110,7 +110,7 @@ def _dhn_nce(method: ImageText, image: Tensor, text: Tensor, answers: Answers) -
         both_logsumexps(image, text, choice.inv_tau, factors=factors, leave_out_matched=True, answers=answers)
         for factors in ((1 + hardness[0], 1 + hardness[1]), hardness)
     )
-    counts = negatives(answers, len(image)).to(image).clamp(min=1).log()
+    counts = negatives(answers, len(image), image.device).to(image).clamp(min=1).log()
     matched = choice.inv_tau * (image * text).sum(dim=1)
     directions = (torch.where(low.isneginf(), low, high - low) for high, low in zip(sharp, flat, strict=True))
     return torch.stack([above_match(direction, matched) for direction in directions]).sum(0) + counts.sum(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from trainer import config
+from trainer import config, device
 from trainer.data.augment import normalized
 from trainer.losses import concentration, proto_nce
 from trainer.methods.batch import Batch
@@ -40,6 +40,7 @@ class PclViews(MomentumQueue):
         super().__init__(choice, material)
         width, n = choice.projection_dim, len(self._pairs)
         self.register_buffer("clustered", torch.tensor(False))
+        self._has_clusters = False
         for level, size in enumerate(sizes):
             self.register_buffer(f"prototypes_{level}", torch.zeros(size, width))
             self.register_buffer(f"concentrations_{level}", torch.ones(size))
@@ -50,11 +51,11 @@ class PclViews(MomentumQueue):
         query, key = embedded
         self._keys = key.detach()
         inv_tau = self._choice.inv_tau
-        if not self.clustered:
+        if not self._has_clusters:
             return proto_nce(query, self._keys, self.queue, (), (), (), inv_tau=inv_tau)
         levels = [self._level(level) for level in range(self._choice.clusterings)]
         prototypes, concentrations, assignments = zip(*levels, strict=True)
-        clusters = [assigned[batch.rows] for assigned in assignments]
+        clusters = [assigned[device.sent(batch.rows, assigned.device)] for assigned in assignments]
         return proto_nce(query, self._keys, self.queue, prototypes, clusters, concentrations, inv_tau=inv_tau)
 
     def begin_epoch(self, epoch: int) -> None:
@@ -70,6 +71,12 @@ class PclViews(MomentumQueue):
             prototypes.copy_(F.normalize(centers, dim=1))
             assignments.copy_(nearest)
         self.clustered.fill_(True)
+        self._has_clusters = True
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Load the buffers; whether there are clusters is read from the checkpoint, not from the device every step."""
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+        self._has_clusters = bool(state_dict.get(f"{prefix}clustered", False))
 
     def _level(self, level: int) -> tuple[Tensor, Tensor, Tensor]:
         names = ("prototypes", "concentrations", "assignments")
@@ -83,7 +90,7 @@ class PclViews(MomentumQueue):
             module.eval()
         images, rows = self._pairs.images, []
         for start in range(0, len(images), _IMAGES_AT_ONCE):
-            pixels = torch.from_numpy(np.array(images[start : start + _IMAGES_AT_ONCE])).to(self.queue.device)
+            pixels = device.sent(np.array(images[start : start + _IMAGES_AT_ONCE]), self.queue.device)
             rows.append(F.normalize(slow[1](slow[0](normalized(pixels))).float(), dim=1))
         for module in slow:
             module.train()

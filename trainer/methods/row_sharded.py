@@ -58,7 +58,7 @@ def row_sharded(
     images.requires_grad_()
     texts.requires_grad_()
     n = len(images)
-    answers = method.answers_of(batch.all)
+    answers = method.answers_of(batch.all, image.device)
     rolled = None if answers is None else answers.rolled(-start)
     # A row's match comes first among the columns: then a table of some rows is cut like a whole one.
     near = Columns(images.roll(-start, 0), texts.roll(-start, 0), rolled)

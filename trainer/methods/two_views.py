@@ -17,7 +17,7 @@ from trainer.data.view_effects import ViewEffects
 from trainer.data.views import ViewStrength, augmented_view
 from trainer.losses import byol, dcl, margin_triplet, nt_logistic, nt_xent, simsiam, swav
 from trainer.methods.batch import Batch
-from trainer.methods.method import Material, Method, needed
+from trainer.methods.method import Material, Method, needed, unless
 from trainer.models import TwoTowers
 
 Rows = tuple[Float[Tensor, "n d"], ...]
@@ -160,13 +160,13 @@ class ByolViews(TwoViews):
         """Return the squared distance of unit predictions and targets, both ways."""
         return byol(*embedded)
 
-    def follow(self, towers: TwoTowers, done: float) -> None:
+    def follow(self, towers: TwoTowers, done: float, discarded: Float[Tensor, ""] | None = None) -> None:
         """Update the target network with `momentum`, which rises to 1 along half a cosine."""
         keep = self._choice.momentum
         if self._choice.momentum_to_one:
             keep = 1 - (1 - keep) * (math.cos(math.pi * done) + 1) / 2
-        move(self.slow_tower, towers.visual, keep)
-        move(self.slow_projector, self.projector, keep)
+        move(self.slow_tower, towers.visual, keep, discarded)
+        move(self.slow_projector, self.projector, keep, discarded)
 
 
 def view_strength(choice: config.TwoViews) -> ViewStrength:
@@ -181,10 +181,18 @@ def slow_copy(module: nn.Module) -> nn.Module:
 
 
 @torch.no_grad()
-def move(slow: nn.Module, fast: nn.Module, keep: float) -> None:
-    """Update `slow` as a moving average with weight `keep`; its batch statistics are not averaged."""
+def move(slow: nn.Module, fast: nn.Module, keep: float, discarded: Float[Tensor, ""] | None = None) -> None:
+    """Update `slow` as a moving average with weight `keep`; its batch statistics are not averaged.
+
+    Args:
+        slow: The average.
+        fast: What it follows.
+        keep: Weight of the average before the update.
+        discarded: As of `Method.follow`.
+    """
+    share = unless(discarded, 1 - keep)
     for average, other in zip(slow.parameters(), fast.parameters(), strict=True):
-        average.lerp_(other.detach(), 1 - keep)
+        average.lerp_(other.detach(), share)
 
 
 def _projector(choice: Any, width: int) -> nn.Module:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from trainer import config
 from trainer.analysis.huffman import huffman_paths
 from trainer.data.order import word_batches
+from trainer.device import sent
 from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram, skip_gram_softmax, skip_gram_tree
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
@@ -65,7 +66,7 @@ class BagOfWords(Method):
         bags = torch.zeros(logits.shape)
         for row, pair in zip(bags, batch.rows.tolist(), strict=True):
             row[self._bags[pair]] = 1
-        return type(self).loss(logits, bags.to(logits.device))
+        return type(self).loss(logits, sent(bags, logits.device))
 
 
 class OneVsAllWords(BagOfWords):
@@ -114,7 +115,7 @@ class Word2VecTokens(Method):
         """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
         # Words are drawn for the whole batch, of which a part takes those of its captions.
-        tokens = batch.all.tokens.cpu()
+        tokens = batch.all.tokens.cpu() if batch.all.host_tokens is None else batch.all.host_tokens
         spoken = towers.text.spoken(tokens)
         if self._choice.subsample:
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
@@ -129,11 +130,11 @@ class Word2VecTokens(Method):
             local = (captions >= batch.start) & (captions < batch.start + len(batch))
             centers, contexts, drawn = centers[local], contexts[local], drawn[local]
         where = batch.tokens.device
-        skipped = (drawn == contexts[:, None]).to(where)
+        skipped = sent(drawn == contexts[:, None], where)
         return (
-            towers.text.vectors(centers.to(where)),
-            self.context(contexts.to(where)),
-            self.context(drawn.to(where)),
+            towers.text.vectors(sent(centers, where)),
+            self.context(sent(contexts, where)),
+            self.context(sent(drawn, where)),
             skipped,
         )
 
@@ -144,11 +145,11 @@ class Word2VecTokens(Method):
         if batch.whole is not None:
             local = (captions >= batch.start) & (captions < batch.start + len(batch))
             centers, contexts = centers[local], contexts[local]
-        center = towers.text.vectors(centers.to(self.context.weight.device))  # type: ignore[operator, union-attr]
+        center = towers.text.vectors(sent(centers, self.context.weight.device))  # type: ignore[operator, union-attr]
         where = center.device
         if self._choice.softmax == "full":
-            return center @ self.context.weight.T, contexts.to(where)
-        nodes, signs, used = (part[contexts].to(where) for part in self._paths)
+            return center @ self.context.weight.T, sent(contexts, where)
+        nodes, signs, used = (sent(part[contexts], where) for part in self._paths)
         return torch.einsum("nd,npd->np", center, self.context(nodes)), signs.to(center.dtype), used
 
     def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:

@@ -228,7 +228,7 @@ class Recorder:
             problem = self._diverged(update)
             self._ring([Change("nan", str(problem))])
             raise problem
-        self._ring(self._alarms.saw(update.loss, self._training.method.inv_tau))
+        self._ring(self._alarms.saw(update.loss, update.inv_tau))
         last = step == self._training.total_steps
         self._report(TRAINING)
         if step % watching.log_every == 0 or last:
@@ -324,8 +324,8 @@ class Recorder:
             "train/pairs_per_s": pairs / pace.seconds,
             "train/data_wait": pace.data_s / pace.seconds,
         }
-        if self._training.method.inv_tau is not None:
-            values["train/inv_tau"] = self._training.method.inv_tau
+        if update.inv_tau is not None:
+            values["train/inv_tau"] = update.inv_tau
         values |= system_load.load(self._training.device)
         self._written(lambda: self._log.scalars(step, values))
 

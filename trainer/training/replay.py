@@ -151,7 +151,7 @@ def replay(
     progress(1.0, "")
     steps, values, _ = workspace.results.series(run_row.id, "train/loss")
     logged = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
-    rows = batch.rows.cpu().numpy()
+    rows = batch.rows.numpy()
     captions = tuple(pairs.captions[index] for index in rows)
     return ReplayedStep(
         run=run_row.id,
@@ -334,7 +334,7 @@ def _pulls(
     """Return the embeddings before the update, and each objective's effect on them; float64."""
     before = embedded(training, batch)
     trained = pairs_method(copy.deepcopy(training.method))
-    answers = trained.answers_of(batch)
+    answers = trained.answers_of(batch, training.device)
     others = (pairs_method(methods.build(choice)) for choice in compared if choice != trained.choice)
     reference: Tensor | None = None
     pulls = []

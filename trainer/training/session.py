@@ -76,6 +76,7 @@ class Update:
         loss: Of the batch, before the update.
         gradient_norm: Before clipping.
         learning_rate: Used by the update.
+        inv_tau: The inverse temperature after the update; None where there is none.
         data_s: Seconds until the batch lay ready on the device.
         seconds: Of the whole update.
     """
@@ -85,6 +86,7 @@ class Update:
     learning_rate: float
     data_s: float
     seconds: float
+    inv_tau: float | None = None
 
     @property
     def made(self) -> bool:
@@ -106,7 +108,7 @@ class TrainingSession:
         architecture: What the towers were built from.
         average: The moving average of the towers' weights; None without one.
         runs_ahead: Whether `updates` enqueues several before it reads the loss of the first: on GPUs, where the
-            optimizer itself discards a step that is not finite and nothing but the weights follows a step.
+            optimizer itself discards a step that is not finite, and so does what follows the weights.
     """
 
     def __init__(
@@ -161,7 +163,7 @@ class TrainingSession:
         self.average = WeightAverage(self.towers, run.optimizer.average) if averaged else None
         self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer)
         self.device = where
-        self.runs_ahead = shared is None and may_run_ahead(self.method, run.optimizer, where)
+        self.runs_ahead = shared is None and may_run_ahead(run.optimizer, where)
         self.step = 0
         epochs = run.optimizer.epochs
         # A model that is only opened and measured needs no whole batch.
@@ -221,7 +223,7 @@ class TrainingSession:
         if math.isfinite(loss) and math.isfinite(norm):
             self.optimizer.step()
             self._follow()
-        return Update(loss, norm, rate, data_s, time.perf_counter() - began)
+        return Update(loss, norm, rate, data_s, time.perf_counter() - began, self.method.inv_tau)
 
     def updates(self, most: int) -> Iterator[Update]:
         """Perform up to `most` updates of this epoch and yield them; one that is not finite is the last.
@@ -248,13 +250,16 @@ class TrainingSession:
             self.optimizer.found_inf = bad  # type: ignore[attr-defined]
             self.optimizer.step()
             self._follow(bad)
-            readings.append(reading)
+            learned = self.method.learned_inv_tau
+            # Read with the losses: each read by itself is a wait.
+            readings.append(reading if learned is None else torch.cat((reading, learned.to(reading.dtype).view(1))))
             answers.append((rate, data_s))
         self.optimizer.found_inf = None  # type: ignore[attr-defined]
         values = torch.stack(readings).tolist()
         self._update_s = (time.perf_counter() - began) / most
-        for at, ((loss, norm), (rate, data_s)) in enumerate(zip(values, answers, strict=True)):
-            update = Update(loss, norm, rate, data_s, self._update_s)
+        for at, ((loss, norm, *learned), (rate, data_s)) in enumerate(zip(values, answers, strict=True)):
+            inv_tau = learned[0] if learned else self.method.inv_tau
+            update = Update(loss, norm, rate, data_s, self._update_s, inv_tau)
             self.step = first + at + update.made
             yield update
             if not update.made:
@@ -281,7 +286,7 @@ class TrainingSession:
         """Count an update, and let what follows the weights follow them, unless `bad` is 1 on the device."""
         self.method.after_step()
         self.step += 1
-        self.method.follow(self.towers, self.step / self.total_steps)
+        self.method.follow(self.towers, self.step / self.total_steps, bad)
         if self.average is not None:
             self.average.follow(self.towers, self.step, bad)
 
@@ -329,13 +334,14 @@ class TrainingSession:
         if self.method.reads_images:
             rows, mine, pictures = self._pictures(rows, share)
             images, other = self._views(pictures, mine, epoch)
-        tokens = device.sent(self._texts.of(rows, epoch), self.device) if self.method.reads_texts else None
-        placed = device.sent(rows, self.device)
+        host_tokens = self._texts.of(rows, epoch) if self.method.reads_texts else None
+        tokens = None if host_tokens is None else device.sent(host_tokens, self.device)
+        places = torch.from_numpy(rows)
         if self._shared is None:
-            return methods.Batch(images, tokens, placed, other, self.step)
-        everywhere = methods.Batch(None, tokens, placed, None, self.step)
-        share_of_tokens = None if tokens is None else tokens[share]
-        return methods.Batch(images, share_of_tokens, placed[share], other, self.step, everywhere, share.start)
+            return methods.Batch(images, tokens, places, other, self.step, host_tokens=host_tokens)
+        everywhere = methods.Batch(None, tokens, places, None, self.step, host_tokens=host_tokens)
+        own_tokens = None if tokens is None else tokens[share]
+        return methods.Batch(images, own_tokens, places[share], other, self.step, everywhere, share.start)
 
     def _pictures(
         self, rows: Int[np.ndarray, " batch"], share: slice
@@ -373,10 +379,9 @@ class TrainingSession:
         return first, None if other is None else other.contiguous(memory_format=layout)
 
 
-def may_run_ahead(method: methods.Method, choice: config.Optimizer, where: torch.device) -> bool:
-    """Return whether updates can be enqueued, and one that is not finite changes nothing but what can be discarded."""
-    follows = type(method).follow is not methods.Method.follow
-    return where.type == "cuda" and choice.algorithm == "adamw" and not follows
+def may_run_ahead(choice: config.Optimizer, where: torch.device) -> bool:
+    """Return whether updates can be enqueued, and one that is not finite is discarded by the device itself."""
+    return where.type == "cuda" and choice.algorithm == "adamw"
 
 
 def _share_batch_norms(towers: nn.Module, method: methods.Method, shared: Ranks) -> None:

@@ -91,12 +91,11 @@ def test_a_step_that_is_not_finite_changes_nothing_and_neither_do_those_behind_i
         assert kept["step"] == 4
 
 
-def test_what_follows_the_weights_by_itself_is_read_step_by_step():
+def test_a_card_s_optimizer_decides_whether_updates_run_ahead():
     gpu = torch.device("cuda")
-    assert may_run_ahead(session().method, TINY.optimizer, gpu)
-    assert not may_run_ahead(session().method, TINY.optimizer, CPU)
-    assert not may_run_ahead(session(config.Byol()).method, TINY.optimizer, gpu)
-    assert not may_run_ahead(session().method, replace(TINY.optimizer, algorithm="lars"), gpu)
+    assert may_run_ahead(TINY.optimizer, gpu)
+    assert not may_run_ahead(TINY.optimizer, CPU)
+    assert not may_run_ahead(replace(TINY.optimizer, algorithm="lars"), gpu)
     found = list(session().updates(3))
     assert len(found) == 1, "a request to stop is heard after every step"
 

@@ -1,0 +1,45 @@
+"""The path of a graphics card without one: every objective, whole runs and planted mistakes, on the stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.trainer.device.on_card import CHECKS
+from tests.trainer.device.stand_in import build_library
+
+ROOT = Path(__file__).parents[3]
+COMPILER = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the library is made for Linux"),
+    pytest.mark.skipif(COMPILER is None, reason="no compiler of C for the two functions that deny an accelerator"),
+    pytest.mark.skipif(torch.version.cuda is None, reason="a build of torch without CUDA"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card; the tests of mark gpu use it"),
+]
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Run all checks in one process, before whose torch the library is loaded."""
+    assert COMPILER is not None
+    folder = tmp_path_factory.mktemp("card")
+    library, answers = build_library(folder, COMPILER), folder / "answers.json"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "tests.trainer.device.on_card", str(library), str(answers)]
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert answers.exists(), finished.stderr[-4000:]
+    return json.loads(answers.read_text())
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_on_the_stand_in(name: str, problems: dict[str, str]) -> None:
+    assert not problems[name], problems[name]
