@@ -89,9 +89,10 @@ def rotated(pixels: Float[Tensor, "n c h h"], quarters: Float[Tensor, "n 1 1 1"]
 
 def sobel(pixels: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
     """Return the length of the gradient of the luma by Sobel's kernels / 4, in each channel, at most 1."""
-    weights = torch.tensor(LUMA, device=pixels.device, dtype=pixels.dtype)[:, None, None]
+    weights = device.sent(torch.tensor(LUMA, dtype=pixels.dtype), pixels.device)[:, None, None]
     gray = F.pad((pixels * weights).sum(dim=1, keepdim=True), [1] * 4, mode="replicate")
-    smooth, difference = torch.tensor([[1.0, 2, 1], [-1, 0, 1]], device=pixels.device, dtype=pixels.dtype) / 4
+    kernels = torch.tensor([[1.0, 2, 1], [-1, 0, 1]], dtype=pixels.dtype)
+    smooth, difference = device.sent(kernels, pixels.device) / 4
     across = F.conv2d(gray, torch.outer(4 * smooth, difference)[None, None])
     down = F.conv2d(gray, torch.outer(difference, 4 * smooth)[None, None])
     return torch.hypot(across, down).clamp(max=1).expand_as(pixels)

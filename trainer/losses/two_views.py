@@ -31,7 +31,6 @@ def split_cosines(
     return cosines.gather(1, partner)[:, 0], cosines.gather(1, other)
 
 
-
 def semi_hard_cosines(matched: Float[Tensor, " m"], unmatched: Float[Tensor, "m k"]) -> Float[Tensor, "m 1"]:
     """Return of each anchor the cosine of one negative: the largest below its match, the smallest where none is below.
 

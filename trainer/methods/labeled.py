@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import class_batches
+from trainer.device import sent
 from trainer.losses import contrastive_margin, cross_entropy, margin, triplet
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
@@ -110,7 +111,7 @@ class SupervisedImages(Method):
 
     def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the cross-entropy of the logits and the classes."""
-        labels = self._labels[batch.rows.cpu()].to(batch.rows.device)
+        labels = sent(self._labels[batch.rows], embedded[0].device)
         return cross_entropy(*embedded, labels, smoothing=self._smoothing)
 
 

@@ -124,6 +124,11 @@ CHECKS |= {f"losses and waits of {name}": objective_check(name) for name in OBJE
 
 
 @check
+def every_objective_is_checked() -> None:
+    assert {type(objective) for objective in OBJECTIVES.values()} == set(methods.METHODS) - {config.EmbeddingDecoder}
+
+
+@check
 def emulated_bfloat16_is_not_trained_in() -> None:
     with card(bfloat16=False), device.autocast(CUDA):
         assert torch.cuda.is_bf16_supported()

@@ -35,6 +35,9 @@ OBJECTIVES: dict[str, Any] = {
     "dhn_nce": config.DhnNce(),
     "dhn_nce masked": config.DhnNce(mask_duplicates=True),
     "simclr": config.SimClr(),
+    "simclr with effects": config.SimClr(
+        loss="nt_logistic", negatives="semi-hard", rotate=0.5, cutout=0.3, noise=0.05, sobel=0.3
+    ),
     "dcl": config.Dcl(),
     "simsiam": config.SimSiam(),
     "byol": config.Byol(),
@@ -44,6 +47,7 @@ OBJECTIVES: dict[str, Any] = {
     "contrastive_margin": config.ContrastiveMargin(),
     "triplet": config.Triplet(),
     "margin": config.Margin(),
+    "cross_entropy": config.CrossEntropy(),
     "one_vs_all": config.OneVsAll(drop_frequent=2),
     "multiclass": config.Multiclass(drop_frequent=2),
     "caption": config.CaptionPrediction(),
