@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float32
 
-from trainer.analysis.projection import largest_axes, largest_positive
+from trainer.analysis.projection import ScatterSum, largest_axes, largest_positive
 from trainer.analysis.tiles import row_blocks
 
-_CELLS: Final = 250_000
+_CELLS: Final = 1_000_000
 _MORE_AXES: Final = 8
 """Axes that the subspace iteration follows besides those that are wanted, so that the latter settle."""
 _ITERATIONS: Final = 5
@@ -55,10 +55,20 @@ def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> 
         k: Coordinates a row.
     """
     present = [part for part in parts if part is not None]
-    mean, axes = _main_axes(present, k)
-    points, done = np.empty((sum(map(len, present)), k), np.float32), 0
+    scatter = ScatterSum(present[0].shape[1])
     for block in _unit_blocks(present):
-        points[done : done + len(block)] = (block - mean) @ axes
+        scatter.add(block)
+    return component_points(present, *scatter.axes(k))
+
+
+def component_points(
+    parts: Sequence[Float[np.ndarray, "_ d"]], mean: Float[np.ndarray, " d"], axes: Float[np.ndarray, "d k"]
+) -> Float[np.ndarray, "n k"]:
+    """Return the coordinates of all parts' rows, brought to unit length, on `axes` from `mean`."""
+    points, done = np.empty((sum(map(len, parts)), axes.shape[1]), np.float32), 0
+    origin, columns = mean.astype(np.float32), axes.astype(np.float32)
+    for block in _unit_blocks(parts):
+        points[done : done + len(block)] = (block - origin) @ columns
         done += len(block)
     return points
 
@@ -89,24 +99,9 @@ def approximate_components(
     return np.asarray(rows @ largest_positive(basis @ rotation), np.float32)
 
 
-def _main_axes(
-    parts: Sequence[Float[np.ndarray, "_ d"]], k: int
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
-    """Return the mean of all normalized rows, and their directions of largest variance."""
-    d = parts[0].shape[1]
-    # Once through the rows, in blocks: a million wide embeddings are never there in float64 all at once.
-    n, total, products = sum(map(len, parts)), np.zeros(d), np.zeros((d, d))
-    for block in _unit_blocks(parts):
-        total += block.sum(0)
-        products += block.T @ block
-    mean = total / max(n, 1)
-    # Of unit rows in float64 the difference is exact to 1e-15 a row, however narrow the cone they stand in.
-    return mean, largest_axes(products - n * np.outer(mean, mean), k)[0]
-
-
-def _unit_blocks(parts: Sequence[Float[np.ndarray, "_ d"]]) -> Iterator[Float64[np.ndarray, "_ d"]]:
+def _unit_blocks(parts: Sequence[Float[np.ndarray, "_ d"]]) -> Iterator[Float32[np.ndarray, "_ d"]]:
     for part in parts:
         for rows in row_blocks(len(part), part.shape[1], cells=_CELLS):
-            block = part[rows].astype(np.float64)
+            block = part[rows].astype(np.float32)
             block /= np.maximum(np.sqrt(np.einsum("ij,ij->i", block, block)), 1e-12)[:, None]
             yield block

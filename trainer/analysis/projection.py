@@ -18,13 +18,48 @@ def principal_axes(
     The largest entry of every direction is positive: without such a rule the sign is an accident of the LAPACK
     build, and maps of two machines, or of two steps, would be mirrored. Missing directions (k > d) are zero.
     """
+    mean, scatter = mean_and_scatter(vectors)
+    return mean, *largest_axes(scatter, k)
+
+
+def mean_and_scatter(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+    """Return the mean row, and the sum over the rows of the outer products of what they differ from it."""
     mean = exact(vectors).mean(0, dtype=np.float64)
     d = vectors.shape[1]
     scatter = np.zeros((d, d))
     for rows in row_blocks(len(vectors), d):
         centered = vectors[rows].astype(np.float64) - mean
         scatter += centered.T @ centered
-    return mean, *largest_axes(scatter, k)
+    return mean, scatter
+
+
+class ScatterSum:
+    """The mean and the scatter matrix of rows that come block by block: one pass, nothing of the rows is kept.
+
+    Blocks are centered at the mean of the first one, so that products in float32 lose nothing in a narrow cone; their
+    sum is in float64.
+    """
+
+    def __init__(self, width: int) -> None:
+        """Begin without rows of this width."""
+        self.n = 0
+        self._origin: Float[np.ndarray, " d"] | None = None
+        self._total, self._products = np.zeros(width), np.zeros((width, width))
+
+    def add(self, block: Float[np.ndarray, "b d"]) -> None:
+        """Count in some more rows."""
+        if self._origin is None:
+            self._origin = block.mean(0, dtype=np.float64).astype(np.float32)
+        centered = block.astype(np.float32, copy=False) - self._origin
+        self.n += len(block)
+        self._total += centered.sum(0, dtype=np.float64)
+        self._products += centered.T @ centered
+
+    def axes(self, k: int) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
+        """Return the mean of all rows, and their `k` directions of largest variance as `principal_axes` has them."""
+        shift = self._total / max(self.n, 1)
+        mean = shift if self._origin is None else self._origin + shift
+        return mean, largest_axes(self._products - self.n * np.outer(shift, shift), k)[0]
 
 
 def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress
+from trainer.analysis.tiled_ranks import RightCells, count_ahead, right_cells
 from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
 RECALLS: Final = (1, 5, 10)
@@ -32,8 +33,8 @@ def ranks(
     """Return the rank (1 = best) of each query's best correct item among incorrect ones; equal items count once.
 
     A wrong item that ties with the best right one stands before it, so a collapsed model, whose rows are all equal,
-    ranks last and not first; `tiles.inner_products` says what a tie is. Not-a-number embeddings rank last too. Block by
-    block: memory is O(n).
+    ranks last and not first; `tiles.on_grid` says what a tie is. Not-a-number embeddings rank last too. Exact for any
+    number of rows (`tiled_ranks`); the work is proportional to distinct questions times distinct items, memory O(n).
 
     Args:
         query: Unit embeddings that ask.
@@ -43,21 +44,37 @@ def ranks(
         progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
-    stored = answers.gallery(stored)
-    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    queries = np.arange(len(query)) if rows is None else rows
-    rank = np.empty(len(queries), dtype=np.int64)
-    for block in row_blocks(len(queries), len(stored)):
-        if progress:
-            progress(block.start / len(queries), "ranking")
-        similarity = inner_products(query[queries[block]], stored)
-        line, right, first = answers.cells(answers.question[queries[block]])
-        best = np.maximum.reduceat(similarity[line, right], first)
-        similarity[line, right] = -np.inf
-        # A best of NaN is below nothing: every wrong item counts, the right ones that are set aside do not.
-        ahead = (~(similarity < best[:, None])).sum(1)
-        rank[block] = 1 + ahead - np.where(np.isnan(best), np.diff(first, append=len(line)), 0)
-    return rank
+    gallery = answers.gallery(stored)
+    rows = np.arange(len(query)) if rows is None else rows
+    lines, line = asking_lines(query, answers, rows)
+    right = right_cells(query[lines], gallery, answers, answers.question[lines])
+    return ranks_of(count_ahead(query[lines], gallery, right, progress=progress).lines, right)[line]
+
+
+def asking_lines(
+    query: Float[np.ndarray, "n d"], answers: DistinctItems, rows: Int[np.ndarray, " m"]
+) -> tuple[Int[np.ndarray, " l"] | slice, Int[np.ndarray, " m"] | slice]:
+    """Return the rows that stand for those that ask the same with the same vector, and the line of each row.
+
+    Both are a slice of everything where no row can be spared, so that nothing is copied.
+    """
+    question = answers.question[rows]
+    _, first, line = np.unique(question, return_index=True, return_inverse=True)
+    if len(first) == len(rows):
+        everything = len(rows) == len(query) and np.array_equal(rows, np.arange(len(query)))
+        return (slice(None) if everything else rows), slice(None)
+    leader = rows[first[line]]
+    # Of one picture that was embedded in two batches the vectors differ by rounding: each asks for itself.
+    other = np.zeros(len(rows), bool)
+    for part in row_blocks(len(rows), query.shape[1]):
+        other[part] = (query[rows[part]] != query[leader[part]]).any(axis=1)
+    line[other] = len(first) + np.arange(np.count_nonzero(other))
+    return np.concatenate([rows[first], rows[other]]), line
+
+
+def ranks_of(ahead: Int[np.ndarray, " n"], right: RightCells) -> Int[np.ndarray, " n"]:
+    """Return the ranks from what `count_ahead` counts; without a best cosine the right answers are set aside."""
+    return 1 + ahead - np.where(np.isnan(right.best), np.diff(right.starts), 0)
 
 
 def question_ranks(

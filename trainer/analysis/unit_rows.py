@@ -18,7 +18,21 @@ def normalized(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any 
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
+def checked_unit_rows(rows: Float[np.ndarray, "k d"]) -> tuple[Float[np.ndarray, "k d"], np.ndarray]:
+    """Return the rows as float32 of unit length, and which of them have a direction, as `is_vector` says; others are 0.
+
+    Meant for blocks of some thousand rows: one copy of them is made.
+    """
+    unit = np.array(rows, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("kd,kd->k", unit, unit)
+        sound = np.isfinite(squares) & (squares > 0)
+        unit[~sound] = 0
+        lengths = np.sqrt(np.einsum("kd,kd->k", unit, unit, dtype=np.float64)).astype(np.float32)
+    unit /= np.where(sound, lengths, 1)[:, None]
+    return unit, sound
+
+
 def unit_rows(rows: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k d"]:
     """Return the rows as float32 of unit length."""
-    plain = rows.astype(np.float32)
-    return plain / np.linalg.norm(plain.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
+    return checked_unit_rows(rows)[0]

@@ -1,12 +1,13 @@
 """`trainer evaluate`: evaluates runs on their held-out pairs, or on standard tasks with any data set.
 
-Without `--task`, `--data` or `--snapshot` it prints what training logs; with one of them the tasks are measured, stored
-as evaluations of the runs, and printed.
+Without `--task`, `--data` or `--snapshot` it prints what training logs, or ranks all pairs of opened vectors; with one
+of them the tasks are measured, stored as evaluations of the runs, and printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -74,12 +75,16 @@ def run(args: argparse.Namespace) -> int:
     chosen = (args.split, args.suite, args.most, args.shift, args.features)
     if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
+    from trainer import config
     from trainer.inference.model_cache import ModelCache
 
     models, printed = ModelCache(args.workspace), []
     for name in args.runs:
         row = args.workspace.runs.get(name)
-        results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
+        if isinstance(args.workspace.runs.config_of(row.id).data, config.Vectors):
+            results = [_evaluate_vectors(args.workspace, row, args.step)]
+        else:
+            results = evaluate(args.workspace, row, models.get(row.id, args.step), args.data_folder)
         printed.append(results if args.json else as_text(row, results))
     if args.json:
         say_json(json.dumps([result for results in printed for result in results], indent=1))
@@ -248,6 +253,22 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
             counts |= {"pictures": len(heldout.matching.images), "texts": len(heldout.matching.texts)}
         results.append({**facts, "task": task, **counts, "metrics": metrics})
     return results
+
+
+def _evaluate_vectors(workspace: Workspace, row: RunRow, step: int | None) -> dict[str, Any]:
+    """Rank all questions of a run of vectors, at low priority, and return its entry as `evaluate` does."""
+    import psutil
+
+    from trainer.vectors.open_run import rank_all
+
+    with contextlib.suppress(psutil.Error, OSError):
+        psutil.Process().nice(10 if sys.platform != "win32" else psutil.BELOW_NORMAL_PRIORITY_CLASS)
+    snapshot, measured = rank_all(workspace, row.id, step)
+    facts = {"dataset": snapshot.dataset, "split": snapshot.split, "model": row.name}
+    facts |= {"pretrained": f"step {snapshot.step}", "task": "image-text retrieval"}
+    counts = {"n": snapshot.n, "classes": 0, "templates": 0, "trained_on": 0}
+    counts |= {"pictures": measured.question.pictures, "texts": measured.question.gallery}
+    return {**facts, **counts, "metrics": measured.numbers}
 
 
 def _refuse_trained(workspace: Workspace, run: config.Run, choice: config.Folder, name: str) -> None:

@@ -41,10 +41,14 @@ def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: boo
         return stored
     points = components((snapshot.image, snapshot.text))
     if keep and len(points) >= WORTH_KEEPING:
-        # On a full disk they are computed again the next time.
-        with contextlib.suppress(OSError):
-            _keep(workspace_folder, components_name(snapshot.folder), points)
+        keep_components(workspace_folder, snapshot.folder, points)
     return points
+
+
+def keep_components(workspace_folder: Path, snapshot_folder: Path, points: Float32[np.ndarray, "m 3"]) -> None:
+    """Write the components of a snapshot; on a full disk they are computed again the next time."""
+    with contextlib.suppress(OSError):
+        _keep(workspace_folder, components_name(snapshot_folder), points)
 
 
 def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.ndarray, "m 3"] | None:

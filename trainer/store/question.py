@@ -16,6 +16,8 @@ _ONCE: Final = ", each question once"
 """Ends the protocol where captions or pictures repeat."""
 _FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
 """Names of numbers that count how often the right answer is among the first k."""
+_DRAWN: Final = ", questions drawn at random"
+"""Ends the protocol where not every question was asked: `n` of each direction were."""
 UNKNOWN: Final = "question unknown"
 """Said of numbers whose question was not stored with them."""
 _TASKS: Final = {
@@ -52,7 +54,7 @@ class Question:
     Attributes:
         task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
             `spectrum`, `own_weight`, `gradient`, `decoder` or `loss`.
-        n: Samples that were tried.
+        n: Samples that were tried; of a retrieval the pairs, or the questions of each direction where they were drawn.
         classes: Among how many classes an answer was chosen; 0 where it is no class.
         templates: Sentences a class.
         gallery: Among how many texts an answer was sought; 0 where it is no text.
@@ -88,9 +90,16 @@ class Question:
 
         In retrieval captions that repeat ask once, and so do pictures: their answers are equal.
         """
+        if self.drawn:
+            return self.n
         if self.task == "retrieval" and name.startswith("text_to_image"):
             return self.gallery or self.n
         return self.pictures or self.n
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the questions are a random sample, each among all answers."""
+        return self.protocol.endswith(_DRAWN)
 
     @property
     def asked_by_direction(self) -> dict[str, int]:
@@ -133,8 +142,17 @@ class Question:
         return ", ".join([*parts, self.protocol] if self.protocol else parts)
 
 
-def retrieval_question(n: int, *, texts: int, images: int) -> Question:
-    """Return the question of a retrieval among the distinct texts and pictures of n pairs."""
+def retrieval_question(n: int, *, texts: int, images: int, drawn: int = 0) -> Question:
+    """Return the question of a retrieval among the distinct texts and pictures of n pairs.
+
+    Args:
+        n: Pairs.
+        texts: Distinct ones.
+        images: Distinct ones.
+        drawn: Questions of each direction where not all were asked; 0: all were.
+    """
+    if drawn:
+        return Question("retrieval", drawn, gallery=texts, protocol=f"{images:,} distinct pictures{_DRAWN}")
     once = "" if n == texts == images else _ONCE
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
 

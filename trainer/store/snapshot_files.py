@@ -74,6 +74,23 @@ class Items:
 
 
 @dataclass(frozen=True)
+class ArrayFile:
+    """A `.npy` of unit rows on the disk of the workspace, which a new snapshot takes over: it is moved, not copied."""
+
+    path: Path
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Zero: the room that the snapshot still needs for it."""
+        return 0
+
+
+@dataclass(frozen=True)
 class SnapshotCard:
     """What `snapshot.json` says of a snapshot; `features` is their width, 0 where none were kept."""
 
@@ -131,8 +148,8 @@ def snapshot_name(*, dataset: str, split: str, step: int) -> str:
 def write_snapshot(
     folder: Path,
     *,
-    image: Float[np.ndarray, "n d"] | None,
-    text: Float[np.ndarray, "n d"] | None,
+    image: Float[np.ndarray, "n d"] | ArrayFile | None,
+    text: Float[np.ndarray, "n d"] | ArrayFile | None,
     items: Items,
     step: int,
     dataset: str,
@@ -147,7 +164,11 @@ def write_snapshot(
     Raises:
         StoreError: The arrays and the items do not have the same number of rows, or are no float16/float32 matrices.
     """
-    arrays = {name: np.asarray(a) for name, a in (("image", image), ("text", text)) if a is not None}
+    arrays: dict[str, np.ndarray | ArrayFile] = {
+        name: a if isinstance(a, ArrayFile) else np.asarray(a)
+        for name, a in (("image", image), ("text", text))
+        if a is not None
+    }
     n, d = _shape(folder, arrays, items)
     dtype = str(next(iter(arrays.values())).dtype)
     card = {"format": 1, "model": model, "step": step, "dataset": dataset, "split": split, "n": n, "d": d}
@@ -159,7 +180,10 @@ def write_snapshot(
     def write(draft: Path) -> None:
         draft.mkdir(mode=0o700)
         for name, array in arrays.items():
-            np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+            if isinstance(array, ArrayFile):
+                array.path.replace(draft / f"{name}.npy")
+            else:
+                np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
         _write_items(draft / _ITEMS, replace(items, path=picture_paths.stored(folder.parents[1], items.path)))
         (draft / "snapshot.json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         manifests.write_manifest(draft, {}, sealed=True)
@@ -231,7 +255,7 @@ def _verify(folder: Path) -> bool:
     return trusted
 
 
-def _shape(folder: Path, arrays: Mapping[str, np.ndarray], items: Items) -> tuple[int, int]:
+def _shape(folder: Path, arrays: Mapping[str, np.ndarray | ArrayFile], items: Items) -> tuple[int, int]:
     shapes = {a.shape for a in arrays.values()}
     columns = [items.path, items.caption, items.label, items.split, *items.metadata.values()]
     columns += [items.content] if len(items.content) else []

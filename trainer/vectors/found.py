@@ -61,12 +61,16 @@ class Matrix:
         name: Of the array, tensor or column; the file's where it has one.
         rows, width: Its shape.
         take: Reads rows by ascending number, as float16 or float32.
+        at_once: How many rows to take at once: of an array some, of a table all, which is read from its beginning.
+        half: Whether the numbers are stored in half precision.
     """
 
     name: str
     rows: int
     width: int
     take: Callable[[Int[np.ndarray, " k"]], Float[np.ndarray, "k d"]]
+    at_once: int = 2_048
+    half: bool = False
 
 
 @dataclass(frozen=True)
@@ -268,13 +272,21 @@ def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
     def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
         ends = np.searchsorted(rows, firsts)
         taken = [
-            _plain(part[rows[ends[i] : ends[i + 1]] - firsts[i]])
+            _plain(_rows(part, rows[ends[i] : ends[i + 1]] - firsts[i]))
             for i, part in enumerate(parts)
             if ends[i] < ends[i + 1]
         ]
+        if len(taken) == 1:
+            return taken[0]
         return np.concatenate(taken) if taken else np.zeros((0, parts[0].shape[1]), np.float32)
 
-    return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), take)
+    half = all(part.dtype == np.float16 for part in parts)
+    return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), take, half=half)
+
+
+def _rows(part: np.ndarray, rows: Int[np.ndarray, " k"]) -> np.ndarray:
+    """Return these ascending rows; those that follow one another as a view of the file."""
+    return part[rows[0] : rows[-1] + 1] if rows[-1] - rows[0] + 1 == len(rows) else part[rows]
 
 
 def _plain(rows: np.ndarray) -> np.ndarray:
@@ -392,7 +404,7 @@ def _of_column(files: Sequence[Path], columns: Sequence[dict[str, Any]], name: s
         parts = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
 
-    return Matrix(name, total, width, take)
+    return Matrix(name, total, width, take, at_once=total)
 
 
 def _of_folder(folder: Path) -> _Contents:

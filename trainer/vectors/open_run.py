@@ -1,8 +1,8 @@
-"""Open vectors as a run: rows are drawn, brought to unit length and written as a snapshot."""
+"""Open vectors as a run: rows are drawn, and copied as a snapshot in one pass. What costs more waits for a question."""
 
 from __future__ import annotations
 
-import time
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,23 +12,24 @@ import numpy as np
 from jaxtyping import Int
 
 from trainer import config
-from trainer.analysis.geometry import modality_gap
-from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import question_ranks, retrieval_numbers
-from trainer.analysis.similarity import matched_cosines
-from trainer.analysis.unit_rows import is_vector, unit_rows
-from trainer.analysis.units import Units
+from trainer.analysis.camera_3d import component_points
 from trainer.charts.matching import units_of
-from trainer.store import Items, RunLog, Workspace, read_snapshot
-from trainer.store.question import Question, retrieval_question
+from trainer.charts.snapshots import choose_snapshot
+from trainer.store import Items, RunLog, Snapshot, Workspace, disk, read_snapshot
+from trainer.store.component_files import WORTH_KEEPING, keep_components
 from trainer.store.rows import MOST_STEP
+from trainer.untrusted import confined
 from trainer.untrusted.files import expanded
-from trainer.vectors.found import FoundVectors, Matrix, Side, VectorError, files_of_steps, find
+from trainer.vectors.found import FoundVectors, Matrix, VectorError, files_of_steps, find
 from trainer.vectors.item_table import check_items, read_items
+from trainer.vectors.recall import MAIN, MeasuredRecall, measure_step, reporting
+from trainer.vectors.step_files import Side
+from trainer.vectors.unit_copy import copy_unit_rows
 
 SPLIT: Final = "vectors"
-EVERY_S: Final = 1.0
-"""Between two reports of how many questions are ranked."""
+MOST_COSINES: Final = 2**27
+"""With so many cosines every question is ranked when vectors are opened, which takes a third of a second; of more,
+so many questions are drawn that no more are computed: 11,585 pairs with each other, 1,342 questions of 100,000."""
 
 
 @dataclass(frozen=True)
@@ -169,32 +170,42 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
         located_vectors.items, chosen, first.rows, arrays=located_vectors.columns, pictures=pictures, split=SPLIT
     )
     note = f"{located_vectors.note} {note}".strip()
-    arrays = {
-        name: matrix.take(chosen)
-        for name, matrix in (("image", located_vectors.image), ("text", located_vectors.text))
+    sides: dict[Side, Matrix] = {
+        side: matrix
+        for side, matrix in (("image", located_vectors.image), ("text", located_vectors.text))
         if matrix is not None
     }
-    sound = np.logical_and.reduce([is_vector(rows) for rows in arrays.values()])
-    if sound.sum() < 2:
-        raise VectorError("Fewer than two rows are vectors: the others are zero, or hold a value that is not a number.")
-    kept_items = _only(items, np.flatnonzero(sound))
-    unit = {name: unit_rows(rows[sound]) for name, rows in arrays.items()}
-    opened = OpenedVectors(first.rows, len(kept_items), int((~sound).sum()), first.width, note)
-    folder = log.write_snapshot(
-        step,
-        data.called,
-        SPLIT,
-        image=unit.get("image"),
-        text=unit.get("text"),
-        items=kept_items,
-        sampled=opened.kept < opened.rows,
-    )
+    with (
+        tempfile.TemporaryDirectory(dir=confined.make_in_run(log.folder, "scratch"), prefix="unit-") as scratch,
+        disk.writing(f"The vectors of step {step}", Path(scratch), 4 * len(chosen) * first.width * len(sides)),
+    ):
+        copy = copy_unit_rows(sides, chosen, Path(scratch), reporting(log))
+        kept_items = _only(items, np.flatnonzero(copy.sound))
+        opened = OpenedVectors(first.rows, len(kept_items), int((~copy.sound).sum()), first.width, note)
+        folder = log.write_snapshot(
+            step,
+            data.called,
+            SPLIT,
+            image=copy.sides.get("image"),
+            text=copy.sides.get("text"),
+            items=kept_items,
+            sampled=opened.kept < opened.rows,
+        )
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
-    units = units_of(read_snapshot(folder))
-    recall = _measure(log, data.called, folder, units, step) if len(unit) == 2 else None
-    if "image" in unit and units.count("picture") < len(units):
+    snapshot = read_snapshot(folder)
+    arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
+    if len(arrays) * snapshot.n >= WORTH_KEEPING:
+        # The sums of the pass are there: the map of all points waits for nothing.
+        keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)))
+    units = units_of(snapshot)
+    recall = None
+    if len(arrays) == 2:
+        measured = measure_step(log, snapshot, units, most=MOST_COSINES)
+        recall = measured.main
+        opened = replace(opened, note=f"{opened.note} {measured.words(log.run.id)}".strip())
+    if snapshot.image is not None and units.count("picture") < len(units):
         # How pictures are told apart changes every number where several rows show one.
-        opened = replace(opened, note=f"{units.words()}. {note}".strip())
+        opened = replace(opened, note=f"{units.words()}. {opened.note}".strip())
     return opened, recall
 
 
@@ -220,45 +231,6 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     metadata = {name: [values[row] for row in rows] for name, values in items.metadata.items()}
     content = [items.content[row] for row in rows] if len(items.content) else ()
     return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
-
-
-def _measure(log: RunLog, dataset: str, folder: Path, units: Units, step: int) -> float:
-    """Store recalls in both directions, the matched cosine and the gap, with their question; return the main one."""
-    snapshot = read_snapshot(folder)
-    assert snapshot.image is not None
-    assert snapshot.text is not None
-    image, text, matching = snapshot.image, snapshot.text, units.matching
-    numbers = {
-        "matched_cosine": float(matched_cosines(image, text).mean()),
-        "modality_gap": modality_gap(image, text, matching)[1],
-    }
-    for name, query, stored, answers in (
-        ("image_to_text", image, text, matching.texts),
-        ("text_to_image", text, image, matching.images),
-    ):
-        ranks = question_ranks(query, stored, answers, progress=_reporting(log, name.replace("_", " ")))
-        numbers |= retrieval_numbers(name, ranks)
-    by_task = {
-        "retrieval": retrieval_question(snapshot.n, texts=len(matching.texts), images=len(matching.images)),
-        "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
-    }
-    log.facts(heldout_questions={SPLIT: by_task["retrieval"].asked_by_direction})
-    log.evaluation(step, dataset, SPLIT, numbers, by_task)
-    log.scalars(step, {f"val/{name}": value for name, value in numbers.items()})
-    return numbers["image_to_text_R@1"]
-
-
-def _reporting(log: RunLog, direction: str) -> Progress:
-    """Return what reports the share of questions that are ranked: among 200,000 items that takes minutes."""
-    reported_at = time.monotonic()
-
-    def report(share: float, _note: str) -> None:
-        nonlocal reported_at
-        if time.monotonic() - reported_at >= EVERY_S:
-            reported_at = time.monotonic()
-            log.report(f"ranking {direction}: {100 * share:.0f} %")
-
-    return report
 
 
 def open_here(workspace: Workspace, run: int) -> OpenedVectors:
@@ -319,3 +291,31 @@ def add_step(workspace: Workspace, ref: int | str, data: config.Vectors, step: i
             # What was there before is as good as it was.
             log.status("finished")
     return row.id, opened
+
+
+def rank_all(workspace: Workspace, ref: int | str, step: int | None = None) -> tuple[Snapshot, MeasuredRecall]:
+    """Rank every question of a run of vectors, in place of a sample of them; return its snapshot and the recalls.
+
+    The run says how far it is and what is left meanwhile; who interrupts it keeps what was stored before.
+
+    Args:
+        workspace: Where the run is.
+        ref: Its number, name or folder.
+        step: Of the snapshot; None: the last.
+
+    Raises:
+        VectorError: The run has images or texts alone.
+    """
+    row = workspace.runs.get(ref)
+    snapshot = read_snapshot(choose_snapshot(workspace, row, step=step).folder)
+    if snapshot.image is None or snapshot.text is None:
+        raise VectorError(f"Run {row.id} ({row.name}) has vectors of one side alone: recall needs images and texts.")
+    with RunLog.claim(workspace, row.id) as log:
+        try:
+            measured = measure_step(log, snapshot, units_of(snapshot))
+            log.flush()
+            recalls = workspace.results.series(row.id, f"val/{MAIN}")[1]
+            log.headline(float(recalls[-1]), float(recalls.max()))
+        finally:
+            log.status("finished")
+    return snapshot, measured

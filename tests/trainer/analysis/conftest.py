@@ -30,7 +30,8 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit blocks to a few rows, so that every block boundary is crossed."""
-    from trainer.analysis import tiles, unmatched
+    from trainer.analysis import tiled_ranks, tiles, unmatched
 
     monkeypatch.setattr(tiles.row_blocks, "__kwdefaults__", {"cells": 150})
     monkeypatch.setattr(unmatched, "CELLS", 150)
+    monkeypatch.setattr(tiled_ranks, "EDGE", 7)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.analysis import embedding_similarity, hubness, rank_margins, search, tiles
+from trainer.analysis import embedding_similarity, hubness, rank_margins, search, tiled_ranks, tiles
 from trainer.analysis.distinct import matching
 from trainer.analysis.retrieval import ranks
 
@@ -42,16 +42,13 @@ def rsa(first: np.ndarray, second: np.ndarray) -> float:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
-def test_standing_is_the_double_loop(n: int, d: int, seed: int, cells: int):
+def test_standing_is_the_double_loop(n: int, d: int, seed: int, edge: int):
     rng = np.random.default_rng(seed)
     groups = rng.integers(0, max(1, n // 2) + 1, n)
     query, stored = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)[groups % n]
-    blocks = tiles.row_blocks
-    rank_margins.row_blocks = lambda r, c: blocks(r, c, cells=cells)
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tiled_ranks, "EDGE", edge)
         found = rank_margins.standing(query, stored, matching(groups % n).texts)
-    finally:
-        rank_margins.row_blocks = blocks
     rank, margin = naive_standing(query, stored, groups % n)
     assert found.rank.tolist() == rank.tolist()
     np.testing.assert_allclose(found.margin, margin, rtol=1e-6, atol=1e-9)
@@ -70,19 +67,16 @@ def test_standing_without_groups_and_with_diverged_rows_ranks_as_retrieval_does(
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
-def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed: int, cells: int):
+def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed: int, edge: int):
     rng = np.random.default_rng(seed)
     image, text = unit(rng, n, d, np.float64), unit(rng, n, d, np.float64)
     if n > 6:
         image[3], text[5] = np.nan, np.nan
     found_of = matching(rng.integers(0, max(1, n // 2) + 1, n), rng.integers(0, n, n))
     image, text = image[found_of.images.rows][found_of.images.place], text[found_of.texts.rows][found_of.texts.place]
-    blocks = tiles.row_blocks
-    rank_margins.row_blocks = lambda r, c, cells=cells: blocks(r, c, cells=cells)
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tiled_ranks, "EDGE", edge)
         found, text_rank = rank_margins.both_standings(image, text, found_of)
-    finally:
-        rank_margins.row_blocks = blocks
     forth, back = (
         rank_margins.standing(image, text, found_of.texts),
         rank_margins.standing(text, image, found_of.images),

@@ -1,0 +1,118 @@
+"""How often the right answer of opened vectors comes first: of a sample of questions at once, of all when asked.
+
+A sample is of questions, each of which is compared with all answers: the share among them is unbiased. Fewer answers
+would be another question.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int
+
+from trainer.analysis.distinct import DistinctItems
+from trainer.analysis.geometry import modality_gap
+from trainer.analysis.intervals import wilson
+from trainer.analysis.progress import Progress
+from trainer.analysis.retrieval import ranks, retrieval_numbers
+from trainer.analysis.sampling import at_most
+from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.units import Units
+from trainer.store import RunLog, Snapshot
+from trainer.store.question import Question, retrieval_question
+
+EVERY_S: Final = 1.0
+"""Between two reports of how far it is."""
+FEWEST: Final = 100
+"""Questions that are drawn however many answers there are."""
+MAIN: Final = "image_to_text_R@1"
+
+
+@dataclass(frozen=True)
+class MeasuredRecall:
+    """The recalls of a run's snapshot, and of how many questions they are."""
+
+    numbers: dict[str, float]
+    question: Question
+
+    @property
+    def main(self) -> float:
+        """The share of images whose text comes first."""
+        return self.numbers[MAIN]
+
+    def words(self, run: int) -> str:
+        """Return the sample of questions and its interval in words; empty where every question was asked."""
+        if not self.question.drawn:
+            return ""
+        low, high = wilson(self.main, self.question.n)
+        return (
+            f"R@1 of images is {self.main:.3f} (95 %: {low:.3f} to {high:.3f}), from {self.question.n:,} questions "
+            f"drawn at random, each among all {self.question.gallery:,} texts. `trainer evaluate {run}` asks all."
+        )
+
+
+def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float = math.inf) -> MeasuredRecall:
+    """Store recalls in both directions, the matched cosine and the gap, with their question.
+
+    Args:
+        log: Of the run.
+        snapshot: With images and texts.
+        units: Of its pairs.
+        most: Cosines of a direction to compute at most; questions are drawn where all would take more.
+    """
+    measured = _measured(snapshot, units, reporting(log), most)
+    by_task = {
+        "retrieval": measured.question,
+        "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
+    }
+    log.facts(heldout_questions={snapshot.split: measured.question.asked_by_direction})
+    log.evaluation(snapshot.step, snapshot.dataset, snapshot.split, measured.numbers, by_task)
+    log.scalars(snapshot.step, {f"val/{name}": value for name, value in measured.numbers.items()})
+    return measured
+
+
+def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float) -> MeasuredRecall:
+    image, text, matching = snapshot.image, snapshot.text, units.matching
+    assert image is not None
+    assert text is not None
+    numbers = {
+        "matched_cosine": float(matched_cosines(image, text).mean()),
+        "modality_gap": modality_gap(image, text, matching)[1],
+    }
+    asked = []
+    for index, (name, query, stored, answers) in enumerate(
+        (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
+    ):
+        rows = drawn_questions(answers, most)
+        asked.append(len(rows))
+        note = f"ranking {name.replace('_', ' ')}"
+        part = lambda share, _note, index=index, note=note: progress((index + share) / 2, note)  # noqa: E731
+        numbers |= retrieval_numbers(name, ranks(query, stored, answers, rows=rows, progress=part))
+    texts, images = len(matching.texts), len(matching.images)
+    drawn = min(asked) if asked != [images, texts] else 0
+    return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=drawn))
+
+
+def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"]:
+    """Return the rows of all distinct questions, or of so many drawn at random that they meet `most` answers."""
+    rows = answers.asking()
+    return rows if most == math.inf else at_most(rows, max(FEWEST, int(most // max(len(answers), 1))))
+
+
+def reporting(log: RunLog) -> Progress:
+    """Return what reports the share done, a note and the time left to a run, at most once a second."""
+    began = reported_at = time.monotonic()
+
+    def report(share: float, note: str) -> None:
+        nonlocal reported_at
+        now = time.monotonic()
+        if now - reported_at >= EVERY_S:
+            reported_at = now
+            left = f", {(now - began) * (1 - share) / share:,.0f} s left" if share > 0 else ""
+            log.report(f"{note}: {100 * share:.0f} %{left}")
+
+    return report
