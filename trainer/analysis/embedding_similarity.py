@@ -3,122 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.analysis.tiles import exact, inner_products, ranked, row_blocks
-
-SQUARE: Final = 4_096
-"""Rows and columns of a tile when all rows ask for their neighbors."""
-
-
-def neighbor_rows(
-    vectors: Float[np.ndarray, "n d"],
-    k: int,
-    *,
-    rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
-) -> Int[np.ndarray, "m k"]:
-    """Return the `k` rows most similar to each by inner product, nearest first, without itself.
-
-    Equally near vectors come by row number; `tiles.inner_products` says what is equally near. At most n - 1 columns.
-    Not-a-number vectors are nobody's neighbors before all others. Block by block: memory is O(n k).
-
-    Args:
-        vectors: Unit embeddings.
-        k: Neighbors of each.
-        rows: The rows that ask; None: all.
-        progress: Told after each block.
-    """
-    n = len(vectors)
-    vectors = ranked(vectors, n * n)
-    count = max(0, min(k, n - 1))
-    if n > 2 * SQUARE and 0 < count < SQUARE and (rows is None or len(rows) == n):
-        return _all_neighbors(vectors, count, progress)
-    queries = np.arange(n) if rows is None else rows
-    nearest = np.empty((len(queries), count), np.int64)
-    if not count:
-        return nearest
-    for block in row_blocks(len(queries), n):
-        if progress is not None:
-            progress(block.start / len(queries), "")
-        similarity = inner_products(vectors[queries[block]], vectors)
-        np.copyto(similarity, -np.inf, where=np.isnan(similarity))
-        similarity[np.arange(len(similarity)), queries[block]] = -np.inf
-        nearest[block] = largest(similarity, count)
-    return nearest
-
-
-def _all_neighbors(vectors: Float[np.ndarray, "n d"], k: int, progress: Progress | None) -> Int[np.ndarray, "n k"]:
-    """Return the neighbors of every row from half of the products, because a tile serves its rows and its columns.
-
-    Every block of rows meets the tiles of its columns in ascending order, so what comes later must be strictly nearer
-    to take a place: equally near rows stay in the order of their numbers.
-    """
-    n = len(vectors)
-    best, nearest = np.full((n, k), -np.inf, vectors.dtype), np.zeros((n, k), np.int64)
-    blocks = [slice(start, min(start + SQUARE, n)) for start in range(0, n, SQUARE)]
-    tiles, done = len(blocks) * (len(blocks) + 1) / 2, 0
-    for number, rows in enumerate(blocks):
-        for columns in blocks[number:]:
-            if progress is not None:
-                progress(done / tiles, "")
-            similarity = vectors[rows] @ vectors[columns].T
-            if rows == columns:
-                np.fill_diagonal(similarity, -np.inf)
-            _take_nearer(similarity, best[rows], nearest[rows], columns.start)
-            if rows != columns:
-                _take_nearer(similarity.T, best[columns], nearest[columns], rows.start)
-            done += 1
-    return nearest
-
-
-def _take_nearer(
-    similarity: Float[np.ndarray, "b m"], best: Float[np.ndarray, "b k"], nearest: Int[np.ndarray, "b k"], start: int
-) -> None:
-    """Merge the nearer columns of a tile into `best` and `nearest`, nearest first."""
-    k = best.shape[1]
-    if start == 0:
-        first = np.ascontiguousarray(similarity)
-        np.copyto(first, -np.inf, where=np.isnan(first))
-        nearest[:] = largest(first, k)
-        best[:] = np.take_along_axis(first, nearest, axis=1)
-        return
-    nearer = similarity > best[:, -1:]
-    if nearer.flags.c_contiguous:
-        line, column = np.divmod(np.flatnonzero(nearer), nearer.shape[1])
-    else:  # read in the order of the memory, whichever way the tile lies
-        column, line = np.divmod(np.flatnonzero(nearer.T), nearer.shape[0])
-    if not len(line):
-        return
-    touched, inverse = np.unique(line, return_inverse=True)
-    owner = np.concatenate([np.repeat(np.arange(len(touched)), k), inverse.reshape(-1)])
-    value = np.concatenate([best[touched].reshape(-1), similarity[line, column]])
-    number = np.concatenate([nearest[touched].reshape(-1), column + start])
-    order = np.lexsort((number, -value, owner))
-    counts = np.bincount(owner, minlength=len(touched))
-    chosen = order[(np.cumsum(counts) - counts)[:, None] + np.arange(k)]
-    best[touched], nearest[touched] = value[chosen], number[chosen]
-
-
-def largest(values: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:
-    """Return the columns of the `k` largest values per line, largest first, ties by column. No NaN, k <= n."""
-    if 4 * k >= values.shape[1]:
-        return np.argsort(-values, axis=1, kind="stable")[:, :k]
-    few = np.argpartition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :]
-    line = np.arange(len(values))[:, None]
-    least = values[line, few].min(1, keepdims=True)
-    few.sort(axis=1)
-    # Where more than k reach the k-th value, the partition chose among equals by accident: choose by number.
-    for tied in np.flatnonzero((values >= least).sum(1) > k):
-        reach = np.flatnonzero(values[tied] >= least[tied])
-        few[tied] = np.sort(reach[np.argsort(-values[tied, reach], kind="stable")[:k]])
-    order = np.argsort(-values[line, few], axis=1, kind="stable")
-    return few[line, order]
+from trainer.analysis.tiled_neighbors import neighbors_of_each
+from trainer.analysis.tiles import exact, row_blocks
 
 
 def jaccard(first: Int[np.ndarray, "n k"], second: Int[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
@@ -225,7 +117,7 @@ def compare_spaces(
     profiles: list[np.ndarray] = []
     n_pairs = count * (count + 1) // 2
     for i, vectors in enumerate(spaces):
-        near.append(neighbor_rows(vectors, k))
+        near.append(neighbors_of_each(vectors, k)[0])
         ranked.append(rsa_profile(vectors[few]))
         profiles.append(cka_profile(vectors))
         for j in range(i + 1):

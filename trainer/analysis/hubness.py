@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.embedding_similarity import largest
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, inner_products, ranked, row_blocks
+from trainer.analysis.tiled_neighbors import nearest
+from trainer.analysis.tiles import exact
 
 
 def k_occurrence(
@@ -17,16 +17,8 @@ def k_occurrence(
 
     Radovanović, Nanopoulos & Ivanović, Hubs in Space, 2010, https://jmlr.org/papers/v11/radovanovic10a.html
     """
-    stored = ranked(stored, len(query) * len(stored))
-    k = min(k, len(stored))
-    counts = np.zeros(len(stored), np.int64)
-    for rows in row_blocks(len(query), len(stored)):
-        if progress is not None:
-            progress(rows.start / len(query), "")
-        similarity = inner_products(ranked(query[rows], len(query) * len(stored)), stored)
-        np.copyto(similarity, -np.inf, where=np.isnan(similarity))
-        counts += np.bincount(largest(similarity, k).ravel(), minlength=len(stored))
-    return counts
+    rows, _ = nearest(query, stored, k, progress=progress)
+    return np.bincount(rows.ravel(), minlength=len(stored))
 
 
 def skewness(values: Float[np.ndarray, " m"] | Int[np.ndarray, " m"]) -> float:
@@ -39,31 +31,11 @@ def skewness(values: Float[np.ndarray, " m"] | Int[np.ndarray, " m"]) -> float:
 def mean_of_nearest(
     query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress | None = None
 ) -> Float[np.ndarray, " n"]:
-    """Return each query's mean cosine to its `k` nearest items: the local scale that CSLS subtracts."""
-    stored = ranked(stored, len(query) * len(stored))
-    k = min(k, len(stored))
-    means = np.empty(len(query))
-    for rows in row_blocks(len(query), len(stored)):
-        if progress is not None:
-            progress(rows.start / len(query), "")
-        similarity = inner_products(ranked(query[rows], len(query) * len(stored)), stored)
-        top = np.partition(similarity, len(stored) - k, axis=1)[:, len(stored) - k :]
-        means[rows] = top.mean(1, dtype=np.float64)
-    return means
-
-
-def csls_offsets(
-    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int = 10, progress: Progress | None = None
-) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " m"]]:
-    """Return the CSLS offsets of `2 cos(x, y) - r(x) - r(y)`, r the mean cosine to the `k` nearest across modalities.
+    """Return each query's mean cosine to its `k` nearest items: the local scale r of CSLS, `2 cos(x, y) - r(x) - r(y)`.
 
     Conneau et al., Word Translation Without Parallel Data, 2018, https://arxiv.org/abs/1710.04087, section 2.3.
-
-    Returns:
-        r of the queries among the stored, r of the stored among the queries.
     """
-    halves = [_half(progress, half) for half in (0, 1)]
-    return mean_of_nearest(query, stored, k, halves[0]), mean_of_nearest(stored, query, k, halves[1])
+    return nearest(query, stored, k, progress=progress)[1].mean(1)
 
 
 def csls_vectors(stored: Float[np.ndarray, "m d"], offsets: Float[np.ndarray, " m"]) -> Float[np.ndarray, "m d+1"]:
@@ -80,9 +52,3 @@ def csls_queries(query: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d+1"]:
     """Return the queries with a 1 appended; see `csls_vectors`."""
     query = exact(query)
     return np.concatenate([query, np.ones((len(query), 1), query.dtype)], axis=1)
-
-
-def _half(progress: Progress | None, half: int) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda share, note: progress((half + share) / 2, note)

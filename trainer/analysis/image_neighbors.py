@@ -9,9 +9,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.neighbors import nearest
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.tiled_neighbors import neighbors_of_each
 
 NEIGHBORS: Final = 10
 """Neighbors whose mean distance tells whether an image is an outlier."""
@@ -19,7 +18,6 @@ NEAR: Final = 0.05
 """Share of the typical distance to the nearest image, below which two images are near duplicates."""
 FAR: Final = 8.0
 """Fence above which an image is an outlier."""
-_CHUNK: Final = 2_048
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,9 @@ def image_neighbors(
         k: Neighbors whose mean distance counts; fewer where there are not so many.
         progress: Told after each block; raises to cancel.
     """
-    n = len(image)
-    k = min(k, n - 1)
-    rows, distances = np.empty((n, k), np.int64), np.empty((n, k))
-    for block in row_blocks(n, 1, cells=_CHUNK):
-        if progress is not None:
-            progress(block.start / n, "nearest images")
-        candidates, cosines = nearest(image[block], image, k + 1)
-        itself = candidates == np.arange(block.start, block.stop)[:, None]
-        # Of many equal images the own row may not be among the nearest: then the last one is left out.
-        itself[~itself.any(axis=1), -1] = True
-        rows[block] = candidates[~itself].reshape(-1, k)
-        distances[block] = np.maximum(1.0 - cosines[~itself].reshape(-1, k).astype(np.float64), 0.0)
-    return ImageNeighbors(rows[:, 0], distances[:, 0], distances.mean(axis=1), k)
+    rows, cosines = neighbors_of_each(image, k, progress=progress)
+    distances = np.maximum(1.0 - cosines, 0.0)
+    return ImageNeighbors(rows[:, 0], distances[:, 0], distances.mean(axis=1), rows.shape[1])
 
 
 def near_duplicates(neighbors: ImageNeighbors, *, near: float = NEAR) -> tuple[Bool[np.ndarray, " n"], float]:

@@ -8,27 +8,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import inner_products, ranked, row_blocks
-
 NEIGHBORS: Final = 20
 TAU: Final = 0.07
 """Temperature of the votes, as in Wu et al., 2018."""
-
-
-def nearest(
-    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int
-) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
-    """Return the `k` stored unit vectors most similar to each query, nearest first, and their cosines."""
-    k = min(k, len(stored))
-    query, stored = (ranked(side, len(query) * len(stored)) for side in (query, stored))
-    rows = np.empty((len(query), k), dtype=np.int64)
-    cosines = np.empty((len(query), k), dtype=stored.dtype)
-    for block in row_blocks(len(query), len(stored)):
-        similar = inner_products(query[block], stored)
-        # A stable sort: of equal neighbors the first counts, on every machine.
-        rows[block] = np.argsort(-similar, axis=1, kind="stable")[:, :k]
-        cosines[block] = np.take_along_axis(similar, rows[block], axis=1)
-    return rows, cosines
 
 
 def voted(

@@ -139,7 +139,7 @@ class _Pass:
     ) -> None:
         self._query, self._gallery, self._right, self._hardest = query, gallery, right, hardest
         self._dtype = np.result_type(query.dtype, gallery.dtype, np.float32)
-        reach = _rounding(query, gallery, self._dtype)
+        reach = product_rounding(query, gallery, self._dtype)
         self._lines = _thresholds(right.best, reach, self._dtype)
         self._columns = None if back is None else _thresholds(back.best, reach, self._dtype)
 
@@ -237,7 +237,7 @@ def _double(
     return on_grid(np.einsum("cd,cd->c", query[line].astype(np.float64), gallery[column].astype(np.float64)))
 
 
-def _rounding(query: np.ndarray, gallery: np.ndarray, dtype: np.dtype) -> float:
+def product_rounding(query: np.ndarray, gallery: np.ndarray, dtype: np.dtype) -> float:
     """Return how far a product in single precision can be from the true one: d * 2^-24 of the lengths' product."""
     if dtype == np.float64:
         return 0.0

@@ -8,11 +8,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int
 
-from trainer.analysis.hubness import csls_offsets, csls_queries, csls_vectors, k_occurrence, skewness
+from trainer.analysis.hubness import csls_queries, csls_vectors, k_occurrence, mean_of_nearest, skewness
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most
-from trainer.analysis.tiles import ranked
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.measure import facts_of
@@ -99,16 +98,18 @@ def hubness(
     matching = matching_of(snapshot)
     drawn = at_most(matching.texts.rows, MOST_QUERIES)
     image, text = matching.images.gallery(image), text[drawn]
-    image, text = (ranked(side, len(image) * len(text)) for side in (image, text))
-    _, offsets = csls_offsets(text, image, settings.k, _part(progress, 0, 2, "scale of every image"))
+    offsets = mean_of_nearest(image, text, settings.k, _part(progress, 0, 1, "scale of every image"))
     wide, asks = csls_vectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
     answers = replace(matching.images, question=matching.images.question[drawn], rows=np.arange(len(image)))
     counts = [
-        k_occurrence(q, s, settings.k, _part(progress, 2 + pass_number, 1, "who finds whom"))
+        k_occurrence(q, s, settings.k, _part(progress, 1 + pass_number, 1, "who finds whom"))
         for pass_number, (q, s) in enumerate(((text, image), (asks, wide)))
     ]
-    rankings = [ranks(q, s, answers) for q, s in ((text, image), (asks, wide))]
+    rankings = [
+        ranks(q, s, answers, progress=_part(progress, 3 + pass_number, 1, "ranking"))
+        for pass_number, (q, s) in enumerate(((text, image), (asks, wide)))
+    ]
     recalls = [{at: recall_at(ranking, at) for at in (1, 5, 10)} for ranking in rankings]
     return Hubness(
         **opened.label,
@@ -223,7 +224,7 @@ def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, .
 
 
 def _part(progress: Progress, start: int, length: int, note: str) -> Progress:
-    return lambda share, _note: progress((start + length * share) / 4, note)
+    return lambda share, _note: progress((start + length * share) / 5, note)
 
 
 CHART: Final = Chart(

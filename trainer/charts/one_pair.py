@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.distinct import Matching
-from trainer.analysis.neighbors import nearest
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import standing
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of

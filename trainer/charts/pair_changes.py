@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import catalog
-from trainer.analysis.embedding_similarity import jaccard, neighbor_rows, procrustes_residuals
+from trainer.analysis.embedding_similarity import jaccard, procrustes_residuals
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import both_standings, standing
+from trainer.analysis.tiled_neighbors import nearest, neighbors_of_each
 from trainer.analysis.unit_rows import normalized
 from trainer.analysis.units import UNIT_OF, Unit, Units, units_of_numbers
 from trainer.analysis.zero_shot import predict
@@ -221,10 +222,7 @@ def changes(
     once = units.rows(UNIT_OF[modality])
     asking, of_asking = np.unique(number[drawn], return_inverse=True)
     distinct = [_rows(side, once) for side in sides]
-    near = [
-        neighbor_rows(side, k, rows=asking, progress=stages.stage(f"neighbors in {x}"))
-        for side, x in zip(distinct, "AB")
-    ]
+    near = [_neighbors(side, k, asking, stages.stage(f"neighbors in {x}")) for side, x in zip(distinct, "AB")]
     values["overlap"] = jaccard(*near)[of_asking]
     near = [once[neighbors[of_asking]] for neighbors in near]
     stages.stage("Procrustes", 1)(0.0, "")
@@ -251,6 +249,13 @@ def changes(
         pairs=len(at_a),
         units=units.taken(drawn),
     )
+
+
+def _neighbors(vectors: np.ndarray, k: int, asking: np.ndarray, progress: Progress) -> Int[np.ndarray, "m k"]:
+    """Return the `k` nearest other rows of the rows that ask."""
+    if len(asking) == len(vectors):
+        return neighbors_of_each(vectors, k, progress=progress)[0]
+    return nearest(vectors[asking], vectors, k, own=asking, progress=progress)[0]
 
 
 def better_note(compared: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-METHODS: Final = ("pca", "umap", "tsne", "pacmap", "file")
+METHODS: Final = ("pca", "umap", "umap-learn", "tsne", "pacmap", "file")
 METRICS: Final = ("cosine", "euclidean")
-LABELS: Final = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE", "pacmap": "PaCMAP", "file": "From a file"}
+LABELS: Final = {
+    "pca": "PCA",
+    "umap": "UMAP",
+    "umap-learn": "UMAP by umap-learn",
+    "tsne": "t-SNE",
+    "pacmap": "PaCMAP",
+    "file": "From a file",
+}
 """Methods as people call them."""
 CAUTION: Final = "distances between clusters are not meaningful"
 
@@ -17,7 +24,8 @@ class PointPlacement:
     """A placement method with its parameters.
 
     Attributes:
-        method: One of `METHODS`.
+        method: One of `METHODS`; `umap` is umap-learn's up to 20,000 points and this program's own above, which
+            arranges on all cores; `umap-learn` is umap-learn's for any number.
         neighbors: UMAP's and PaCMAP's size of a neighborhood, t-SNE's perplexity.
         min_dist: UMAP: how close points may lie.
         metric: UMAP and t-SNE: distance of two vectors, one of `METRICS`.
@@ -37,6 +45,7 @@ class PointPlacement:
         """The fields that determine positions with this method, including the method."""
         names = {
             "umap": ("neighbors", "min_dist", "metric", "seed"),
+            "umap-learn": ("neighbors", "min_dist", "metric", "seed"),
             "tsne": ("neighbors", "metric", "seed"),
             "pacmap": ("neighbors", "seed"),
         }
@@ -47,7 +56,7 @@ class PointPlacement:
         """The caption above a map: method and parameters."""
         label = LABELS.get(self.method, self.method)
         metric = "cosine" if self.metric == "cosine" else "Euclidean"
-        if self.method == "umap":
+        if self.method in ("umap", "umap-learn"):
             return f"{label}, {metric}, {self.neighbors} neighbors, min. distance {self.min_dist:g}, seed {self.seed}"
         if self.method == "tsne":
             return f"{label}, {metric}, perplexity {self.neighbors}, seed {self.seed}"

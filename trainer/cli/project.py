@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GROUP = "Look"
 HELP = "project a snapshot's images and texts to 2-D with PCA, UMAP, t-SNE or PaCMAP"
 
-METHODS = ("pca", "umap", "tsne", "pacmap", "file")
+METHODS = ("pca", "umap", "umap-learn", "tsne", "pacmap", "file")
 """A test compares them with `trainer.charts.point_placement`."""
 
 _NEXT = "Say where to put the points: --out FILE.npy."
@@ -40,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     """Add method and parameters."""
     group = parser.add_argument_group("how points are placed")
-    group.add_argument("--method", choices=METHODS, default="pca", help="how points are placed (pca)")
+    group.add_argument(
+        "--method",
+        choices=METHODS,
+        default="pca",
+        help="how points are placed (pca); umap takes all cores above 20,000 points, umap-learn is always that package",
+    )
     group.add_argument("--neighbors", type=int, default=15, help="size of a neighborhood; t-SNE: the perplexity (15)")
     group.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
     group.add_argument(

@@ -13,9 +13,10 @@ from jaxtyping import Float, Int, UInt8
 from trainer.analysis import corruptions
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import Matching, matching, numbered
-from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
+from trainer.analysis.neighbors import NEIGHBORS, voted
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import question_ranks
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, predict
 from trainer.data.pairs import DataError

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import in_order, numbered
-from trainer.analysis.neighbors import NEIGHBORS, accuracy, nearest
+from trainer.analysis.neighbors import NEIGHBORS, accuracy
 from trainer.analysis.sampling import at_most
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.data import Pairs
 from trainer.data.content import pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer

@@ -14,9 +14,10 @@ from trainer.analysis.distinct import Matching
 from trainer.analysis.distinct import matching as distinct_items
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
-from trainer.analysis.neighbors import NEIGHBORS, nearest, voted
+from trainer.analysis.neighbors import NEIGHBORS, voted
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import RECALLS, average_precision, question_ranks, recall_at, retrieval_numbers
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
 from trainer.analysis.zero_shot import class_ranks, class_weights

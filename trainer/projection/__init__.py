@@ -7,7 +7,6 @@ kept by content and parameters (`layouts`); two of the same items face the same 
 from trainer.projection.coordinates import read_vectors
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layouts import Layout, layout, layout_file, series
-from trainer.projection.neighbors import nearest
 from trainer.projection.new_points import place_new
 from trainer.projection.optional_methods import MissingExtra
 from trainer.projection.umap_learn import load_umap, umap_layout, warm_up
@@ -20,7 +19,6 @@ __all__ = [
     "layout",
     "layout_file",
     "load_umap",
-    "nearest",
     "place_new",
     "read_vectors",
     "series",

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.camera_3d import components
 from trainer.analysis.out_of_sample_placement import place
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.errors import UserError
-from trainer.projection.neighbors import nearest
+from trainer.projection.arranging import arranged, epochs_of, fuzzy_graph, in_square
+from trainer.projection.neighbors import distances_of, nearest_among, neighbors_of_all
 from trainer.projection.optional_methods import pacmap_layout, tsne_layout
-from trainer.projection.umap_learn import umap_layout
+from trainer.projection.umap_learn import BEGUN_RATE, separated, umap_layout
 
 MOST_FITTED: Final = 200_000
-"""Of more points, this many are fitted and the rest are placed among them; the layout's note says so."""
+"""Of more points, this many are fitted and the rest are placed among them; the layout's note says so. The own UMAP fits
+all."""
+BY_UMAP_LEARN: Final = 20_000
+"""Points up to which UMAP is umap-learn's; more are arranged on all cores (`arranging`)."""
 FEWEST: Final = 4
 PLACED_BY: Final = 15
 """Neighbors that decide where a point that was not fitted stands."""
 _REST_SHARE: Final = 0.3
+_NEIGHBORS_SHARE: Final = 0.5
 
 
 class ProjectError(UserError):
@@ -31,10 +38,11 @@ class ProjectError(UserError):
 
 @dataclass(frozen=True)
 class Fitted:
-    """Positions of all rows, and how many of them the method itself has placed."""
+    """Positions of all rows, how many of them the method itself has placed, and what more there is to say."""
 
     points: Float[np.ndarray, "m 2"]
     fitted: int
+    note: str = ""
 
 
 def placed(
@@ -62,6 +70,7 @@ def fit(
     *,
     start: Float[np.ndarray, "m 2"] | None = None,
     most: int = MOST_FITTED,
+    show: Callable[[Float[np.ndarray, "m 2"]], None] | None = None,
 ) -> Fitted:
     """Return the positions of unit rows.
 
@@ -70,7 +79,8 @@ def fit(
         placement: Any method but `file`.
         progress: Told a share in [0, 1] and a note; what it raises ends the computation.
         start: Where to begin; None: the method's own beginning.
-        most: Fit at most so many rows, drawn by the placement's seed. PCA is always computed from all.
+        most: Fit at most so many rows, drawn by the placement's seed. PCA and the own UMAP are computed from all.
+        show: Called with positions on the way, from the first epochs on, where the method has any.
 
     Raises:
         ProjectError: An unknown method, or too few rows.
@@ -83,6 +93,8 @@ def fit(
         raise ProjectError(f"{m} points are too few for a map: at least {FEWEST} are needed.")
     if placement.method == "pca":
         return Fitted(pca(vectors, 2), m)
+    if placement.method == "umap" and m > BY_UMAP_LEARN:
+        return _arranged(vectors, placement, progress, start, show)
     if m <= most:
         return Fitted(_fit(vectors, placement, progress, start), m)
     rows = np.sort(np.random.default_rng(placement.seed).choice(m, most, replace=False))
@@ -93,9 +105,35 @@ def fit(
     points[rows] = some
     rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
     report = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
-    neighbors, distances = nearest(vectors[rest], PLACED_BY, report, among=fitted_vectors)
+    neighbors, distances = nearest_among(vectors[rest], PLACED_BY, fitted_vectors, report)
     points[rest] = place(neighbors, distances, some)
     return Fitted(points, most)
+
+
+def _arranged(
+    vectors: Float[np.ndarray, "m d"],
+    placement: PointPlacement,
+    progress: Progress,
+    start: Float[np.ndarray, "m 2"] | None,
+    show: Callable[[Float[np.ndarray, "m 2"]], None] | None,
+) -> Fitted:
+    """Return the own UMAP of all rows, and how their neighbors were found."""
+    neighbors = min(placement.neighbors, len(vectors) - 1)
+    found = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, _NEIGHBORS_SHARE), seed=placement.seed)
+    progress(_NEIGHBORS_SHARE, "weighing neighbors")
+    graph = fuzzy_graph(found.rows, distances_of(found.cosines, placement.metric))
+    epochs = epochs_of(len(vectors))
+    points = arranged(
+        graph,
+        in_square(separated(components((vectors,), 2))) if start is None else separated(start),
+        min_dist=placement.min_dist,
+        seed=placement.seed,
+        progress=between(progress, _NEIGHBORS_SHARE, 1),
+        epochs=epochs,
+        rate=1.0 if start is None else BEGUN_RATE,
+        show=show,
+    )
+    return Fitted(points, len(vectors), f"arranged by this program in {epochs} epochs, {found.words}")
 
 
 def _fit(

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.procrustes import procrustes
-from trainer.projection.neighbors import nearest
+from trainer.projection.neighbors import nearest_among
 from trainer.store.snapshot_files import Snapshot
 
 FEWEST_COMMON: Final = 10
@@ -61,7 +61,7 @@ def start_at(
     start[common.here] = xy[common.there]
     others = np.setdiff1d(np.arange(len(vectors)), common.here)
     if len(others):
-        neighbors, distances = nearest(vectors[others], _PLACED_BY, among=vectors[common.here])
+        neighbors, distances = nearest_among(vectors[others], _PLACED_BY, vectors[common.here])
         start[others] = place(neighbors, distances, xy[common.there])
     return start
 

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.map_quality import map_quality
 from trainer.analysis.progress import Progress, silent
 from trainer.charts.point_placement import CAUTION, PointPlacement
 from trainer.projection import fitting
@@ -30,7 +31,7 @@ from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.arrays import load_npy, map_npy
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of how layouts are computed: layouts of another version are not found again."""
 
 
@@ -174,8 +175,8 @@ def _layout(
             first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
             other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
         started = time.perf_counter()
-        points, alignment, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
-        facts = _facts(snapshot, placement, alignment, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+        points, notes, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
+        facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
         facts["of"] = made_of(workspace_folder, (folder, *chain))
         _keep(points_file, facts_file, points, facts)
     return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
@@ -207,21 +208,23 @@ def _compute(
     other: Layout | None,
     most: int,
     progress: Progress,
-) -> tuple[Float[np.ndarray, "m 2"], str, int]:
-    """Return positions, a note about the other layout, and how many points were fitted."""
+) -> tuple[Float[np.ndarray, "m 2"], list[str], int]:
+    """Return positions, what is to be said of them, and how many points were fitted."""
     vectors = unit_rows(snapshot)
-    if other is None:
-        fitted = fitting.fit(vectors, placement, progress, most=most)
-        return fitted.points, "", fitted.fitted
-    reference = read_snapshot(onto[0])
-    common, xy = common_points(snapshot, reference), load_npy(other.file)
-    if len(common.here) < FEWEST_COMMON:
-        fitted = fitting.fit(vectors, placement, progress, most=most)
-        return fitted.points, f"not aligned: only {len(common.here)} points are also in the other map", fitted.fitted
-    start = None if placement.method == "pca" else start_at(vectors, xy, common)
+    start, alignment, turn = None, "", None
+    if other is not None:
+        reference = read_snapshot(onto[0])
+        common, xy = common_points(snapshot, reference), load_npy(other.file)
+        if len(common.here) < FEWEST_COMMON:
+            alignment = f"not aligned: only {len(common.here)} points are also in the other map"
+        else:
+            start = None if placement.method == "pca" else start_at(vectors, xy, common)
+            alignment = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
+            turn = partial(turned_onto, xy=xy, common=common)
     fitted = fitting.fit(vectors, placement, progress, start=start, most=most)
-    alignment = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
-    return turned_onto(fitted.points, xy, common), alignment, fitted.fitted
+    points = fitted.points if turn is None else turn(fitted.points)
+    notes = [fitted.note, alignment, map_quality(vectors, points).words]
+    return points, [note for note in notes if note], fitted.fitted
 
 
 def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacement) -> Layout:
@@ -241,7 +244,7 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
         )
     digest = hashlib.sha256(np.ascontiguousarray(points)).hexdigest()[:32]
     points_file = derived.root(workspace_folder) / FOLDER / f"{digest}.npy"
-    facts = _facts(snapshot, placement, f"coordinates of {name}, shown as they are", len(points)) | {"seconds": 0.0}
+    facts = _facts(snapshot, placement, [f"coordinates of {name}, shown as they are"], len(points)) | {"seconds": 0.0}
     facts["of"] = made_of(workspace_folder, (snapshot.folder,))
     _keep(points_file, points_file.with_suffix(".json"), points, facts)
     return Layout(points_file, images, texts, "file", 0.0, facts["note"], len(points))
@@ -279,7 +282,7 @@ def _counts(snapshot: Snapshot) -> tuple[int, int]:
     return tuple(0 if part is None else len(part) for part in (snapshot.image, snapshot.text))  # type: ignore[return-value]
 
 
-def _facts(snapshot: Snapshot, placement: PointPlacement, turned: str, fitted: int) -> dict:
+def _facts(snapshot: Snapshot, placement: PointPlacement, notes: Sequence[str], fitted: int) -> dict:
     images, texts = _counts(snapshot)
     m = images + texts
     parts = [] if placement.method == "file" else [placement.words]
@@ -287,7 +290,7 @@ def _facts(snapshot: Snapshot, placement: PointPlacement, turned: str, fitted: i
         parts = ["PCA: first two principal components of images and texts together"]
     if fitted < m:
         parts.append(f"fitted on {fitted:,} of {m:,} points, the others placed at their nearest")
-    parts += [turned] if turned else []
+    parts += notes
     if placement.method not in ("pca", "file"):
         parts.append(CAUTION)
     return placement.parameters | {"images": images, "texts": texts, "fitted": fitted, "note": "; ".join(parts)}

@@ -1,68 +1,52 @@
-"""Exact nearest neighbors by tiled matrix products, where umap-learn would approximate.
-
-Half of numpy's time went into partitioning each line of cosines; torch's `topk` takes a tenth of that, so that what
-remains is the matrix product itself, on all cores or on a GPU.
-"""
+"""Nearest neighbors for projections: exact up to `MOST_EXACT` points, by cells with a measured recall above."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float32, Int
 
-if TYPE_CHECKING:
-    import torch
+from trainer.analysis import tiled_neighbors
+from trainer.analysis.neighbor_cells import FoundNeighbors, neighbors_by_cells
+from trainer.analysis.progress import Progress
+from trainer.analysis.tiled_neighbors import neighbors_of_each
 
-TILE_CELLS: Final = 32_000_000
-"""Cosines held at once (128 MB), so that memory grows with n and not with its square."""
-ASKED_AT_ONCE: Final = 1024
-"""Most rows of a tile: progress is told, and cancelling heard, after each."""
+MOST_EXACT: Final = 150_000
+"""Points among which the neighbors of all are exact: half a minute on two cores."""
 
 
-def nearest(
+def neighbors_of_all(vectors: Float[np.ndarray, "m d"], k: int, progress: Progress, *, seed: int = 0) -> FoundNeighbors:
+    """Return the `k` nearest other rows of each row of unit length, and how they were found."""
+    if len(vectors) > MOST_EXACT:
+        return neighbors_by_cells(vectors, k, seed=seed, progress=progress)
+    rows, cosines = neighbors_of_each(vectors, k, progress=progress)
+    return FoundNeighbors(rows, cosines.astype(np.float32), 1.0, 0)
+
+
+def with_itself(
+    found: FoundNeighbors, *, metric: str = "cosine"
+) -> tuple[Int[np.ndarray, "m k+1"], Float32[np.ndarray, "m k+1"]]:
+    """Return neighbors and distances as umap-learn and openTSNE count them: the row itself is the first."""
+    itself = np.arange(len(found.rows))[:, None]
+    distances = distances_of(found.cosines, metric)
+    return np.hstack([itself, found.rows]).astype(np.int32), np.hstack([np.zeros_like(distances[:, :1]), distances])
+
+
+def distances_of(cosines: Float[np.ndarray, "m k"], metric: str = "cosine") -> Float32[np.ndarray, "m k"]:
+    """Return the distances of unit rows with these cosines; they have the same neighbors by both metrics."""
+    distances = np.maximum(1 - cosines, 0)
+    return (np.sqrt(2 * distances) if metric == "euclidean" else distances).astype(np.float32)
+
+
+def nearest_among(
     vectors: Float[np.ndarray, "m d"],
     k: int,
+    among: Float[np.ndarray, "n d"],
     progress: Callable[[float], None] | None = None,
-    *,
-    among: Float[np.ndarray, "n d"] | None = None,
-    metric: str = "cosine",
-) -> tuple[Int[np.ndarray, "m k"], Float[np.ndarray, "m k"]]:
-    """Return each row's `k` nearest rows and their distances, nearest first; exact in float32.
-
-    Args:
-        vectors: Rows of unit length.
-        k: Neighbors of each row; without `among` the row itself is its first one, at distance 0.
-        progress: Called with the share of rows done; what it raises ends the search.
-        among: The rows that can be neighbors; None: `vectors` themselves.
-        metric: `cosine` or `euclidean`; rows of unit length have the same neighbors by both.
-    """
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    queries = torch.from_numpy(np.ascontiguousarray(vectors, np.float32)).to(device)
-    stored = queries if among is None else torch.from_numpy(np.ascontiguousarray(among, np.float32)).to(device)
-    m, k = len(queries), min(k, len(stored))
-    indices, distances = np.empty((m, k), np.int32), np.empty((m, k), np.float32)
-    height = max(1, min(ASKED_AT_ONCE, TILE_CELLS // max(len(stored), 1)))
-    columns = stored.T
-    for start in range(0, m, height):
-        rows = slice(start, min(start + height, m))
-        cosine, index = _best(queries[rows] @ columns, k, first_column=None if among is not None else start)
-        indices[rows], distances[rows] = index.cpu().numpy(), (1 - cosine).cpu().numpy()
-        if progress:
-            progress(rows.stop / m)
-    np.maximum(distances, 0.0, out=distances)
-    if among is None:
-        distances[:, 0] = 0
-    return indices, np.sqrt(2 * distances) if metric == "euclidean" else distances
-
-
-def _best(cosine: torch.Tensor, k: int, *, first_column: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the largest of each line; `first_column` is that of the first line's own row, None of others."""
-    if first_column is not None:
-        # Twins may tie with the row itself; umap takes the first column to be the point.
-        cosine.diagonal(offset=first_column).fill_(2.0)
-    # A row that is not a number is nobody's neighbor before all others.
-    return cosine.nan_to_num_(nan=-2.0).topk(k, dim=1)
+) -> tuple[Int[np.ndarray, "m k"], Float32[np.ndarray, "m k"]]:
+    """Return each row's `k` nearest rows of `among` and the distances (1 - cosine), nearest first; exact."""
+    report = None if progress is None else lambda share, _note: progress(share)
+    rows, cosines = tiled_neighbors.nearest(vectors, among, k, progress=report)
+    return rows, distances_of(cosines)

@@ -12,7 +12,7 @@ from trainer.analysis.procrustes import procrustes
 from trainer.analysis.projection import pca, principal_axes
 from trainer.projection.fitting import PLACED_BY, ProjectError
 from trainer.projection.layouts import Layout, unit_rows
-from trainer.projection.neighbors import nearest
+from trainer.projection.neighbors import nearest_among
 from trainer.store.snapshot_files import read_snapshot
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -50,5 +50,5 @@ def place_new(
     same_side = slice(0, layout.images) if images else slice(layout.images, None)
     if not len(xy[same_side]):
         same_side = slice(None)
-    neighbors, distances = nearest(vectors, PLACED_BY, among=stored[same_side])
+    neighbors, distances = nearest_among(vectors, PLACED_BY, stored[same_side])
     return place(neighbors, distances, xy[same_side])

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.projection import pca
 from trainer.errors import UserError
-from trainer.projection.neighbors import nearest
+from trainer.projection.neighbors import distances_of, neighbors_of_all
 
 NEIGHBORS_SHARE: Final = 0.3
 EXAGGERATED: Final = 250
@@ -47,9 +47,8 @@ def tsne_layout(
     # A perplexity needs three times as many neighbors; with few points it is as large as it can be.
     perplexity = min(perplexity, (len(vectors) - 1) / 3)
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
-    report = lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors")  # noqa: E731
-    indices, distances = nearest(vectors, k + 1, report, metric=metric)
-    precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(indices[:, 1:].astype(np.int64), distances[:, 1:])
+    found = neighbors_of_all(vectors, k, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
+    precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(found.rows, distances_of(found.cosines, metric))
     affinities = tsne.affinity.PerplexityBasedNN(knn_index=precomputed, perplexity=perplexity, n_jobs=-1)
     done = 0
 

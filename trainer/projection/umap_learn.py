@@ -13,16 +13,16 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress, silent
+from trainer.analysis.compiled import cache_folder
+from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.projection import pca
-from trainer.projection.neighbors import nearest
+from trainer.projection.neighbors import neighbors_of_all, with_itself
 
 NEIGHBORS_SHARE: Final = 0.3
 """Share of the progress bar that finding neighbors takes; the rest is arranging the points."""
@@ -47,9 +47,7 @@ def umap_layout(
     https://arxiv.org/abs/1802.03426
     """
     neighbors = min(neighbors, len(vectors) - 1)
-    indices, distances = nearest(
-        vectors, neighbors, lambda share: progress(share * NEIGHBORS_SHARE, "finding neighbors"), metric=metric
-    )
+    found = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
     progress(NEIGHBORS_SHARE, "loading UMAP")
     umap = load_umap()
     reporter = _EpochReporter(lambda share, note: progress(NEIGHBORS_SHARE + (1 - NEIGHBORS_SHARE) * share, note))
@@ -60,8 +58,8 @@ def umap_layout(
         metric=metric,
         random_state=seed,
         n_jobs=1,
-        init=_spread(pca(vectors, 2)) if start is None else "random",  # umap scales it to a box of side 10
-        precomputed_knn=(indices, distances, None),
+        init=separated(pca(vectors, 2)) if start is None else "random",  # umap scales it to a box of side 10
+        precomputed_knn=(*with_itself(found, metric=metric), None),
         transform_mode="embedding" if start is None else "graph",
         tqdm_kwds=bar,
     )
@@ -70,7 +68,7 @@ def umap_layout(
         warnings.simplefilter("ignore")
         if start is None:
             return model.fit_transform(vectors).astype(np.float32)
-        return _arranged(umap, model.fit(vectors), _spread(start), seed, bar)
+        return _arranged(umap, model.fit(vectors), separated(start), seed, bar)
 
 
 def _arranged(umap: ModuleType, model: Any, start: np.ndarray, seed: int, bar: dict) -> Float[np.ndarray, "m 2"]:
@@ -109,10 +107,7 @@ def load_umap() -> ModuleType:
 
     pynndescent compiles when it is imported: with it, the first import took 26 s of processor time instead of 3.
     """
-    import platformdirs
-
-    folder = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
     with warnings.catch_warnings(), _neighbor_search_on_demand():
         warnings.simplefilter("ignore")
         import umap
@@ -197,7 +192,7 @@ class _EpochReporter:
         """Do nothing, because nothing is buffered."""
 
 
-def _spread(start: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
+def separated(start: Float[np.ndarray, "m 2"]) -> Float[np.ndarray, "m 2"]:
     """Return finite positions with nonzero extent, because UMAP divides by it and never separates equal ones."""
     start = np.nan_to_num(np.asarray(start, np.float32))
     extent = float(np.ptp(start, axis=0).max()) if len(start) else 0.0

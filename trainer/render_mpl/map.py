@@ -42,6 +42,7 @@ LETTERS_PER_IN: Final = 18
 _METHODS: Final = {
     "pca": ("First two principal components of images and texts together", ""),
     "umap": ("UMAP of images and texts together", "; distances between clusters are not meaningful"),
+    "umap-learn": ("UMAP of images and texts together", "; distances between clusters are not meaningful"),
     "tsne": ("t-SNE of images and texts together", "; distances between clusters are not meaningful"),
     "pacmap": ("PaCMAP of images and texts together", "; distances between clusters are not meaningful"),
     "file": ("Coordinates of a file, shown as they are", ""),

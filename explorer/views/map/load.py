@@ -15,11 +15,11 @@ from explorer.views.map.coloring import choices
 from trainer.analysis.camera_3d import approximate_components
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.distinct import answers
-from trainer.analysis.neighbors import nearest
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.charts.common_pairs import looked_at
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column

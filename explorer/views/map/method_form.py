@@ -117,13 +117,13 @@ class MethodForm(QWidget):
         {"pca": self.pca, "umap": self.umap}.get(self._method, self.other).setChecked(True)
         self.other.setText(LABELS[self._method] if further else "More")
         self.form.setVisible(self._method not in ("pca", "file"))
-        self._fields.setRowVisible(self.min_dist, self._method == "umap")
-        self._fields.setRowVisible(self.distance, self._method in ("umap", "tsne"))
+        self._fields.setRowVisible(self.min_dist, self._method in ("umap", "umap-learn"))
+        self._fields.setRowVisible(self.distance, self._method in ("umap", "umap-learn", "tsne"))
         self._fields.labelForField(self.neighbors).setText("Perplexity" if self._method == "tsne" else "Neighbors")
 
     def _methods_menu(self) -> QMenu:
         menu = QMenu(self)
-        for method in ("tsne", "pacmap"):
+        for method in ("umap-learn", "tsne", "pacmap"):
             action = menu.addAction(LABELS[method])
             action.setObjectName(f"map-method-{method}")
             action.triggered.connect(lambda _on=False, method=method: self.choose(method))

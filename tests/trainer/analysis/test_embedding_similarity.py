@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trainer.analysis import embedding_similarity, hubness, rank_margins, search, tiled_ranks, tiles
 from trainer.analysis.distinct import matching
 from trainer.analysis.retrieval import ranks
+from trainer.analysis.tiled_neighbors import nearest, neighbors_of_each
 
 
 def unit(rng: np.random.Generator, n: int, d: int, dtype=np.float32) -> np.ndarray:
@@ -97,19 +98,6 @@ def test_both_standings_of_more_lines_than_a_byte_counts_and_of_a_collapsed_mode
     assert found.rank.tolist() == text_rank.tolist() == [600] * 600
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 8), st.integers(3, 9), st.integers(0, 2**32 - 1))
-def test_neighbors_from_half_of_the_tiles_are_those_of_the_double_loop(n: int, k: int, square: int, seed: int):
-    rng = np.random.default_rng(seed)
-    vectors = rng.integers(-2, 3, (n, 3)).astype(np.float64)
-    whole = embedding_similarity.neighbor_rows(vectors, k)
-    before, embedding_similarity.SQUARE = embedding_similarity.SQUARE, square
-    try:
-        assert np.array_equal(embedding_similarity.neighbor_rows(vectors, k), whole)
-    finally:
-        embedding_similarity.SQUARE = before
-
-
 def test_a_collapsed_model_stands_last_and_has_no_margin():
     same = np.ones((6, 3), np.float32) / np.sqrt(3).astype(np.float32)
     found = rank_margins.standing(same, same)
@@ -134,9 +122,9 @@ def test_progress_may_cancel():
     for ask in (
         lambda: rank_margins.standing(rows, rows, None, refuse),
         lambda: rank_margins.both_standings(rows, rows, None, refuse),
-        lambda: embedding_similarity.neighbor_rows(rows, 2, progress=refuse),
+        lambda: neighbors_of_each(rows, 2, progress=refuse),
         lambda: hubness.k_occurrence(rows, rows, 2, refuse),
-        lambda: hubness.csls_offsets(rows, rows, 2, refuse),
+        lambda: hubness.mean_of_nearest(rows, rows, 2, refuse),
     ):
         with pytest.raises(KeyboardInterrupt):
             ask()
@@ -148,7 +136,7 @@ def test_neighbors_are_those_of_the_double_loop(n: int, k: int, seed: int):
     rng = np.random.default_rng(seed)
     # Small whole numbers: products are exact, ties are everywhere and must go by row number.
     vectors = rng.integers(-2, 3, (n, 3)).astype(np.float64)
-    found = embedding_similarity.neighbor_rows(vectors, k)
+    found = neighbors_of_each(vectors, k)[0]
     assert found.shape == (n, min(k, n - 1))
     similarity = vectors @ vectors.T
     for i in range(n):
@@ -158,12 +146,12 @@ def test_neighbors_are_those_of_the_double_loop(n: int, k: int, seed: int):
 
 def test_neighbors_of_some_rows_in_tiles(monkeypatch):
     vectors = unit(np.random.default_rng(0), 30, 5)
-    whole = embedding_similarity.neighbor_rows(vectors, 4)
+    whole = neighbors_of_each(vectors, 4)[0]
     monkeypatch.setattr(embedding_similarity, "row_blocks", lambda r, c: tiles.row_blocks(r, c, cells=45))
     rows = np.array([3, 7, 29])
-    assert np.array_equal(embedding_similarity.neighbor_rows(vectors, 4, rows=rows), whole[rows])
+    assert np.array_equal(nearest(vectors[rows], vectors, 4, own=rows)[0], whole[rows])
     vectors[2] = np.nan
-    assert not (embedding_similarity.neighbor_rows(vectors, 4)[[0, 1, 3]] == 2).any()
+    assert not (neighbors_of_each(vectors, 4)[0][[0, 1, 3]] == 2).any()
 
 
 @settings(max_examples=40, deadline=None)
@@ -287,7 +275,7 @@ def test_skewness_is_the_third_moment():
 def test_csls_by_one_more_entry_orders_as_the_formula():
     rng = np.random.default_rng(9)
     query, stored = unit(rng, 12, 5, np.float64), unit(rng, 14, 5, np.float64)
-    r_query, r_stored = hubness.csls_offsets(query, stored, 3)
+    r_query, r_stored = hubness.mean_of_nearest(query, stored, 3), hubness.mean_of_nearest(stored, query, 3)
     cosine = query @ stored.T
     for i in range(12):
         assert r_query[i] == pytest.approx(np.mean(sorted(cosine[i])[-3:]))

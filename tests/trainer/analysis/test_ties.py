@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from tests.tolerances import rounding
-from trainer.analysis.embedding_similarity import neighbor_rows
 from trainer.analysis.hubness import k_occurrence
-from trainer.analysis.neighbors import nearest
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.retrieval import ranks
+from trainer.analysis.tiled_neighbors import nearest, neighbors_of_each
 from trainer.analysis.tiles import DOUBLE_CELLS, inner_products, ranked
 
 N, COPIES, D = 231, 7, 48
@@ -38,7 +37,7 @@ def test_neighbors_are_those_of_the_lowest_numbers():
     rows = copies(1)
     every = cosines(rows, rows)
     wanted = [order(line, place)[:10] for place, line in enumerate(every)]
-    assert neighbor_rows(rows, 10).tolist() == wanted
+    assert neighbors_of_each(rows, 10)[0].tolist() == wanted
     assert nearest(rows, rows, 10)[0].tolist() == [order(line)[:10] for line in every]
 
 

@@ -13,12 +13,12 @@ import pytest
 from trainer.__main__ import main
 from trainer.analysis.embedding_similarity import (
     jaccard,
-    neighbor_rows,
     procrustes_residuals,
     rsa_of_profiles,
     rsa_profile,
 )
-from trainer.analysis.hubness import csls_offsets, skewness
+from trainer.analysis.hubness import mean_of_nearest, skewness
+from trainer.analysis.tiled_neighbors import neighbors_of_each
 from trainer.charts import ChartError
 from trainer.charts import pair_changes as charts_changes
 from trainer.charts.class_task import ClassTexts
@@ -64,7 +64,7 @@ def test_every_measure_is_the_plain_one(charted: Workspace):
         wrong = np.where(same, np.nan, cosine)
         margin = (np.where(same, cosine, -np.inf).max(1) - np.nanmax(wrong, 1)) / np.nanstd(wrong, 1)
         np.testing.assert_allclose(found.values[f"margin_{side}"], margin, rtol=1e-4, atol=1e-5)
-    near = [neighbor_rows(s.image, 5) for s in (a, b)]
+    near = [neighbors_of_each(s.image, 5)[0] for s in (a, b)]
     np.testing.assert_array_equal(found.values["overlap"], jaccard(*near))
     np.testing.assert_allclose(found.values["residual"], procrustes_residuals(b.image, a.image))
     labels = np.array(a.items.label)
@@ -185,7 +185,7 @@ def test_representation_similarity_is_pairwise(charted: Workspace):
         assert found.matrices["rsa"][i, j] == pytest.approx(
             rsa_of_profiles(rsa_profile(vectors[i]), rsa_profile(vectors[j]))
         )
-        near = [neighbor_rows(vectors[x], 4) for x in (i, j)]
+        near = [neighbors_of_each(vectors[x], 4)[0] for x in (i, j)]
         assert found.matrices["neighbors"][i, j] == pytest.approx(jaccard(*near).mean())
     for matrix in found.matrices.values():
         np.testing.assert_allclose(matrix, matrix.T)
@@ -205,7 +205,7 @@ def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
     asks = [s.items.caption[:].index(caption) for caption in dict.fromkeys(s.items.caption)]
     image, text = s.image.astype(np.float64), s.text[asks].astype(np.float64)
     cosine = text @ image.T
-    r_text, r_image = csls_offsets(text, image, 5)
+    r_text, r_image = mean_of_nearest(text, image, 5), mean_of_nearest(image, text, 5)
     csls = 2 * cosine - r_text[:, None] - r_image[None, :]
     same = np.array([[x == y for y in s.items.caption] for x in dict.fromkeys(s.items.caption)])
     for scores, counts, recall in (

@@ -20,11 +20,11 @@ from trainer.projection import (
     fitting,
     layout,
     layout_file,
-    nearest,
     place_new,
     umap_layout,
 )
 from trainer.projection.layouts import series
+from trainer.projection.neighbors import distances_of, nearest_among, neighbors_of_all, with_itself
 from trainer.server.projection import answer_project
 from trainer.store import Items, Workspace, write_snapshot
 
@@ -50,19 +50,6 @@ def clusters(n: int, seed: int = 0, d: int = 12) -> np.ndarray:
     centers = unit_rows(5, d, seed=4)
     vectors = centers[np.arange(n) % 5] + 0.25 * unit_rows(n, d, seed=seed)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize(("n", "k"), [(5, 4), (40, 7), (2500, 3)])
-def test_nearest_is_the_sorted_distance_matrix(n: int, k: int) -> None:
-    vectors = unit_rows(n, 6)
-    vectors[1] = vectors[0]
-    indices, distances = nearest(vectors, k)
-    full = 1 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
-    assert np.array_equal(indices[:, 0], np.arange(n))
-    assert np.allclose(distances[:, 0], 0)
-    np.fill_diagonal(full, -1)
-    assert np.allclose(distances[:, 1:], np.sort(full, axis=1)[:, 1:k], atol=1e-5)
-    assert all(len(set(row)) == k for row in indices.tolist())
 
 
 def test_umap_is_loaded_without_its_neighbor_search_which_others_still_get(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,16 +103,19 @@ def test_whatever_the_progress_function_raises_ends_the_fit() -> None:
         umap_layout(unit_rows(80, 8), neighbors=10, min_dist=0.1, seed=0, progress=stop)
 
 
-def test_euclidean_neighbors_and_those_among_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.projection.neighbors.TILE_CELLS", 100)
+def test_euclidean_neighbors_and_those_among_others() -> None:
     vectors, others = unit_rows(23, 6), unit_rows(9, 6, seed=1)
     full = np.linalg.norm(others[:, None].astype(np.float64) - vectors[None], axis=2)
     told: list[float] = []
-    indices, distances = nearest(others, 4, told.append, among=vectors, metric="euclidean")
+    indices, distances = nearest_among(others, 4, vectors, told.append)
     assert np.array_equal(indices, np.argsort(full, axis=1)[:, :4])
-    assert np.allclose(distances, np.sort(full, axis=1)[:, :4], atol=1e-3)
+    assert np.allclose(np.sqrt(2 * distances), np.sort(full, axis=1)[:, :4], atol=1e-3)
+    assert np.allclose(distances_of(1 - distances, "euclidean"), np.sqrt(2 * distances))
     assert told == sorted(told)
-    assert told[-1] == 1
+    indices, distances = with_itself(neighbors_of_all(vectors, 3, lambda *_: None))
+    assert np.array_equal(indices[:, 0], np.arange(23))
+    assert (distances[:, 0] == 0).all()
+    assert (np.diff(distances, axis=1) >= 0).all()
 
 
 def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,13 @@ from safetensors.torch import save_file as save_torch
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
+from trainer.analysis.camera_3d import components
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.evaluation.tasks import clip_benchmark_recalls
-from trainer.store import RunLog, Snapshot, Workspace, read_snapshot, snapshot_name
-from trainer.vectors import open_run
+from trainer.store import RunLog, Snapshot, Workspace, component_files, read_snapshot, snapshot_name
+from trainer.vectors import open_run, recall
 from trainer.vectors.found import VectorError, find
 from trainer.vectors.open_run import sample
 
@@ -134,10 +135,58 @@ def test_the_recall_is_that_of_a_loop_over_pairs(tmp_path: Path, opened):
 
 def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
     phases: list[str] = []
-    monkeypatch.setattr(open_run, "EVERY_S", 0.0)
+    monkeypatch.setattr(recall, "EVERY_S", 0.0)
     monkeypatch.setattr(RunLog, "report", lambda _log, phase: phases.append(phase))
     opened(*npy(tmp_path))
-    assert phases == ["ranking image to text: 0 %", "ranking text to image: 0 %"], "one block of questions each"
+    assert [phase.partition(",")[0] for phase in phases] == [
+        "reading vectors: 0 %",
+        "ranking image to text: 0 %",
+        "ranking text to image: 50 %",
+    ]
+    assert phases[-1].endswith(" s left")
+
+
+def test_of_many_pairs_questions_are_drawn_and_all_are_asked_later(tmp_path: Path, opened, capsys, monkeypatch):
+    monkeypatch.setattr(open_run, "MOST_COSINES", 0)
+    monkeypatch.setattr(recall, "FEWEST", 10)
+    answer, snapshot = opened(*npy(tmp_path))
+    cosines = unit(IMAGE) @ unit(TEXT).T
+    right = cosines.argmax(axis=1) == np.arange(N)
+    drawn = recall.drawn_questions(matching_of(snapshot).texts, 0)
+    assert len(drawn) == 10
+    share = right[drawn].mean()
+    assert f"R@1 of images is {share:.3f} (95 %: " in answer["note"]
+    assert (
+        "from 10 questions drawn at random, each among all 40 texts. `trainer evaluate 1` asks all." in answer["note"]
+    )
+    store = Workspace(tmp_path / "ws")
+    (sampled,) = [one for one in store.results.answers(1) if one.question and one.question.task == "retrieval"]
+    assert sampled.question.words() == "n = 10, among 40 texts, 40 distinct pictures, questions drawn at random"
+    assert sampled.question.asked_by_direction == {"image_to_text": 10, "text_to_image": 10}
+    assert store.runs.get(1).last == pytest.approx(share)
+    assert main(["evaluate", "1", "--json", "--workspace", str(tmp_path / "ws")]) == 0
+    (whole,) = json.loads(capsys.readouterr().out)
+    assert (whole["n"], whole["pictures"], whole["texts"]) == (N, N, N)
+    assert whole["metrics"]["image_to_text_R@1"] == pytest.approx(right.mean())
+    row = Workspace(tmp_path / "ws").runs.get(1)
+    assert (row.status, row.last, row.best) == ("finished", pytest.approx(right.mean()), pytest.approx(right.mean()))
+    assert row.facts["heldout_questions"] == {"vectors": {"image_to_text": N, "text_to_image": N}}
+
+
+def test_the_map_of_many_points_is_ready_with_the_pass(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(open_run, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(component_files, "WORTH_KEEPING", 0)
+    _, snapshot = opened(*npy(tmp_path))
+    kept = component_files.kept_components(tmp_path / "ws", snapshot)
+    assert kept == pytest.approx(components((snapshot.image, snapshot.text)), abs=1e-5)
+
+
+def test_a_large_side_in_half_precision_stays_so(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.vectors.unit_copy.HALF_FROM", 0)
+    np.save(tmp_path / "a.npy", IMAGE.astype(np.float16))
+    _, snapshot = opened("--image", str(tmp_path / "a.npy"))
+    assert snapshot.image.dtype == np.float16
+    np.testing.assert_allclose(snapshot.image, unit(IMAGE.astype(np.float16)), atol=1e-3)
 
 
 def test_a_report_of_many_pairs_leaves_umap_out_and_says_so(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):

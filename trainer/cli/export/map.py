@@ -187,7 +187,7 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
     onto = None if snapshot.folder == first.folder or how.method == "file" else first.folder
     points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
     parameters = how.words.partition(", ")[2]
-    if len(points) > MOST_FITTED and how.method not in ("pca", "file"):
+    if len(points) > MOST_FITTED and how.method not in ("pca", "umap", "file"):
         parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
     return Placed(snapshot.folder, points, how.method, parameters)
 

@@ -1,0 +1,117 @@
+"""The own UMAP against umap-learn: the same graph, as good maps, and the same map on any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import umap.umap_ as reference
+
+from trainer.analysis import neighbor_cells, tiled_neighbors
+from trainer.analysis.map_quality import map_quality
+from trainer.analysis.neighbor_cells import neighbors_by_cells
+from trainer.analysis.projection import pca
+from trainer.charts.point_placement import PointPlacement
+from trainer.projection import fitting
+from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
+from trainer.projection.neighbors import distances_of, neighbors_of_all, with_itself
+from trainer.projection.umap_learn import umap_layout
+
+pytestmark = pytest.mark.slow
+
+
+def silent(_share: float, _note: str) -> None:
+    """Ignore it."""
+
+
+def manifold(n: int, inside: int, d: int = 24) -> np.ndarray:
+    """Return unit rows on a smooth manifold of a few dimensions, without clusters."""
+    rng = np.random.default_rng(inside)
+    hidden = np.tanh(rng.standard_normal((n, inside)) @ rng.standard_normal((inside, 32)) / np.sqrt(inside))
+    rows = hidden @ rng.standard_normal((32, d))
+    return np.float32(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def clusters(n: int, count: int = 12, d: int = 24) -> np.ndarray:
+    rng = np.random.default_rng(count)
+    rows = rng.standard_normal((count, d))[rng.integers(0, count, n)] + 0.3 * rng.standard_normal((n, d))
+    return np.float32(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def test_the_graph_is_that_of_umap_learn():
+    vectors = clusters(300)
+    found = neighbors_of_all(vectors, 9, silent)
+    rows, distances = with_itself(found)
+    theirs, _, _ = reference.fuzzy_simplicial_set(vectors, 10, np.random.RandomState(0), "cosine", {}, rows, distances)
+    ours = fuzzy_graph(found.rows, distances_of(found.cosines))
+    assert abs(ours - theirs.tocsr()).max() < 2e-3
+    assert curve_of(0.1) == pytest.approx(reference.find_ab_params(1.0, 0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize("vectors", [clusters(1_500), manifold(1_500, 4)], ids=["clusters", "manifold"])
+def test_maps_are_as_good_as_those_of_umap_learn(vectors: np.ndarray):
+    found = neighbors_of_all(vectors, 14, silent)
+    graph = fuzzy_graph(found.rows, distances_of(found.cosines))
+    ours = arranged(graph, in_square(pca(vectors)), min_dist=0.1, seed=0, progress=silent, epochs=500)
+    theirs = umap_layout(vectors, neighbors=15, min_dist=0.1, seed=0, progress=silent)
+    first, second = map_quality(vectors, ours), map_quality(vectors, theirs)
+    assert first.kept > second.kept - 0.03
+    assert first.trustworthiness > second.trustworthiness - 0.01
+
+
+def test_the_same_seed_gives_the_same_map_on_any_number_of_threads_and_shows_it_on_the_way():
+    vectors = clusters(501)
+    found = neighbors_of_all(vectors, 14, silent)
+    graph, begun = fuzzy_graph(found.rows, distances_of(found.cosines)), in_square(pca(vectors))
+    seen: list[np.ndarray] = []
+    first, second, other = (
+        arranged(graph, begun, min_dist=0.1, seed=seed, progress=silent, epochs=30, workers=workers, show=seen.append)
+        for seed, workers in ((0, 1), (0, 3), (1, 2))
+    )
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+    assert len(seen) == 9
+    assert np.array_equal(seen[2], first)
+
+
+def test_of_many_points_the_own_umap_fits_all_and_says_how(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fitting, "BY_UMAP_LEARN", 100)
+    vectors = clusters(400)
+    told: list[float] = []
+    fitted = fitting.fit(vectors, PointPlacement(method="umap"), lambda share, _: told.append(share), most=50)
+    assert fitted.fitted == 400
+    assert fitted.note == "arranged by this program in 200 epochs, exact neighbors"
+    assert map_quality(vectors, fitted.points).trustworthiness > 0.9
+    assert told == sorted(told)
+    again = fitting.fit(vectors, PointPlacement(method="umap-learn"), silent, most=50)
+    assert (again.fitted, again.note) == (50, "")
+
+
+def test_the_recall_of_cells_is_the_measured_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tiled_neighbors, "DOUBLE_CELLS", 0)
+    vectors = clusters(3_000)
+    found = neighbors_by_cells(vectors, 10)
+    truth = neighbors_of_all(vectors, 10, silent).rows
+    share = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.rows.tolist(), truth.tolist(), strict=True)])
+    assert found.recall == pytest.approx(share, abs=0.03)
+    assert found.asked == neighbor_cells.ASKED
+    assert f"{found.recall:.3f} of the true ones (measured on 300 points)" in found.words
+    assert not (found.rows == np.arange(3_000)[:, None]).any()
+    again = neighbors_by_cells(vectors, 10)
+    assert np.array_equal(again.rows, found.rows)
+    np.testing.assert_allclose(found.cosines, np.einsum("nkd,nd->nk", vectors[found.rows], vectors), atol=1e-5)
+
+
+def test_quality_is_that_of_the_loop():
+    vectors, points = clusters(60), np.random.default_rng(1).standard_normal((60, 2))
+    k, n = 5, 60
+    cosines = vectors.astype(np.float64) @ vectors.T
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    kept, beyond = 0, 0
+    for i in range(n):
+        near = [j for j in np.argsort(-cosines[i]) if j != i]
+        on_map = [j for j in np.argsort(distances[i]) if j != i][:k]
+        kept += len(set(near[:k]) & set(on_map))
+        beyond += sum(max(near.index(j) + 1 - k, 0) for j in on_map)
+    found = map_quality(vectors, points, k=k)
+    assert found.kept == pytest.approx(kept / n / k)
+    assert found.trustworthiness == pytest.approx(1 - 2 * beyond / (n * k * (2 * n - 3 * k - 1)))
