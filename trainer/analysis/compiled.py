@@ -9,7 +9,7 @@ import importlib
 import threading
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 _LOCK: Final = threading.Lock()
 
@@ -29,9 +29,10 @@ def compiled(module: str) -> ModuleType:
     """
     import numba
 
+    config: Any = numba.config
     with _LOCK:
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache_folder())
+        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
         try:
             return importlib.import_module(module)
         finally:
-            numba.config.CACHE_DIR = before
+            config.CACHE_DIR = before

@@ -189,7 +189,7 @@ class _Pass:
         if self._columns is not None:
             each = self._columns.of(columns)
             cells = max(cells, np.count_nonzero((part <= each.high) & ~(part < each.low)))
-        return cells * _DOUBTFUL_SHARE > part.size + 16 * _DOUBTFUL_SHARE
+        return bool(cells * _DOUBTFUL_SHARE > part.size + 16 * _DOUBTFUL_SHARE)
 
     def _count(self, tile: np.ndarray, rows: slice, columns: slice, counts: AheadCounts) -> None:
         lines = self._lines.of(rows)

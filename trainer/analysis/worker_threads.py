@@ -44,7 +44,8 @@ def share_out(
         progress: Told the share of tasks that are done.
         note: What it is told with it.
     """
-    lock, left, errors = threading.Lock(), iter(tasks), []
+    lock, left = threading.Lock(), iter(tasks)
+    errors: list[BaseException] = []
     begun = 0
 
     def next_task() -> tuple[int, Task] | None:
