@@ -16,8 +16,8 @@ def nt_xent_push(
     """Return `dL / d cosine` of one more negative: `softmax_k / tau`, the larger the more similar it is."""
     logits = inv_tau * np.concatenate([[match], unmatched])
     largest = max(float(logits.max()), inv_tau * float(np.max(cosine)))
-    rest, own = np.exp(logits - largest).sum(), np.exp(inv_tau * cosine - largest)
-    return inv_tau * own / (rest + own)
+    rest, weight = np.exp(logits - largest).sum(), np.exp(inv_tau * cosine - largest)
+    return inv_tau * weight / (rest + weight)
 
 
 def nt_logistic_push(cosine: Float[np.ndarray, " m"], inv_tau: float) -> Float[np.ndarray, " m"]:

@@ -19,7 +19,7 @@ METHOD: Final = """\
 Each point is a run: the last value of a logged or an evaluated number over the parameters of its towers and \
 objective, on a logarithmic axis. A run of the supervised baseline (objective cross_entropy) is a diamond, any other \
 a disc. It is the form of SimCLR's figure 1 (Chen et al., 2020, https://arxiv.org/abs/2002.05709): linear probes of \
-self-supervised towers beside supervised ones. Probes of runs are comparable only on the same data, split and \
+self-supervised towers with supervised ones. Probes of runs are comparable only on the same data, split and \
 question; the table names them. One seed is one point: differences within the spread of the seeds say nothing."""
 
 SUPERVISED: Final = "cross_entropy"

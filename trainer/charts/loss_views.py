@@ -63,7 +63,7 @@ def negatives(
 
 
 def draw(data: ViewNegatives, settings: LossViewsSettings) -> Panel:
-    """Draw the three gradients by the cosine of a negative, and all negatives beside the semi-hard ones."""
+    """Draw the three gradients by the cosine of a negative, and the cosines of all and of semi-hard negatives."""
     chosen = semi_hard(settings.match, data.cosines)
     below = (data.cosines < settings.match).any(axis=1)
     active = chosen > settings.match - settings.margin

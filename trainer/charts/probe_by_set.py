@@ -126,10 +126,10 @@ def draw(data: tuple[ProbedSet, ...], settings: ProbeBySetSettings) -> Panel:
 def _head(data: tuple[ProbedSet, ...]) -> tuple[str, ...]:
     lines = []
     for name in dict.fromkeys(point.run for point in data):
-        own = [point for point in data if point.run == name]
-        r = correlation(own)
+        points = [point for point in data if point.run == name]
+        r = correlation(points)
         related = "" if math.isnan(r) else f", r = {r:.2f}".replace("-", "−")
-        lines.append(f"{name}: {len(own)} data set{'s' * (len(own) != 1)}{related}")
+        lines.append(f"{name}: {len(points)} data set{'s' * (len(points) != 1)}{related}")
     return tuple(lines)
 
 

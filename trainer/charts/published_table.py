@@ -21,8 +21,8 @@ METHOD: Final = """\
 Accuracies in percent, as the paper prints them: mean ± standard deviation over runs (n − 1), of one run the number \
 alone. Columns with a star are runs of this workspace, their newest stored evaluation on the data set of that name, \
 whatever its split; the other columns are published (Fürst et al., CLOOB, 2022, https://arxiv.org/abs/2110.11316). \
-Bold is the largest number of a line, which is no test: published runs are not here to be tested with. A published \
-number compares with an own one only under the same class names, templates and split."""
+Bold is the largest number of a line, which tests nothing: published runs are not here to be tested with. A \
+published number compares with an own one only under the same class names, templates and split."""
 
 TABLES: Final = {
     "cc": ("CC3M", "zero_shot"),
@@ -88,15 +88,15 @@ def compute(
     models = list(dict.fromkeys(_model(number) for number in numbers))
     published = {(of.dataset, _model(of)): TableCell(of.value, of.std, of.runs) for of in numbers}
     groups = _groups(workspace, request, settings.group)
-    own = [_accuracies(workspace, rows, f"{task}_acc1") for _, rows in groups]
+    measured = [_accuracies(workspace, rows, f"{task}_acc1") for _, rows in groups]
     sets = list(dict.fromkeys(number.dataset for number in numbers))
-    if not any(plain_name(name) in accuracies for name in sets for accuracies in own):
+    if not any(plain_name(name) in accuracies for name in sets for accuracies in measured):
         raise ChartError(
             f"None of these runs was evaluated by {task} on {', '.join(sets)}. Measure one: trainer evaluate RUN "
             f"--data {sets[0]} --task {task}."
         )
     rows = {
-        name: (*(published.get((name, model)) for model in models), *(of.get(plain_name(name)) for of in own))
+        name: (*(published.get((name, model)) for model in models), *(of.get(plain_name(name)) for of in measured))
         for name in sets
     }
     return PublishedTable((*models, *(f"{name}*" for name, _ in groups)), rows)

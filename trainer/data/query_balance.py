@@ -58,13 +58,13 @@ def balanced(sources: Sequence[Source], most: int, queries: Iterable[str] | None
         most: Pairs for a query.
         queries: One or more words each; None: every word of the captions.
     """
-    known = None if queries is None else {tuple(_words(query)) for query in queries} - {()}
-    longest = max(map(len, known), default=1) if known is not None else 1
+    query_words = None if queries is None else {tuple(_words(query)) for query in queries} - {()}
+    longest = max(map(len, query_words), default=1) if query_words is not None else 1
     taken: dict[tuple[str, ...], int] = {}
     chosen: set[int] = set()
     unmatched = 0
     for row in sorted(range(len(sources)), key=lambda row: _turn(sources[row])):
-        matched = _matched(_words(sources[row].caption), longest, known)
+        matched = _matched(_words(sources[row].caption), longest, query_words)
         unmatched += not matched
         for query in matched:
             taken[query] = taken.get(query, 0) + 1
@@ -98,13 +98,15 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _matched(words: Sequence[str], longest: int, known: set[tuple[str, ...]] | None) -> set[tuple[str, ...]]:
+def _matched(
+    caption_words: Sequence[str], longest: int, query_words: set[tuple[str, ...]] | None
+) -> set[tuple[str, ...]]:
     runs = {
-        tuple(words[start : start + length])
+        tuple(caption_words[start : start + length])
         for length in range(1, longest + 1)
-        for start in range(len(words) - length + 1)
+        for start in range(len(caption_words) - length + 1)
     }
-    return runs if known is None else runs & known
+    return runs if query_words is None else runs & query_words
 
 
 def _turn(source: Source) -> bytes:
