@@ -128,7 +128,7 @@ class ExportDialog(QDialog):
         self.parts: dict[str, QCheckBox] = {}
         self._usual_parts: frozenset[str] = frozenset()
         self.format_buttons = self._formats(formats)
-        self.numbers = QCheckBox("Numbers as CSV beside it", objectName="export-numbers", checked=with_numbers)
+        self.numbers = QCheckBox("Numbers as CSV, too", objectName="export-numbers", checked=with_numbers)
         self.sheet, self.size_note = Sheet(), layouts.text(role="small", name="export-size", wrap=True)
         self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.target = layouts.elided(role="small")

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.snapshot_series import (
     MEASURES,
-    Curve,
+    MeasureCurve,
     TimelineMeasure,
     TimelineRun,
     measure_name,
@@ -86,7 +86,7 @@ def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, curso
     return XYPlot(measure.key, title, x, y, tuple(curves), cursor=cursor, note=_origin(measure, runs))
 
 
-def value_at(curve: Curve | None, step: float) -> float:
+def value_at(curve: MeasureCurve | None, step: float) -> float:
     """Return the last known value at or before the step; NaN if there is none."""
     before = np.isfinite(curve.y) & (curve.x <= step) if curve else np.zeros(0, bool)
     return float(curve.y[before][-1]) if curve and before.any() else math.nan

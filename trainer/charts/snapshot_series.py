@@ -64,7 +64,7 @@ def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeasureCurve:
     """A measure of one run over its steps.
 
     Attributes:
@@ -112,7 +112,7 @@ class TimelineRun:
     measured: int
     pictures: int = 0
     counted: str = ""
-    curves: dict[str, Curve] = field(default_factory=dict)
+    curves: dict[str, MeasureCurve] = field(default_factory=dict)
 
     def at(self, step: float) -> int:
         """Return the place of the last snapshot at or before `step`; the first if there is none."""
@@ -136,7 +136,7 @@ def snapshots_of(
     return sorted({snapshot.step: snapshot for snapshot in same}.values(), key=lambda snapshot: snapshot.step)
 
 
-def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, Curve]:
+def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, MeasureCurve]:
     """Return the curves of one run: as logged if available, else computed from its snapshots."""
     report, curves = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
@@ -146,10 +146,11 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
         if logged is not None:
             steps, values, _ = workspace.results.series(run.run, logged)
             y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
-            curves[measure.key] = Curve(np.asarray(steps, np.float64), y * (100 if measure.unit == "%" else 1), True)
+            scale = 100 if measure.unit == "%" else 1
+            curves[measure.key] = MeasureCurve(np.asarray(steps, np.float64), y * scale, True)
     if "tau" not in curves and (tau := fixed_tau(workspace, run.run)) is not None:
         x = np.array([min(run.steps[0], 0), run.steps[-1]], np.float64)
-        curves["tau"] = Curve(x, np.full(2, tau), True)
+        curves["tau"] = MeasureCurve(x, np.full(2, tau), True)
     missing = [m for m in MEASURES if m.key not in curves and m.key != "tau"]
     if not missing:
         return curves
@@ -161,7 +162,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
     for measure in missing:
         y = np.array([row[measure.key] for row in rows]) * (100 if measure.unit == "%" else 1)
         if np.isfinite(y).any():
-            curves[measure.key] = Curve(x, y, False)
+            curves[measure.key] = MeasureCurve(x, y, False)
     return curves
 
 

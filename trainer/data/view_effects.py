@@ -26,7 +26,7 @@ _NOISE: Final = 0x01
 
 @dataclass(frozen=True)
 class ViewEffects:
-    """How strongly views are changed beside crop, color and blur.
+    """Strength of the effects that are not crop, color or blur.
 
     Attributes:
         rotate: Share of the views that are turned by 90, 180 or 270 degrees.

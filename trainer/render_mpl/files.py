@@ -7,6 +7,7 @@ gets an apostrophe before it. Parquet keeps texts as they are: its columns have 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -173,8 +174,8 @@ def _strict(values: Any) -> Any:
 
 
 @in_style
-def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
-    suffix = path.suffix.lower()
+def _save(figure: Figure, draft: Path, *, command: str, title: str) -> None:
+    suffix = draft.suffix.lower()
     maker = "Contrastive Explorer"
     metadata: dict[str, Any] = {
         ".svg": {"Title": title, "Creator": maker, "Description": command, "Date": None},
@@ -183,17 +184,18 @@ def _save(figure: Figure, path: Path, *, command: str, title: str) -> None:
     }[suffix]
     scale = float(getattr(figure, "written_scale", 1.0))
     more: dict[str, Any] = {".pdf": {"backend": "module://trainer.render_mpl.scaled_pdf"}} if scale != 1 else {}
-    figure.savefig(path, format=suffix[1:], metadata=metadata, dpi=scale * DPI, **more.get(suffix, {}))
-    if suffix == ".svg" and scale != 1:
-        _scale_svg(path, scale)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=suffix[1:], metadata=metadata, dpi=scale * DPI, **more.get(suffix, {}))
+    content = picture.getvalue()
+    draft.write_bytes(_scaled_svg(content, scale) if suffix == ".svg" and scale != 1 else content)
 
 
-def _scale_svg(path: Path, scale: float) -> None:
-    """Enlarge the picture, whose coordinates stay."""
-    head, tag, rest = path.read_text(encoding="utf-8").partition("<svg ")
-    opening, end, content = rest.partition(">")
+def _scaled_svg(content: bytes, scale: float) -> bytes:
+    """Return the picture enlarged; its coordinates stay."""
+    head, tag, rest = content.decode().partition("<svg ")
+    opening, end, shapes = rest.partition(">")
     opening = re.sub(r'(?<=\bwidth=")[\d.]+|(?<=\bheight=")[\d.]+', lambda m: f"{float(m[0]) * scale:g}", opening)
-    path.write_text(head + tag + opening + end + content, encoding="utf-8")
+    return (head + tag + opening + end + shapes).encode()
 
 
 @dataclass(frozen=True)

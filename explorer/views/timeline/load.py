@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.snapshot_series import Curve, TimelineRun, measured
+from trainer.charts.snapshot_series import MeasureCurve, TimelineRun, measured
 from trainer.charts.timeline import TimelineChart, frame_of, pca_frames, timeline
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -48,7 +48,7 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
     return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in able], **options), able), problems)
 
 
-def measure(workspace: Workspace, run: TimelineRun) -> dict[str, Curve]:
+def measure(workspace: Workspace, run: TimelineRun) -> dict[str, MeasureCurve]:
     """Return the curves of one run."""
     return measured(workspace, run)
 

@@ -13,7 +13,7 @@ from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.widgets import layouts
 from trainer.charts.snapshot_curves import measure_plot, value_at
-from trainer.charts.snapshot_series import Curve, TimelineMeasure, TimelineRun
+from trainer.charts.snapshot_series import MeasureCurve, TimelineMeasure, TimelineRun
 
 AXIS_PX: Final = 44
 """The same for all, so that one step stands at one place in every curve."""
@@ -33,7 +33,7 @@ class TimeCurve(QWidget):
         super().__init__(parent)
         self.measure = measure
         self.setObjectName(f"timeline-{measure.key}")
-        self._curves: dict[int, Curve] = {}
+        self._curves: dict[int, MeasureCurve] = {}
         self.name = layouts.elided(measure.label, "small")
         self.values = (layouts.text(), layouts.text())
         self._plot: XYPlotWidget | None = None
@@ -83,7 +83,7 @@ class TimeCurve(QWidget):
             curve = self._curves.get(index)
             label.setText("" if curve is None else self._read(curve, step))
 
-    def _read(self, curve: Curve, step: float) -> str:
+    def _read(self, curve: MeasureCurve, step: float) -> str:
         value = value_at(curve, step)
         unit = f" {self.measure.unit}" if self.measure.unit else ""
         return f"{value:,.{self.measure.digits}f}{unit}".replace("-", "−") if math.isfinite(value) else "–"

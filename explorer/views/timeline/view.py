@@ -31,7 +31,7 @@ from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
-from trainer.charts.snapshot_series import MEASURES, Curve, TimelineRun
+from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
 from trainer.charts.timeline import TimelineChart, what_changed
 from trainer.errors import UserError
 from trainer.messages import Failure
@@ -256,7 +256,7 @@ class TimelineView(View):
             curve.show_runs(runs, bottom=index == len(self.curves) - 1)
             curve.point_at(self._step)
 
-    def _take_curves(self, run: TimelineRun, curves: dict[str, Curve]) -> None:
+    def _take_curves(self, run: TimelineRun, curves: dict[str, MeasureCurve]) -> None:
         # The run's dict is its only part that is filled in later; points may have been replaced meanwhile.
         drawn = self._reading.run(run.index)
         if drawn is not None and drawn.run == run.run:

@@ -11,7 +11,7 @@ from trainer.analysis.progress import silent
 from trainer.charts import registry
 from trainer.charts.settings import NoSettings
 from trainer.charts.snapshot_curves import measure_plot, value_at
-from trainer.charts.snapshot_series import MEASURES, Curve, TimelineRun
+from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
 from trainer.charts.spec import PerRun, Request, Target
 from trainer.store import Workspace, read_snapshot
 
@@ -51,8 +51,8 @@ def test_the_table_tells_the_values_of_the_step(charted: Workspace, found: PerRu
     assert panel.mark("gap").cursor == step
 
 
-def curve_of(*values: float) -> Curve:
-    return Curve(np.arange(len(values), dtype=float) * 10, np.array(values), logged=False)
+def curve_of(*values: float) -> MeasureCurve:
+    return MeasureCurve(np.arange(len(values), dtype=float) * 10, np.array(values), logged=False)
 
 
 def test_a_value_is_the_last_known_one():
