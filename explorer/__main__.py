@@ -128,9 +128,11 @@ def _check_writable(folder: Path) -> None:
 
 
 def _is_only_read(folder: Path) -> bool:
-    """Return whether the folder is a workspace on a disk that takes nothing, or of another user."""
-    from trainer.catalog import DATABASE
+    """Return whether the folder is the sample, or a workspace on a disk that takes nothing or of another user."""
+    from trainer.catalog import DATABASE, is_sample
 
+    if is_sample(folder):
+        return True
     parts = [path for path in (folder, folder / DATABASE, folder / "runs") if path.exists()]
     if len(parts) < 2 or all(_is_plainly_mine(path) for path in parts):
         return False
@@ -157,7 +159,9 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     from explorer.state.settings import Settings
     from explorer.theme.icons import assets
     from explorer.window import MOTION_KEY, THEME_KEY, Window
+    from explorer.window.sample_window import window_on_sample
     from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
+    from trainer.catalog import is_sample
 
     if options.safe:
         # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
@@ -182,7 +186,9 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
         from trainer import plugins
 
         plugins.name_files(options.plugin)
-    window = Window(folder, hooks, safe=options.safe)
+    window = (
+        window_on_sample(hooks, safe=options.safe) if is_sample(folder) else Window(folder, hooks, safe=options.safe)
+    )
     if options.reset:
         window.forget()
     if options.open:
@@ -242,6 +248,7 @@ def _no_screen(message: str) -> str:
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
+
     parser = argparse.ArgumentParser(
         prog="explorer",
         description="Explore what contrastive models learn: train, inspect the geometry, compare, decide.",
@@ -253,6 +260,9 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         help="open a workspace, an evidence bundle, pictures, data, vectors, curves or a model, as if dropped",
     )
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument(
+        "--sample", action="store_true", help="look at two finished runs that come with the application"
+    )
     parser.add_argument(
         "--open", nargs="?", const="", default="", metavar="LINK", help="show a view: contrastive-explorer://open?…"
     )

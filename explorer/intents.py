@@ -84,9 +84,9 @@ class ShowRun:
 
 @dataclass(frozen=True)
 class ShowExperiment:
-    """Show the verdict of an experiment, by its name."""
+    """Open Home with an experiment, by its name; empty: the newest, or the ways to begin where there is none."""
 
-    name: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,11 @@ class ChooseModel:
     """Open the dialog for a published model: its name, file or folder; empty for one to choose."""
 
     model: str = ""
+
+
+@dataclass(frozen=True)
+class OpenSample:
+    """Open the two finished runs that come with the application, in a window of their own."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,7 @@ ViewIntent = (
 WindowIntent = (
     OpenImport
     | ChooseModel
+    | OpenSample
     | OpenVectors
     | ImportCurves
     | WatchTraining

@@ -214,8 +214,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
+    from trainer.catalog import sample_workspace
+
     module.add_arguments(parser)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    about = "look at the two finished runs that come with this program"
+    parser.add_argument("--sample", dest="workspace", action="store_const", const=sample_workspace(), help=about)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--plugin", action="append", metavar="FILE", help="a Python file of a plug-in; repeatable")
 

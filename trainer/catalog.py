@@ -72,6 +72,16 @@ def assets_dir() -> Path:
     return inside if inside.is_dir() else package.parent / "assets"
 
 
+def sample_workspace() -> Path:
+    """Return the folder of the two finished runs that come with the application; nothing is written there."""
+    return assets_dir() / "sample"
+
+
+def is_sample(folder: Path) -> bool:
+    """Return whether a workspace is the one that comes with the application."""
+    return folder.name == "sample" and folder.absolute() == sample_workspace()
+
+
 def default_workspace() -> Path:
     """Return the folder of runs without `--workspace`: from the environment, else the user's data folder."""
     chosen = os.environ.get(WORKSPACE_VARIABLE, "").strip()

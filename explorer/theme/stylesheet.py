@@ -9,6 +9,7 @@ from explorer.theme.tokens import (
     BODY_PX,
     CONTROL_PX,
     HEADLINE_PX,
+    HERO_PX,
     INSIDE,
     RADIUS,
     ROW_PX,
@@ -44,6 +45,7 @@ def stylesheet(now: Tokens, *, dark: bool) -> str:
         "small_px": SMALL_PX,
         "title_px": TITLE_PX,
         "headline_px": HEADLINE_PX,
+        "hero_px": HERO_PX,
         "radius": RADIUS,
         "radius_in": RADIUS - 2,
         "control": CONTROL_PX - 2,
@@ -66,6 +68,7 @@ QLabel[role="strong"] { font-weight: 600; }
 QLabel[role="secondary"] { color: $secondary; }
 QLabel[role="small"] { color: $secondary; font-size: ${small_px}px; }
 QLabel[role="headline"] { font-size: ${headline_px}px; font-weight: 600; }
+QLabel[role="hero"] { font-size: ${hero_px}px; font-weight: 600; }
 QLabel[role="heading"] { color: $secondary; font-size: ${small_px}px; font-weight: 600; }
 QLabel[role="good"] { color: $good; }
 QLabel[role="warn"] { color: $warn; }
@@ -92,6 +95,9 @@ QPushButton[role="primary"]:hover { background: $accent_hover; border-color: $ac
 QPushButton[role="primary"]:pressed { background: $accent; }
 QPushButton[role="primary"]:focus { border: 2px solid $text; }
 QPushButton[role="primary"]:disabled { background: $sunken; border-color: $sunken; color: $disabled; }
+QPushButton[role="way"] { border-color: $line; }
+QPushButton[role="way"]:hover { border-color: $outline; }
+QPushButton[role="way"]:focus { border: 2px solid $focus; }
 QPushButton[role="quiet"] { background: transparent; border-color: transparent; }
 QPushButton[role="quiet"]:hover { background: $hover; }
 QPushButton[role="quiet"]:focus { border-color: $focus; }

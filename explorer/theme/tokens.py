@@ -21,6 +21,7 @@ SMALL_PX: Final = 12
 BODY_PX: Final = 13
 TITLE_PX: Final = 16
 HEADLINE_PX: Final = 20
+HERO_PX: Final = 24
 CONTROL_PX: Final = 30
 """Height of buttons, inputs and pickers."""
 ROW_PX: Final = 32

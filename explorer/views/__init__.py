@@ -69,6 +69,7 @@ class Place:
 
 
 PLACES: Final[tuple[Place, ...]] = (
+    Place("home", "Home", "house", "Alt+Home", "Train"),
     Place("runs", "Runs", "activity", "Ctrl+1", "Train"),
     Place("map", "Map", "chart-scatter", "Ctrl+2", "Explore"),
     Place("classify", "Classify", "image", "Ctrl+3", "Explore"),
@@ -94,11 +95,11 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
     ),
     ViewEntry(
         "experiments",
-        "Experiments",
-        "scale",
+        "Home",
+        "house",
         "ExperimentsView",
-        place="runs",
-        synonyms=("Seeds", "Arms", "Verdict", "Ablation"),
+        place="home",
+        synonyms=("Experiments", "Seeds", "Arms", "Verdict", "Ablation", "First start", "Example"),
         picks_runs=False,
     ),
     ViewEntry("map", "Map", "chart-scatter", "MapView", place="map", synonyms=("UMAP", "PCA", "t-SNE", "Embeddings")),

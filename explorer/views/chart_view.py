@@ -45,7 +45,7 @@ class ChartView(View):
         tabs = ((chart.label, chart.question) for chart in self.charts.values())
         self.tabs = layouts.tab_bar(f"{self.name}-tabs", f"Charts of {self.title}", tabs)
         self.status = layouts.text(role="small", name=f"{self.name}-status")
-        self.stand_for(self.tabs)
+        self._tab_menu = self.stand_for(self.tabs)
         yield
         self.pane = ChartPane(self.context, self.name, self.pictures)
         self.above, self.tools = layouts.column(), layouts.column()

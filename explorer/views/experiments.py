@@ -1,4 +1,4 @@
-"""The Experiments view: ask one question of many runs, and see the verdict first."""
+"""Home: the experiment that runs or was the last, its verdict first; without one, the ways to begin."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from explorer import theme
-from explorer.intents import ShowExperiment, ViewIntent
+from explorer.intents import OpenSample, ShowExperiment, ViewIntent
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
+from explorer.views.first_start import FirstStart
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
@@ -129,11 +130,11 @@ def import_definition(workspace: Workspace, file: str) -> str:
 
 
 class ExperimentsView(ChartView):
-    """One experiment at a time: its verdict, its runs, its curves."""
+    """One experiment at a time: its verdict, its runs, its curves; the first start where there is none."""
 
-    title = "Experiments"
+    title = "Home"
     question = "Which variant is better, and is it decided?"
-    icon = "scale"
+    icon = "house"
     compares = False
     name = "experiments"
     exports = (
@@ -167,7 +168,11 @@ class ExperimentsView(ChartView):
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)
-        self.demo = QAction(self.first.text(), self, objectName="experiments-demo", triggered=self.start_first)
+        self.look = QAction("Look at finished runs", self, objectName="experiments-look")
+        self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
+        self.first_start = FirstStart()
+        self.first_start.requested.connect(self.requested)
+        self.first_start.tried.connect(self.start_first)
         self.first.clicked.connect(self.start_first)
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(lambda: self._change_state(experiments.start))
@@ -184,6 +189,9 @@ class ExperimentsView(ChartView):
         for widget in (self.go, self.stop, self.stop_now, load, self.first):
             row.add(widget)
         return row
+
+    def actions_for_palette(self) -> list[QAction]:
+        return [*super().actions_for_palette(), self.bring, self.look]
 
     @property
     def chosen(self) -> ExperimentEntry | None:
@@ -256,16 +264,10 @@ class ExperimentsView(ChartView):
     def _show_list(self, entries: tuple[ExperimentEntry, ...]) -> None:
         changed, self._shown = entries != self._shown, entries
         if not entries:
-            self.demo.setText(f"{FIRST}, on this data" if self.context.selection.runs else FIRST)
-            self.show_empty(
-                self.icon,
-                "No experiment yet",
-                "Single-seed results are noisy. An experiment trains every arm on the same seeds until the outcome is "
-                "decided.",
-                self.demo,
-                self.bring,
-            )
+            self._tab_menu.hide()
+            self.area.empty_page(self.first_start)
             return
+        self._tab_menu.show()
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
         entry = self.chosen

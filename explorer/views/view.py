@@ -11,8 +11,7 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QFrame, QTabBar, QWidget
 
 from explorer import theme
-from explorer.intents import EXPORTS, ViewIntent
-from explorer.run_control import actions
+from explorer.intents import EXPORTS, OpenSample, ShowExperiment, ViewIntent
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
@@ -95,9 +94,11 @@ class View(QWidget):
         self.setProperty("role", "view")
         self._content = QWidget()
         self.body = layouts.column(of=self._content)
-        self._demo = QAction("Start the demo runs", self, objectName=f"{self.objectName()}-demo")
+        self._look = QAction("Look at finished runs", self, objectName=f"{self.objectName()}-look")
+        self._look.triggered.connect(lambda: self.requested.emit(OpenSample()))
+        self._home = QAction("Train my own: Home", self, objectName=f"{self.objectName()}-home")
+        self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
         self._waits_for_runs = False
-        self._demo.triggered.connect(lambda: self.context.jobs.do(actions.create_demo))
         self.area = StateArea(MinSizeScroll(self._content))
         self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()
@@ -191,15 +192,19 @@ class View(QWidget):
         self.refresh_if_seen()
 
     def show_no_run(self, text: str = "") -> None:
-        """Show that no run is selected, and what to choose; offer the demo runs if there are none at all."""
+        """Show that no run is selected, and what to choose; offer finished runs and Home if there are none at all."""
         self.details_changed.emit()
         if not self.context.jobs.is_read:
             self.show_unknown()
         elif self.context.jobs.runs:
             self.show_empty(self.icon, "No run chosen", text or f"{CHOOSE_RUNS} {self.when_chosen}")
         else:
-            hint = "The demo trains CLIP, CLOOB and two objectives between them; what they learn then appears here."
-            self.show_empty(self.icon, "No run yet", hint, self._demo)
+            self.show_no_run_yet()
+
+    def show_no_run_yet(self) -> None:
+        """Show that there is no run at all: finished ones can be looked at, and Home trains others."""
+        hint = "Finished runs of CLIP and CLOOB open at once in a window of their own. Home says how to train yours."
+        self.show_empty(self.icon, "No run yet", hint, self._look, self._home)
 
     def stand_for(self, tabs: QTabBar) -> TabMenu:
         """Put a menu in place of a row of tabs: it is the first of the main controls."""

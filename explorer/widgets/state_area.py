@@ -161,6 +161,12 @@ class StateArea(CurrentPageStack):
         self.page.show_message(icon, title, text, *actions)
         self._become("empty", self.page, has_result=False)
 
+    def empty_page(self, page: QWidget) -> None:
+        """Show this page of a view's own in place of the words and buttons of `empty`."""
+        if self.indexOf(page) < 0:
+            self.addWidget(page)
+        self._become("empty", page, has_result=False)
+
     def failed(
         self, what: str, why: Exception | str, *, retry: Callable[[], object] | None = None, repair: Act | None = None
     ) -> None:

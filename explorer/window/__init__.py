@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QTimer, QUrl, Signal
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
 
 from explorer import intents
@@ -25,6 +25,7 @@ from explorer.window.intent_router import IntentRouter
 from explorer.window.menus import CommandedFrame, Menus
 from explorer.window.navigation import INSTALL_PAGE, Navigation
 from explorer.window.notifications import Notifications
+from explorer.window.sample_window import window_on_sample
 from explorer.window.saved_views import SavedViews
 from explorer.window.services import Services, build, load_readers
 from explorer.window.settings_sheet import SettingsDialogs
@@ -34,6 +35,7 @@ from explorer.window.view_builder import ViewBuilder
 from explorer.window.view_commands import ViewCommands
 from explorer.window.welcome import show_how_it_starts, show_plugin_failures
 from explorer.window.window_state import WindowState
+from trainer import catalog
 from trainer.distribution import training_part
 from trainer.errors import UserError
 
@@ -64,7 +66,7 @@ class Window(CommandedFrame):
 
     def __init__(self, folder: Path, hooks: Hooks, *, entries: Sequence[ViewEntry] = VIEWS, safe: bool = False) -> None:
         """Build the frame; `safe` restores and saves no settings and starts nothing automatically."""
-        super().__init__(folder, places_of(entries), remember=not safe)
+        super().__init__(folder, places_of(entries), remember=not (safe or catalog.is_sample(folder)))
         self.hooks, self._entries, self._safe = hooks, tuple(entries), safe
         self.history = ViewHistory(self.selection, self)
         self.background = Background(self)
@@ -72,6 +74,7 @@ class Window(CommandedFrame):
         self.notifications: Notifications | None = None
         self.job_center: JobCenter | None = None
         self.inspector: PairInspector | None = None
+        self._sample: Window | None = None
         self._was_painted = self._may_close = self.opens_again = False
         self._build_parts()
         self._restore()
@@ -177,6 +180,7 @@ class Window(CommandedFrame):
         return {
             intents.OpenImport: self.dialogs.import_data,
             intents.ChooseModel: self.dialogs.open_model,
+            intents.OpenSample: self._open_sample,
             intents.OpenVectors: self.dialogs.open_vectors,
             intents.ImportCurves: self.dialogs.import_curves,
             intents.WatchTraining: self.dialogs.watch_training,
@@ -271,6 +275,22 @@ class Window(CommandedFrame):
         if self.services is not None:
             self.jobs.do(actions.create_demo)
             self.navigation.go_to(self._entries[0].name)
+
+    def _open_sample(self, _intent: intents.OpenSample) -> None:
+        """Open the finished runs in a window of their own, or bring it to the front."""
+        if not catalog.sample_workspace().is_dir():
+            self.banner.show_message("The finished runs are not part of this installation.", "Install it again.")
+            return
+        if self._sample is None:
+            self._sample = window_on_sample(self.hooks)
+            self._sample.resize(self.size())
+            self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            self._sample.destroyed.connect(self._forget_sample)
+            self._sample.show()
+        self._sample.come_forward()
+
+    def _forget_sample(self) -> None:
+        self._sample = None
 
     def show_result(self, job: Job) -> None:
         """Open the view, or the import dialog, that shows the result of a job."""

@@ -49,8 +49,8 @@ class Navigation(QObject):
 
     @property
     def view_name(self) -> str:
-        """The name of the open view."""
-        return self._selection.view if self._selection.view in self._entries else next(iter(self._entries))
+        """The name of the open view; that of the first place until a person has opened one."""
+        return self._selection.view if self._selection.view in self._entries else self._view_menu.first_view
 
     def has_view(self, name: str) -> bool:
         """Return whether this view is built."""

@@ -11,6 +11,7 @@ from explorer.intents import EditAndRestart
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
 from explorer.window.stop_banner import StopBanner
+from trainer import catalog
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -141,7 +142,7 @@ class Notifications(QObject):
     def _take_look_only(self, why: str) -> None:
         self._status.show_look_only(why)
         # What the window said at its start, a crash, comes first; the status line stays.
-        if why and not self._banner.isVisible():
+        if why and not self._banner.isVisible() and not catalog.is_sample(self._services.context.workspace.folder):
             self._show_look_only()
 
     def _show_look_only(self) -> None:

@@ -47,6 +47,11 @@ class ViewMenu(QToolButton):
         """Return the place that holds this view, the first one if none does."""
         return next((each for each in self._places if view in _names(each)), self._places[0])
 
+    @property
+    def first_view(self) -> str:
+        """The first view of the first place."""
+        return self._places[0].views[0].name
+
     def last_view(self, name: str) -> str:
         """Return the view that was open last in this place, at first its first one."""
         names = _names(next(each for each in self._places if each.name == name))

@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.run_control import actions
+from explorer.intents import OpenSample
 from explorer.run_control.jobs import Jobs
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
@@ -237,15 +237,16 @@ def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyV
     assert [(q.runs, q.images) for q in context.client.asked] == [((1,), ()), ((2,), ())]
 
 
-def test_without_a_run_it_offers_the_demo(qtbot: QtBot, context: Context) -> None:
+def test_without_a_run_it_offers_finished_ones(qtbot: QtBot, context: Context) -> None:
     context.jobs.runs = ()
     view = ClassifyView(context)
     qtbot.addWidget(view)
     qtbot.addWidget(view.questions)
     view.show()
     assert view.is_empty
-    qtbot.mouseClick(view.findChild(QObject, "stateButton"), Qt.MouseButton.LeftButton)
-    assert context.jobs.done == [actions.create_demo]
+    with qtbot.waitSignal(view.requested) as asked:
+        qtbot.mouseClick(view.findChild(QObject, "stateButton"), Qt.MouseButton.LeftButton)
+    assert asked.args == [OpenSample()]
 
 
 def test_dropped_images_get_bars_of_both_runs_and_a_verdict(

@@ -1,4 +1,4 @@
-"""The Experiments view: nothing yet, the first button, the verdict as first look, stop and go on."""
+"""Home: nothing yet, the first button, the verdict as first look, stop and go on."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def shown(qtbot, context) -> ExperimentsView:
 def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.area.kind == "empty")
-    view.demo.trigger()
+    assert view.area.currentWidget() is view.first_start
+    view.first_start.ways["scenes"].click()
     qtbot.waitUntil(lambda: len(context.workspace.experiments.all()) == 1)
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "going")
     rows = context.workspace.runs.of_experiment("CLIP + CLOOB on Scenes")

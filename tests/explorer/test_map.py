@@ -12,6 +12,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QImage
 
+from explorer.intents import OpenSample
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView
 from explorer.views.map.coloring import SHADES, choices, colorings
@@ -373,10 +374,10 @@ def test_coloring_of_odd_columns():
     assert shown.index.tolist() == [2, 0, 0, 1]
 
 
-def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_context, client: FakeClient, monkeypatch):
+def test_without_any_run_finished_ones_are_offered_and_with_one_the_bar(
+    qtbot, make_context, client: FakeClient, monkeypatch
+):
     context = dataclasses.replace(make_context(), client=client)
-    started: list[str] = []
-    monkeypatch.setattr(context.jobs, "do", lambda action: started.append(action.__name__))
     shown = MapView(context)
     qtbot.addWidget(shown)
     shown.show()
@@ -384,8 +385,9 @@ def test_without_any_run_the_demo_is_offered_and_with_one_the_bar(qtbot, make_co
     assert shown.area.kind == "unknown"
     context.jobs.poll()
     qtbot.waitUntil(lambda: shown.area.page.title.text() == "No run yet", timeout=90_000)
-    qtbot.mouseClick(shown.area.page.button, Qt.MouseButton.LeftButton)
-    assert started == ["create_demo"]
+    with qtbot.waitSignal(shown.requested) as asked:
+        qtbot.mouseClick(shown.area.page.button, Qt.MouseButton.LeftButton)
+    assert asked.args == [OpenSample()]
     monkeypatch.setattr(context.jobs, "_runs", ("a run",))
     shown.refresh()
     assert shown.area.page.title.text() == "No run chosen"

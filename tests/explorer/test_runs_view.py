@@ -12,11 +12,12 @@ import pytest
 from PySide6.QtCore import QEvent, QItemSelectionModel, QPoint, QPointF, Qt
 from PySide6.QtGui import QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.intents import OpenSample, ShowExperiment
 from explorer.models.runs import LETTERS_ROLE, SWATCH_ROLE, RunColumn, RunsModel, display_text
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control import stop_timeout
@@ -139,31 +140,17 @@ def shown(qtbot: QtBot, context: Context, count: int) -> RunsView:
 # -- table ---------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_workspace_teaches_and_starts_the_demo(
-    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
-):
-    launched: list[int] = []
-
-    def start(workspace: Workspace, run: int, **_: object) -> int:
-        workspace.runs.change(run, status="starting")
-        launched.append(run)
-        return 1
-
-    monkeypatch.setattr(launch, "start_detached", start)
+def test_an_empty_workspace_offers_finished_runs_and_home(qtbot: QtBot, context: Context):
     view = show(qtbot, context)
     assert view.is_empty
     context.jobs.poll()
-    words = "CLIP + CLOOB, 3 to 5 seeds"
-
-    def buttons() -> list[QPushButton]:
-        return [button for button in view.findChildren(QPushButton, "stateButton") if button.isVisible()]
-
-    qtbot.waitUntil(lambda: [button.text() for button in buttons()] == [words])
-    qtbot.mouseClick(buttons()[0], Qt.MouseButton.LeftButton)
-    made = [f"CLIP + CLOOB on Scenes, {arm}, seed {seed}" for arm in ("CLIP", "CLOOB") for seed in range(3)]
-    qtbot.waitUntil(lambda: sorted(names(view)) == made)
-    assert not view.is_empty
-    assert launched == [1]
+    page = view.area.page
+    qtbot.waitUntil(lambda: page.button.isVisible() and page.button.text() == "Look at finished runs")
+    asked: list[object] = []
+    view.requested.connect(asked.append)
+    for button in (page.button, page.other):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == [OpenSample(), ShowExperiment()]
 
 
 def test_rows_do_not_move_under_the_pointer(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):

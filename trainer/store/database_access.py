@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
+from trainer import catalog
 from trainer.store.owner_key import is_of_another
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
@@ -26,7 +27,12 @@ _PARAMETERS: Final[dict[Access, str]] = {
 
 
 def is_writable(path: Path) -> bool:
-    """Return whether the database may be written, or made where there is none; some disks take nothing."""
+    """Return whether the database may be written, or made where there is none; some disks take nothing.
+
+    That of the sample workspace may not, wherever the application is installed.
+    """
+    if catalog.is_sample(path.parent):
+        return False
     above = next((folder for folder in path.parents if folder.exists()), path.parent)
     if not above.is_dir():
         return True  # who makes it is told what is in its way

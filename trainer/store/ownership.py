@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from trainer import catalog
 from trainer.store import owner_key
 from trainer.store.database_access import access_of, address, has_files_of_another, is_writable
 from trainer.store.files import write_text
@@ -39,7 +40,7 @@ _MOST_PLACES: Final = 64
 
 State = Literal[
     "new", "mine", "moved", "copy", "other user", "other key", "no key", "read only", "unknown",
-    "unreadable",
+    "unreadable", "sample",
 ]  # fmt: skip
 
 _WHY: Final[dict[State, str]] = {
@@ -48,6 +49,7 @@ _WHY: Final[dict[State, str]] = {
     "other key": "it was made on another computer, by another user, or before your own key was lost",
     "no key": "your own key cannot be used",
     "read only": "it cannot be written",
+    "sample": "it is the sample that comes with the application",
     "unknown": "it does not say who made it",
     "unreadable": f"its {NAME} cannot be read",
 }
@@ -78,6 +80,8 @@ def state_of(folder: Path, database: Path) -> State:
 
     `new`: there is no run and no word of whose it is. `moved`: it is mine and was renamed since.
     """
+    if catalog.is_sample(folder):
+        return "sample"
     state = _look(folder, database)
     # It is signed before its first run is made: another thread or process may have done both between two looks.
     state = _look(folder, database) if state == "unknown" else state
@@ -120,6 +124,8 @@ def why_look_only(state: State) -> str:
 def next_step(state: State, folder: Path) -> str:
     """Return what makes a look-only workspace in this state one's own, as a sentence."""
     quoted = shell.quote(str(folder))
+    if state == "sample":
+        return "Train your own in another workspace: Home says how."
     if state in ("other user", "read only"):
         return f"Copy it to a folder of your own, then make the copy yours: {_ADOPT} COPY."
     if state == "no key":

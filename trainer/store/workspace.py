@@ -94,7 +94,8 @@ class Workspace:
     @property
     def may_be_adopted(self) -> bool:
         """Whether `adopt` makes a look-only workspace this user's own: its files are, and can be written."""
-        return ownership.state_of(self.folder, self.database_file) not in ("other user", "read only", "no key")
+        state = ownership.state_of(self.folder, self.database_file)
+        return state not in ("other user", "read only", "no key", "sample")
 
     def check_mine(self) -> None:
         """Raise `LookOnly` unless runs may train and change here.

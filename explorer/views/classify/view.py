@@ -97,13 +97,7 @@ class ClassifyView(View):
             if not self.context.jobs.is_read:
                 self.show_unknown()
                 return
-            self.show_empty(
-                "flask-conical",
-                "No model yet",
-                "Train a run first. The first demo runs take a few minutes; then drop any image here to compare the "
-                "predictions of CLIP and CLOOB.",
-                self._demo,
-            )
+            self.show_no_run_yet()
             return
         if runs:
             self.context.client.warm_up(runs)
@@ -262,7 +256,7 @@ class ClassifyView(View):
             self._show_message("triangle-alert", "bad", problem)
         elif not sides:
             has_runs = bool(self.context.jobs.runs)
-            text = "Choose run A and run B above." if has_runs else "No run yet: start the demo runs in Runs (Ctrl+1)."
+            text = "Choose run A and run B above." if has_runs else "No run yet: see Home."
             self._show_message("info", "secondary", text)
         elif not self._has_words:
             self._show_message("info", "secondary", self._missing_words())

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QTabWidget, QWidget
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import (
-    ChooseModel,
     ChooseSlots,
     EditAndRestart,
     OpenImport,
@@ -46,7 +45,6 @@ from explorer.widgets.state_area import reason_words
 from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
-from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
 from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
@@ -91,12 +89,6 @@ class RunsView(View):
         yield
         self.actions_of_runs = RunActions(self)
         self.sheets = Sheets(self, context, self.table.chosen, self._choose_soon)
-        self.start_demo = QAction("Start the demo runs", self, objectName="run-demo")
-        self.start_demo.setToolTip(
-            "Train CLIP, CLOOB, InfoLOOB and half CLOOB on drawn scenes, a few minutes each; two at once without a GPU"
-        )
-        theme.keep_icon(self.start_demo, "play")
-        self.first_steps = _first_steps(self)
         yield
         self.curves = CurvesPane(context)
         yield
@@ -120,7 +112,7 @@ class RunsView(View):
     def actions_for_palette(self) -> list[QAction]:
         # These are actions of the window as well.
         actions = (each for name, each in self.actions_of_runs.by_name.items() if name not in ("import", "new"))
-        return [self.start_demo, *actions, *self.arrangement.actions, *self.curves.menu.metric_actions()]
+        return [*actions, *self.arrangement.actions, *self.curves.menu.metric_actions()]
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -401,15 +393,7 @@ class RunsView(View):
         elif not self.context.jobs.is_read:
             self.show_unknown()
         else:
-            self.show_empty(
-                "activity",
-                "No run yet. Compare CLIP and CLOOB",
-                "Both train in the background, in turn, and the window shows them from the untrained model on. The "
-                "scenes are drawn here, and a run takes a few minutes; Experiments compares the two. Your data can be "
-                "a folder, table or tar of images and captions; you can also drop it on the window. Published models "
-                "are evaluated without training.",
-                *self.first_steps.values(),
-            )
+            self.show_no_run_yet()
 
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
@@ -505,10 +489,6 @@ class RunsView(View):
         self.table.installEventFilter(self)
         self.table.activated.connect(self._inspect_row)
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
-        self.start_demo.triggered.connect(lambda: jobs.do(actions.create_demo))
-        self.first_steps["experiment"].triggered.connect(lambda: jobs.do(actions.start_clip_and_cloob, None))
-        self.first_steps["import"].triggered.connect(lambda: self.requested.emit(OpenImport(compare=True)))
-        self.first_steps["published"].triggered.connect(lambda: self.requested.emit(ChooseModel(FIRST.specification)))
         commands["new"].triggered.connect(self.open_new_run)
         commands["import"].triggered.connect(self._import)
         commands["stop"].triggered.connect(lambda: self._stop())
@@ -558,13 +538,3 @@ class RunsView(View):
 def _eyes(stored: object) -> dict[int, bool]:
     pairs = stored.items() if isinstance(stored, dict) else ()
     return {int(run): bool(is_open) for run, is_open in pairs if str(run).isdecimal()}
-
-
-def _first_steps(parent: QWidget) -> dict[str, QAction]:
-    """Return the actions of a workspace without runs."""
-    texts = {
-        "experiment": "CLIP + CLOOB, 3 to 5 seeds",
-        "import": "My data…",
-        "published": f"Classify my pictures with a published CLIP ({FIRST.megabytes:,} MB)…",
-    }
-    return {name: QAction(text, parent, objectName=f"first-{name}") for name, text in texts.items()}

@@ -1,0 +1,130 @@
+"""The page of a workspace without an experiment: what this is, three ways to begin, and beside them a result."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from explorer import theme
+from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
+from explorer.views.view import hairline
+from explorer.widgets import layouts
+from explorer.widgets.still_map import StillMap
+from explorer.widgets.way_button import WayButton
+from trainer import catalog
+from trainer.distribution.published_models import FIRST
+from trainer.distribution.sample_card import SampleCard, read_card
+
+LEFT_PX: Final = 372
+CARD_PX: Final = (960, 760)
+LEAST_CARD_PX: Final = 280
+GAP_PX: Final = 48
+SENTENCE: Final = "Train two models on the same pairs and see what each one learns."
+METHODS: Final = (
+    "CLIP pulls each image towards its own caption and away from all others. CLOOB first replaces each embedding by an "
+    "average of similar ones (Hopfield retrieval), so that features which occur together count more."
+)
+
+SCENES_COST: Final = "CLIP and CLOOB, 3 to 5 seeds · 10 to 16 min"
+"""On two cores without a GPU: the README's 81 to 103 s a run."""
+LOOK: Final = "Look at finished runs"
+PAIRS: Final = "A folder, table or tar of images and captions"
+
+
+class FirstStart(QWidget):
+    """Three ways in; Tab goes through them, then to the finished runs.
+
+    Attributes:
+        ways: The three, by name: `scenes`, `pairs` and `published`.
+        look: Opens the finished runs.
+
+    Signals:
+        requested: An intent for another part of the window.
+        tried: The person wants to train on drawn scenes.
+    """
+
+    requested = Signal(object)
+    tried = Signal()
+
+    def __init__(self) -> None:
+        super().__init__(objectName="first-start")
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        published = f"Classify your images without training · {FIRST.megabytes:,} MB"
+        self.ways = {
+            "scenes": WayButton("first-experiment", "play", "Try it on drawn scenes", SCENES_COST, primary=True),
+            "pairs": WayButton("first-import", "folder-open", "Use my pairs…", PAIRS),
+            "published": WayButton("first-published", "globe", "Open a published CLIP…", published),
+        }
+        self.watch = QPushButton("Watch a training of my own…", objectName="first-watch")
+        theme.set_role(self.watch, "quiet")
+        self.look = QPushButton(f" {LOOK}", objectName="first-look", accessibleName=LOOK)
+        theme.keep_icon(self.look, "eye")
+        self._connect()
+        self._lay_out()
+        self.setFocusProxy(self.ways["scenes"])
+
+    def _connect(self) -> None:
+        ask = self.requested.emit
+        self.ways["scenes"].clicked.connect(self.tried)
+        self.ways["pairs"].clicked.connect(lambda: ask(OpenImport(compare=True)))
+        self.ways["published"].clicked.connect(lambda: ask(ChooseModel(FIRST.specification)))
+        self.watch.clicked.connect(lambda: ask(WatchTraining()))
+        self.look.clicked.connect(lambda: ask(OpenSample()))
+
+    def _lay_out(self) -> None:
+        left = layouts.panel(self._left())
+        left.setFixedWidth(LEFT_PX)
+        row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
+        if (card := read_card(catalog.sample_workspace())) is not None:
+            layouts.add(row, (self._card(card), 20))
+        else:
+            self.look.setParent(self)
+            self.look.hide()
+        layouts.add(row, layouts.STRETCH)
+        order = (*self.ways.values(), self.watch, self.look)
+        for first, second in pairwise(order):
+            QWidget.setTabOrder(first, second)
+
+    def _left(self) -> QVBoxLayout:
+        sentence = layouts.text(SENTENCE, "hero", wrap=True)
+        methods = layouts.text(METHODS, "secondary", wrap=True)
+        drop = layouts.text("You can also drop a folder or a model on this window.", "small")
+        watch = layouts.row(self.watch, layouts.STRETCH, margins=(-12, 0, 0, 0))  # its words begin where the others do
+        return layouts.column(
+            (layouts.STRETCH, 2),
+            *(sentence, methods, theme.INSIDE, *self.ways.values(), theme.SPACE, drop, watch),
+            (layouts.STRETCH, 3),
+        )
+
+    def _card(self, card: SampleCard) -> QFrame:
+        frame = QFrame(objectName="first-result")
+        theme.set_role(frame, "card")
+        frame.setMinimumWidth(LEAST_CARD_PX)
+        frame.setMaximumSize(*CARD_PX)
+        about = f"Scenes, {card.samples:,} unseen renderings, {card.steps:,} steps · 1 seed each, so no verdict yet"
+        heads = (layouts.text(card.verdict, "title", name="first-verdict", wrap=True), _small(about))
+        legend = _small(f"●  image     ◆  caption     Color: {card.colored_by} · {card.method}")
+        note = _small("Two finished runs open at once, read-only. Nothing is trained.")
+        maps = [StillMap(index, drawn, card.classes) for index, drawn in enumerate(card.maps)]
+        line = QFrame()
+        theme.set_role(line, "line-vertical")
+        inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
+        layouts.column(
+            layouts.column(*heads, gap=theme.SPACE, margins=inset),
+            hairline(),
+            (layouts.row((maps[0], 1), line, (maps[1], 1), gap=0), 1),
+            hairline(),
+            layouts.row(legend, margins=inset),
+            hairline(),
+            layouts.row(self.look, theme.SPACE, (note, 1), margins=inset),
+            gap=0,
+            of=frame,
+        )
+        return frame
+
+
+def _small(text: str) -> QLabel:
+    return layouts.text(text, "small", wrap=True)

@@ -1,0 +1,251 @@
+"""Packs two finished runs as the sample workspace: `uv run python packaging/sample_workspace.py WORKSPACE [OUT]`.
+
+The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
+
+    for preset in clip-scenes cloob-scenes; do
+      trainer fit --preset $preset --set model.image_width=12 --set model.embed_dim=64 --set optimizer.epochs=20 \\
+        --set watching.evaluate_every=96 --set watching.snapshots=12 --workspace WORKSPACE
+    done
+
+Of each run the curves, the last checkpoint without its optimizer and in half precision, and the snapshots of the unseen
+renderings are kept, those of every other pair and in half precision; of the data, the pictures of these pairs. Maps of
+the last step (UMAP) and what the first start says of the runs (`card.json`) come with them. Nothing of the computer
+that trained them stays: no path, process or command.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from PIL import Image
+
+from trainer import catalog
+from trainer.charts.point_placement import PointPlacement
+from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
+from trainer.projection import layout_file
+from trainer.store import RunRow, Workspace, manifests, ownership
+from trainer.store.snapshot_files import Snapshot, read_snapshot, write_snapshot
+
+SPLIT: Final = "renderings"
+EVERY: Final = 2
+"""One pair of so many is kept."""
+SNAPSHOTS: Final = 9
+JPEG_QUALITY: Final = 60
+OBJECTIVES: Final = ("clip", "cloob")
+MOST_BYTES: Final = 8_000_000
+NEAR: Final = 100
+"""Radius in thousandths of a map in which a label needs `LEAST_SHARE` of its class, and `LEAST_POINTS` of it."""
+LEAST_SHARE: Final = 0.8
+LEAST_POINTS: Final = 12
+_FORGET_PROCESS: Final = (
+    "UPDATE run SET pid=NULL, start_ticks=NULL, boot_id='', launched_pid=NULL, launched_ticks=NULL, launched_at=NULL, "
+    "heartbeat_at=NULL, slot='', rss_mib=NULL, gpu_mib=NULL, eta_s=NULL"
+)
+
+
+def main(source: Path, out: Path) -> None:
+    """Pack the newest CLIP and CLOOB run of `source`; print the size of the result and what its card says."""
+    with tempfile.TemporaryDirectory(dir=out.parent) as draft:
+        folder = Path(draft) / "sample"
+        folder.mkdir()
+        card = pack(Workspace(source), folder)
+        folder.chmod(0o755)
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.move(folder, out)
+    with tempfile.TemporaryDirectory() as folder:
+        size = Path(shutil.make_archive(f"{folder}/sample", "zip", out)).stat().st_size
+    print(f"{out}: {size:,} bytes in a wheel. {card.verdict}.")
+    if size > MOST_BYTES:
+        sys.exit(f"It is larger than {MOST_BYTES:,} bytes.")
+
+
+def pack(source: Workspace, folder: Path) -> SampleCard:
+    """Write the sample workspace of a workspace's runs into an empty folder."""
+    rows = [next(row for row in reversed(source.runs.all()) if row.objective == kind) for kind in OBJECTIVES]
+    steps = {row.id: chosen_steps(source, row) for row in rows}
+    copy_database(source.database_file, folder / catalog.DATABASE, steps)
+    for row in rows:
+        copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id])
+    ownership.sign(folder)  # while it is filled; the sample is nobody's
+    packed = Workspace(folder)
+    copy_pictures(source, packed, rows[0])
+    card = card_of(packed, source, rows)
+    (folder / CARD).write_text(json.dumps(asdict(card), separators=(",", ":")) + "\n", encoding="utf-8")
+    packed.close()
+    (folder / ownership.NAME).unlink()
+    with closing(sqlite3.connect(folder / catalog.DATABASE)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    return card
+
+
+def chosen_steps(source: Workspace, row: RunRow) -> list[int]:
+    """Return the steps of the snapshots to keep, the first and the last among them."""
+    every = sorted({snapshot.step for snapshot in source.results.snapshots(row.id) if snapshot.split == SPLIT})
+    places = np.unique(np.linspace(0, len(every) - 1, min(SNAPSHOTS, len(every))).round().astype(int))
+    return [every[place] for place in places]
+
+
+def copy_database(source: Path, target: Path, steps: dict[int, list[int]]) -> None:
+    """Copy the rows of the runs, with the snapshots of these steps and the last checkpoint."""
+    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
+        old.execute("VACUUM INTO ?", (str(target),))
+    with closing(sqlite3.connect(target, isolation_level=None)) as new:
+        new.execute("PRAGMA foreign_keys=ON")
+        for run in [run for (run,) in new.execute("SELECT id FROM run") if run not in steps]:
+            new.execute("DELETE FROM run WHERE id = ?", (run,))
+        new.execute(_FORGET_PROCESS)
+        for run, of_run in steps.items():
+            thin_rows(new, run, of_run)
+        new.execute("DELETE FROM setting")
+        new.execute("VACUUM")
+
+
+def thin_rows(database: sqlite3.Connection, run: int, steps: list[int]) -> None:
+    """Keep of a run the snapshots of these steps, and the last checkpoint; forget the commands that trained it."""
+    snapshots = database.execute("SELECT id, step, split, n FROM snapshot WHERE run = ?", (run,)).fetchall()
+    for number, step, split, n in snapshots:
+        if split == SPLIT and step in steps:
+            database.execute("UPDATE snapshot SET n = ? WHERE id = ?", (-(-n // EVERY), number))
+        else:
+            database.execute("DELETE FROM snapshot WHERE id = ?", (number,))
+    last = database.execute("SELECT MAX(step) FROM checkpoint WHERE run = ?", (run,)).fetchone()[0]
+    database.execute("DELETE FROM checkpoint WHERE run = ? AND step < ?", (run, last))
+    facts = json.loads(database.execute("SELECT facts FROM run WHERE id = ?", (run,)).fetchone()[0])
+    facts.pop("sessions", None)
+    database.execute("UPDATE run SET facts = ? WHERE id = ?", (json.dumps(facts), run))
+
+
+def copy_run(source: Workspace, row: RunRow, target: Path, steps: list[int]) -> None:
+    """Copy a run's configuration, its last checkpoint, and its snapshots of these steps."""
+    target.mkdir(parents=True)
+    shutil.copyfile(row.folder / "config.toml", target / "config.toml")
+    shutil.copyfile(row.folder / "tokenizer.json", target / "tokenizer.json")
+    checkpoint = max(source.results.checkpoints(row.id), key=lambda each: each.step)
+    halve_checkpoint(row.folder / "checkpoints" / f"step_{checkpoint.step:06d}", target / "checkpoints")
+    for snapshot in source.results.snapshots(row.id):
+        if snapshot.split == SPLIT and snapshot.step in steps:
+            thin_snapshot(read_snapshot(snapshot.folder), target / "snapshots" / snapshot.folder.name)
+
+
+def halve_checkpoint(source: Path, folder: Path) -> None:
+    """Copy a checkpoint with its matrices in half precision, and without the state of its training."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    target = folder / source.name
+    target.mkdir(parents=True)
+    weights = load_file(source / "model.safetensors")
+    matrices = {name: value.half() for name, value in weights.items() if value.is_floating_point() and value.ndim > 1}
+    save_file(weights | matrices, target / "model.safetensors")
+    torch.save({}, target / "training.pt")
+    shutil.copyfile(source / "tokenizer.json", target / "tokenizer.json")
+    facts = json.loads((source / manifests.NAME).read_text(encoding="utf-8"))
+    manifests.write_manifest(target, {"step": facts["step"], "torch": facts["torch"].partition("+")[0]})
+
+
+def thin_snapshot(snapshot: Snapshot, target: Path) -> None:
+    """Write every other pair of a snapshot, in half precision."""
+    assert snapshot.image is not None
+    assert snapshot.text is not None
+    items, rows = snapshot.items, slice(None, None, EVERY)
+    columns: dict[str, Any] = {name: list(getattr(items, name))[rows] for name in ("path", "caption", "label", "split")}
+    kept = replace(
+        items,
+        id=items.id[rows],
+        content=list(items.content)[rows],
+        metadata={name: list(values)[rows] for name, values in items.metadata.items()},
+        **columns | {"path": [_relative(path) for path in columns["path"]]},
+    )
+    target.parent.mkdir(exist_ok=True)
+    write_snapshot(
+        target,
+        image=snapshot.image[rows].astype(np.float16),
+        text=snapshot.text[rows].astype(np.float16),
+        items=kept,
+        step=snapshot.step,
+        dataset=snapshot.dataset,
+        split=snapshot.split,
+        model=snapshot.model,
+        sampled=True,
+        fingerprint=snapshot.fingerprint,
+    )
+    (target / manifests.NAME).unlink()  # it is sealed with the key of who packs it
+    manifests.write_manifest(target, {})
+
+
+def _relative(path: str) -> str:
+    """Return the path of a picture as stored: `data/scenes-.../renderings/00000.jpg` of the workspace."""
+    return "workspace:" + "/".join(Path(path).parts[-4:])
+
+
+def copy_pictures(source: Workspace, packed: Workspace, row: RunRow) -> None:
+    """Copy the pictures of the pairs, compressed more."""
+    snapshot = packed.results.snapshots(row.id)[0]
+    for path in read_snapshot(snapshot.folder).items.path:
+        target = packed.folder / Path(*Path(path).parts[-4:])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Image.open(source.folder / Path(*Path(path).parts[-4:])) as picture:
+            picture.save(target, quality=JPEG_QUALITY, optimize=True)
+
+
+def card_of(packed: Workspace, source: Workspace, rows: list[RunRow]) -> SampleCard:
+    """Return what the first start says; the maps are made on the way, and kept."""
+    folders = [max(packed.results.snapshots(row.id), key=lambda each: each.step).folder for row in rows]
+    choices = asdict(PointPlacement(method="umap"))
+    layouts = [
+        layout_file(packed.folder, folder, **choices, onto=folders[0] if index else None)
+        for index, folder in enumerate(folders)
+    ]
+    snapshots = [read_snapshot(folder) for folder in folders]
+    classes = sorted({*snapshots[0].items.label})
+    maps = []
+    for row, snapshot, layout in zip(rows, snapshots, layouts, strict=True):
+        labels = [classes.index(label) for label in snapshot.items.label]
+        maps.append(map_of(source.runs.get(row.id), np.load(layout.file), labels, classes))
+    samples = rows[0].facts["heldout_questions"][SPLIT]["image_to_text"]
+    return SampleCard(samples, rows[0].step, classes, "the first object's color", "UMAP", maps)
+
+
+def map_of(row: RunRow, points: np.ndarray, labels: list[int], classes: list[str]) -> SampleMap:
+    """Return the map of a run, images before captions, each drawn in turn so that neither hides the other."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    xy = np.rint(1000 * (points - low) / (high - low)).astype(int)
+    colors = np.array(labels * 2)
+    captions = np.repeat([0, 1], len(labels))
+    order = np.random.default_rng(0).permutation(len(xy))
+    marks = [(int(xy[i, 0]), int(xy[i, 1]), int(colors[i]), int(captions[i])) for i in order]
+    assert row.last is not None
+    return SampleMap(row.label.partition(" ")[0], row.last, marks, labels_of(xy, colors, classes))
+
+
+def labels_of(xy: np.ndarray, colors: np.ndarray, classes: list[str]) -> list[tuple[str, int, int]]:
+    """Return each class where it has most points about one of its own and `LEAST_SHARE` of all there; some nowhere."""
+    distance = np.linalg.norm(xy[:, None] - xy[None], axis=2) < NEAR
+    own = distance & (colors[:, None] == colors[None])
+    share, count = own.sum(axis=1) / distance.sum(axis=1), own.sum(axis=1)
+    places = []
+    for number, name in enumerate(classes):
+        fitting = np.flatnonzero((colors == number) & (share >= LEAST_SHARE) & (count >= LEAST_POINTS))
+        if len(fitting):
+            best = fitting[count[fitting].argmax()]
+            places.append((int(count[best]), name, *map(int, xy[own[best]].mean(axis=0))))
+    chosen: list[tuple[str, int, int]] = []
+    for _, name, x, y in sorted(places, reverse=True):
+        if all(abs(x - left) > 4 * NEAR or abs(y - top) > NEAR / 2 for _, left, top in chosen):
+            chosen.append((name, x, y))
+    return chosen
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else catalog.sample_workspace())
