@@ -90,8 +90,8 @@ def pack(source: Workspace, folder: Path) -> SampleCard:
 def chosen_steps(source: Workspace, row: RunRow) -> list[int]:
     """Return the steps of the snapshots to keep, the first and the last among them."""
     every = sorted({snapshot.step for snapshot in source.results.snapshots(row.id) if snapshot.split == SPLIT})
-    places = np.unique(np.linspace(0, len(every) - 1, min(SNAPSHOTS, len(every))).round().astype(int))
-    return [every[place] for place in places]
+    indices = np.unique(np.linspace(0, len(every) - 1, min(SNAPSHOTS, len(every))).round().astype(int))
+    return [every[index] for index in indices]
 
 
 def copy_database(source: Path, target: Path, steps: dict[int, list[int]]) -> None:
@@ -158,7 +158,7 @@ def thin_snapshot(snapshot: Snapshot, target: Path) -> None:
     assert snapshot.text is not None
     items, rows = snapshot.items, slice(None, None, EVERY)
     columns: dict[str, Any] = {name: list(getattr(items, name))[rows] for name in ("path", "caption", "label", "split")}
-    kept = replace(
+    thinned = replace(
         items,
         id=items.id[rows],
         content=list(items.content)[rows],
@@ -170,7 +170,7 @@ def thin_snapshot(snapshot: Snapshot, target: Path) -> None:
         target,
         image=snapshot.image[rows].astype(np.float16),
         text=snapshot.text[rows].astype(np.float16),
-        items=kept,
+        items=thinned,
         step=snapshot.step,
         dataset=snapshot.dataset,
         split=snapshot.split,
@@ -228,18 +228,18 @@ def map_of(row: RunRow, points: np.ndarray, labels: list[int], classes: list[str
 
 
 def labels_of(xy: np.ndarray, colors: np.ndarray, classes: list[str]) -> list[tuple[str, int, int]]:
-    """Return each class where it has most points about one of its own and `LEAST_SHARE` of all there; some nowhere."""
-    distance = np.linalg.norm(xy[:, None] - xy[None], axis=2) < NEAR
-    own = distance & (colors[:, None] == colors[None])
-    share, count = own.sum(axis=1) / distance.sum(axis=1), own.sum(axis=1)
-    places = []
+    """Return where each class is named: about the one of its points that most others are near; some nowhere."""
+    near = np.linalg.norm(xy[:, None] - xy[None], axis=2) < NEAR
+    alike = near & (colors[:, None] == colors[None])
+    share, count = alike.sum(axis=1) / near.sum(axis=1), alike.sum(axis=1)
+    candidates = []
     for number, name in enumerate(classes):
         fitting = np.flatnonzero((colors == number) & (share >= LEAST_SHARE) & (count >= LEAST_POINTS))
         if len(fitting):
             best = fitting[count[fitting].argmax()]
-            places.append((int(count[best]), name, *map(int, xy[own[best]].mean(axis=0))))
+            candidates.append((int(count[best]), name, *map(int, xy[alike[best]].mean(axis=0))))
     chosen: list[tuple[str, int, int]] = []
-    for _, name, x, y in sorted(places, reverse=True):
+    for _, name, x, y in sorted(candidates, reverse=True):
         if all(abs(x - left) > 4 * NEAR or abs(y - top) > NEAR / 2 for _, left, top in chosen):
             chosen.append((name, x, y))
     return chosen

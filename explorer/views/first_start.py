@@ -93,10 +93,19 @@ class FirstStart(QWidget):
         methods = layouts.text(METHODS, "secondary", wrap=True)
         drop = layouts.text("You can also drop a folder or a model on this window.", "small")
         watch = layouts.row(self.watch, layouts.STRETCH, margins=(-12, 0, 0, 0))  # its words begin where the others do
+        ways = layouts.column(*self.ways.values())
         return layouts.column(
-            (layouts.STRETCH, 2),
-            *(sentence, methods, theme.INSIDE, *self.ways.values(), theme.SPACE, drop, watch),
-            (layouts.STRETCH, 3),
+            *(
+                (layouts.STRETCH, 2),
+                sentence,
+                methods,
+                theme.INSIDE,
+                ways,
+                theme.SPACE,
+                drop,
+                watch,
+                (layouts.STRETCH, 3),
+            )
         )
 
     def _card(self, card: SampleCard) -> QFrame:
