@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog, QMenu, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
 from explorer.intents import OpenSample, ShowExperiment, ViewIntent
@@ -18,7 +18,7 @@ from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
-from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.progress_row import show_share
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
+PROGRESS_PX: Final = 280
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class ExperimentEntry:
         seeds_left: Of its budget, while nothing is decided; None where the budget has no end.
         minutes: That a seed of all arms takes; NaN where none has ended.
         training: Ids of its runs that train now.
+        planned: Number of runs until the verdict is looked at next.
     """
 
     name: str
@@ -50,6 +52,7 @@ class ExperimentEntry:
     seeds_left: int | None = 0
     minutes: float = math.nan
     training: tuple[int, ...] = ()
+    planned: int = 0
 
     @property
     def go_text(self) -> str:
@@ -95,7 +98,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.analysis.repeated_intervals import OPEN
     from trainer.experiments.verdict import judge
-    from trainer.scheduling.experiments import progress
+    from trainer.scheduling.experiments import planned_seeds, progress
 
     try:
         verdict = judge(workspace, row.name)
@@ -113,6 +116,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         0 if verdict.decided else left,
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),
+        len(experiment.arms) * planned_seeds(experiment, verdict),
     )
 
 
@@ -151,20 +155,30 @@ class ExperimentsView(ChartView):
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._changes: int | None = None
         self._wanted = ""
-        self.first = QPushButton(f"{FIRST}, on this data", objectName="experiments-first")
-        self.first.setToolTip(
+        self.repeat = QAction(f"{FIRST}, on this data", self, objectName="experiments-repeat")
+        self.repeat.setToolTip(
             "Trains both on the data and with the settings of run A, or on Scenes: until it is decided, up to 5 seeds"
         )
-        theme.set_role(self.first, "primary")
+        self.repeat.triggered.connect(self.start_first)
         self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
-        self.stop = QPushButton("Stop after this run", objectName="experiments-stop")
+        theme.set_role(self.go, "primary")
+        self.stop = QAction("Stop after this run", self, objectName="experiments-stop")
         self.stop.setToolTip("Trains nothing more after the runs that train now")
-        self.stop_now = QPushButton("Stop now", objectName="experiments-stop-now")
+        self.stop_now = QAction("Stop now", self, objectName="experiments-stop-now")
         self.stop_now.setToolTip("Stops the runs that train now, too; each keeps its last checkpoint")
+        self.stop_menu = QPushButton("Stop", objectName="experiments-stop-menu")
+        self.stop_menu.setMenu(_menu_of(self.stop_menu, self.stop, self.stop_now))
+        self.share, self.left = QProgressBar(accessibleName="Progress of the experiment"), layouts.text(role="small")
+        self.share.setFixedWidth(PROGRESS_PX)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
-        layouts.add(self.above, self._choices(), self.verdict, self.progress)
+        layouts.add(
+            self.above,
+            layouts.row((self.verdict, 1), self.go, self.stop_menu),
+            layouts.row((self.progress, 1), self.share, self.left),
+        )
+        self.main.insertWidget(0, self.picker)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)
@@ -173,25 +187,15 @@ class ExperimentsView(ChartView):
         self.first_start = FirstStart()
         self.first_start.requested.connect(self.requested)
         self.first_start.tried.connect(self.start_first)
-        self.first.clicked.connect(self.start_first)
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(lambda: self._change_state(experiments.start))
-        self.stop.clicked.connect(lambda: self._change_state(experiments.stop))
-        self.stop_now.clicked.connect(self._stop_now)
+        self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
+        self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
-
-    def _choices(self) -> FlowRow:
-        row = FlowRow()
-        row.add(self.picker, stretch=True)
-        load = QPushButton("Import…", objectName="experiments-import-button")
-        load.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
-        load.clicked.connect(self._ask_for_file)
-        for widget in (self.go, self.stop, self.stop_now, load, self.first):
-            row.add(widget)
-        return row
+        self._show_parts(any_experiment=False)
 
     def actions_for_palette(self) -> list[QAction]:
-        return [*super().actions_for_palette(), self.bring, self.look]
+        return [*super().actions_for_palette(), self.repeat, self.bring, self.look, self.stop, self.stop_now]
 
     @property
     def chosen(self) -> ExperimentEntry | None:
@@ -264,10 +268,10 @@ class ExperimentsView(ChartView):
     def _show_list(self, entries: tuple[ExperimentEntry, ...]) -> None:
         changed, self._shown = entries != self._shown, entries
         if not entries:
-            self._tab_menu.hide()
+            self._show_parts(any_experiment=False)
             self.area.empty_page(self.first_start)
             return
-        self._tab_menu.show()
+        self._show_parts(any_experiment=True)
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
         entry = self.chosen
@@ -276,6 +280,7 @@ class ExperimentsView(ChartView):
             self.verdict.setVisible(bool(entry.headline))
             self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
             self._show_buttons(entry)
+            self._show_share()
         if changed:
             self.pane.forget()
         if self.isVisible():
@@ -284,10 +289,34 @@ class ExperimentsView(ChartView):
     def _show_buttons(self, entry: ExperimentEntry) -> None:
         self.go.setText(entry.go_text)
         self.go.setEnabled(entry.state in ("new", "stopped"))
-        theme.set_role(self.go, "primary" if self.go.isEnabled() else "")
-        theme.set_role(self.first, "" if self.go.isEnabled() else "primary")
+        self.go.setVisible(self.go.isEnabled())
         self.stop.setEnabled(entry.state == "going")
         self.stop_now.setEnabled(bool(entry.training))
+        self.stop_menu.setVisible(self.stop.isEnabled() or self.stop_now.isEnabled())
+
+    def _show_parts(self, *, any_experiment: bool) -> None:
+        """Show the controls of an experiment, which the ways to begin do not need."""
+        self.picker.setVisible(any_experiment)
+        self._tab_menu.setVisible(any_experiment)
+        self.stop.setEnabled(self.stop.isEnabled() and any_experiment)
+        self.stop_now.setEnabled(self.stop_now.isEnabled() and any_experiment)
+
+    def _show_share(self) -> None:
+        """Show how much of what is planned is trained, and how many minutes are left where that is known."""
+        entry = self.chosen
+        going = entry is not None and entry.state == "going" and entry.planned > 0
+        rows = [run for run in self.context.jobs.runs if entry is not None and run.experiment == entry.name]
+        self.share.setVisible(going and bool(rows))
+        self.left.setVisible(going and bool(rows))
+        if entry is None or not going:
+            return
+        trained = sum(1.0 if run.status == "finished" else run.step / max(1, run.total_steps) for run in rows)
+        show_share(self.share, min(1.0, trained / entry.planned))
+        expected = self.context.jobs.expected()
+        ends = [expected[run.id].end_s if run.id in expected else run.eta_s for run in rows if run.active]
+        known_ends = [end for end in ends if end is not None]
+        is_known = bool(known_ends) and len(known_ends) == len(ends)
+        self.left.setText(f"about {max(1, round(max(known_ends) / 60))} min left" if is_known else "")
 
     def _stop_now(self) -> None:
         if (entry := self.chosen) is not None:
@@ -304,4 +333,12 @@ class ExperimentsView(ChartView):
 
     def _runs_changed(self, _runs: Any = None) -> None:
         if self.isVisible():
+            self._show_share()
             self._read_list()
+
+
+def _menu_of(parent: QWidget, *actions: QAction) -> QMenu:
+    menu = QMenu(parent)
+    menu.setToolTipsVisible(True)
+    menu.addActions(actions)
+    return menu

@@ -100,17 +100,21 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     y = axis_over(
         f"difference vs. {verdict.experiment.control.name} ({unit})", [*clouds, [0.0, margin, -margin]], margin=0.2
     )
-    dots, points = [], []
+    by_seed = len(verdict.primary) == 1 and bool(verdict.primary[0].differences)
+    dots, points, lines = [], [], []
     for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
         if not len(gaps):
             continue
-        spread = _spread(index, len(gaps))
-        points.append(Points("", arm_tone(index + 1), np.column_stack([spread, gaps]), size=6.0))
-        dots += _bar(comparison, index, factor, y)
-    names = tuple(comparison.arm for comparison in verdict.primary)
+        tone = arm_tone(index + 1)
+        spread = np.arange(len(gaps), dtype=np.float64) if by_seed else _spread(index, len(gaps))
+        points.append(Points("", tone, np.column_stack([spread, gaps]), size=8.0 if by_seed else 6.0))
+        stems = zip(spread, gaps, strict=True) if by_seed else ()
+        lines += [Series("", tone, np.array([at, at]), np.array([0.0, gap]), width=2.0) for at, gap in stems]
+        dots += _bar(comparison, index, len(gaps) if by_seed else index, factor, y)
+    names = _seed_names(verdict) if by_seed else tuple(comparison.arm for comparison in verdict.primary)
     x = categories("", names)
     ends = np.array([x.low, x.high])
-    lines = [Series("", "quiet", ends, np.zeros(2), width=1.0)]
+    lines.append(Series("", "quiet", ends, np.zeros(2), width=1.0))
     lines += [
         Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0)
         for at in ((margin, -margin) if margin else ())
@@ -123,17 +127,24 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     )  # fmt: skip
 
 
-def _bar(comparison: ArmComparison, index: int, factor: float, y: Axis) -> list[Marker]:
-    """Return the mean with its interval, cut at the ends of the axis where arrows say that it is longer."""
+def _seed_names(verdict: ExperimentVerdict) -> tuple[str, ...]:
+    """Return what stands below each seed of the only comparison, and below its mean."""
+    experiment = verdict.experiment
+    level = 100 * (1 - experiment.alpha / experiment.comparisons)
+    return *(f"seed {seed}" for seed, _ in verdict.primary[0].differences), f"mean, {level:.4g} %"
+
+
+def _bar(comparison: ArmComparison, index: int, x: int, factor: float, y: Axis) -> list[Marker]:
+    """Return the mean with its interval at `x`, cut at the ends of the axis where arrows say that it is longer."""
     low, high = factor * comparison.interval.low, factor * comparison.interval.high
     tone, mean = arm_tone(index + 1), factor * comparison.interval.mean
     if math.isinf(low):
-        return [Marker(comparison.arm, tone, index, mean, 11.0, "diamond")]
+        return [Marker(comparison.arm, tone, x, mean, 11.0, "diamond")]
     hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
-    markers = [Marker(comparison.arm, tone, index, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
+    markers = [Marker(comparison.arm, tone, x, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
     inside = 0.025 * (y.high - y.low)  # so that an arrow is seen whole
-    markers += [Marker("", tone, index, y.high - inside, 9.0, "up", hint=hint)] if high > y.high else []
-    return markers + ([Marker("", tone, index, y.low + inside, 9.0, "down", hint=hint)] if low < y.low else [])
+    markers += [Marker("", tone, x, y.high - inside, 9.0, "up", hint=hint)] if high > y.high else []
+    return markers + ([Marker("", tone, x, y.low + inside, 9.0, "down", hint=hint)] if low < y.low else [])
 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:

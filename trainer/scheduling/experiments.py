@@ -158,9 +158,14 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}, {decided}"
 
 
+def planned_seeds(experiment: Experiment, verdict: ExperimentVerdict) -> int:
+    """Return how many seeds of an arm there are for now: the least, and those begun after them."""
+    return max(experiment.least_seeds, len({run.seed for run in verdict.runs if run.seed >= 0}))
+
+
 def _seeds_by_arm(experiment: Experiment, verdict: ExperimentVerdict) -> str:
     """Return how many seeds of each arm count, of those that have a run."""
-    planned = max(experiment.least_seeds, len({run.seed for run in verdict.runs if run.seed >= 0}))
+    planned = planned_seeds(experiment, verdict)
     counts = [sum(run.arm == arm.name and not run.note for run in verdict.runs) for arm in experiment.arms]
     parts = [f"{arm.name} {count} of {planned}" for arm, count in zip(experiment.arms, counts, strict=True)]
     return ", ".join([f"{parts[0]} seeds", *parts[1:]])
