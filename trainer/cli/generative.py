@@ -9,7 +9,7 @@ from trainer.cli.export import add_step_argument, report
 from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"
-HELP = "train a PixelCNN and a diffusion model on a run's pictures, on the CPU: bits per dimension, linear probes"
+HELP = "train PixelCNNs and a diffusion model on a run's pictures, on the CPU: bits per dimension, probes, Bayes' rule"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,10 +1,12 @@
-"""Two generative models of a run's pictures, next to its contrastive tower: bits per dimension, and linear probes."""
+"""Generative models of a run's pictures, next to its contrastive tower: bits per dimension, probes, Bayes' rule."""
 
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -28,6 +30,7 @@ from trainer.inference.model_cache import CachedModel, ModelCache
 from trainer.losses import autoregressive, denoising, noise_schedule, variational_bound
 from trainer.methods.decoder import pictures_of
 from trainer.models.decoder import Denoiser, parameters_of
+from trainer.models.gated_pixel_cnn import GatedPixelCnn
 from trainer.models.pixel_cnn import LEVELS, PixelCnn
 
 NOISE_LEVELS: Final = (20, 50, 100, 200, 300)
@@ -83,7 +86,7 @@ class ModelRow:
         bound: Whether the bits are a bound from above rather than exact.
         features: Where they are read.
         width: How many there are.
-        accuracy: Of the linear probe on the held-out pictures; None without classes.
+        accuracy: Of the linear probe on the held-out pictures, or of Bayes' rule; None without classes.
         low: Of its 95 % interval (Wilson).
         high: Of the same.
     """
@@ -114,7 +117,7 @@ class GenerativeComparison:
         training: Pictures that the generative models learned from.
         size: Side of their pictures in pixels.
         updates: Of each generative model.
-        rows: PixelCNN, diffusion, then the runs.
+        rows: PixelCNN, diffusion, the PixelCNN of each class where there are classes, then the runs.
     """
 
     data: str
@@ -143,9 +146,10 @@ class _Labeled:
 def compare_generative(
     models: ModelCache, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest, progress: Progress
 ) -> GenerativeComparison:
-    """Train a PixelCNN and an unconditional diffusion model on the first run's pictures, and compare all.
+    """Train a PixelCNN, a gated one given the class, and a diffusion model on the first run's pictures; compare all.
 
-    The generative models see pictures alone: neither captions nor classes.
+    The generative models see pictures alone, neither captions nor classes; the gated one also the class, by which it
+    is a classifier: the class whose pictures it finds likeliest, `argmax p(picture | class) p(class)`.
 
     Raises:
         AnswerError: A run has no model to open.
@@ -170,17 +174,19 @@ def compare_generative(
     if len(pictures) < request.batch:
         raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
     measured = held_pictures[at_most(np.arange(len(held_pictures)), request.most)]
-    denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.45))
-    cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.45, 0.8))
-    progress(0.8, "Bits of the PixelCNN")
+    denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.35))
+    cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.35, 0.6))
+    progress(0.6, "Bits of the PixelCNN")
     cnn_bits = bits_of_cnn(cnn, measured)
-    diffusion_bits = bits_of_diffusion(denoiser, measured, request, within(progress, 0.82, 0.92))
+    diffusion_bits = bits_of_diffusion(denoiser, measured, request, within(progress, 0.62, 0.65))
     cnn_read = _best(_cnn_features(cnn, pictures, held_pictures, rows), rows)
     diffusion_read = _best(_diffusion_features(denoiser, pictures, held_pictures, rows, request), rows)
     table = [
         _row("PixelCNN", cnn, cnn_bits, False, cnn_read),
         _row("diffusion", denoiser, diffusion_bits, True, diffusion_read),
     ]
+    if rows.classes > 1 and len(rows.targets) >= request.batch and len(rows.label):
+        table.append(_bayes_row(pictures, held_pictures, rows, request, parameters_of(denoiser), progress))
     for model in opened:
         progress(0.95, f"Probing {model.name}")
         table.append(_run_row(model, train, held, rows))
@@ -199,12 +205,12 @@ def bytes_of(images: UInt8[np.ndarray, "n w h 3"] | StreamedImages, size: int) -
     return np.concatenate(parts)
 
 
-def width_of_cnn(parameters: int) -> int:
+def width_of_cnn(parameters: int, build: Callable[[int], nn.Module] = PixelCnn) -> int:
     """Return the width of the PixelCNN whose number of parameters is nearest to that of the other model."""
     widths = range(_CNN_STEP, 100 * _CNN_STEP, _CNN_STEP)
-    index = bisect.bisect_left(widths, parameters, key=lambda width: parameters_of(PixelCnn(width)))
+    index = bisect.bisect_left(widths, parameters, key=lambda width: parameters_of(build(width)))
     near = widths[max(0, index - 1) : index + 1] or widths[-1:]
-    return min(near, key=lambda width: abs(parameters_of(PixelCnn(width)) - parameters))
+    return min(near, key=lambda width: abs(parameters_of(build(width)) - parameters))
 
 
 def as_text(table: GenerativeComparison) -> str:
@@ -266,7 +272,7 @@ def trained_denoiser(pictures: Pictures, request: GenerativeRequest, progress: P
     chance = torch.Generator().manual_seed(request.seed)
     alpha_bar = noise_schedule.cosine_alpha_bar(noise_schedule.STEPS).float()
 
-    def loss(values: UInt8[Tensor, "n 3 s s"]) -> Tensor:
+    def loss(values: UInt8[Tensor, "n 3 s s"], _rows: Int[np.ndarray, " n"]) -> Tensor:
         picture = _unit(values)
         level = torch.randint(1, noise_schedule.STEPS, (len(picture),), generator=chance)
         noise = torch.randn(picture.shape, generator=chance)
@@ -283,14 +289,35 @@ def trained_cnn(pictures: Pictures, request: GenerativeRequest, parameters: int,
     torch.manual_seed(request.seed)
     model = PixelCnn(width)
     return _fitted(
-        model, lambda values: autoregressive(model(values.long()), values.long()).mean(), pictures, request, progress,
-        "PixelCNN",
+        model, lambda values, _rows: autoregressive(model(values.long()), values.long()).mean(), pictures, request,
+        progress, "PixelCNN",
     )  # fmt: skip
+
+
+def trained_class_cnn(
+    pictures: Pictures,
+    classes: Int[np.ndarray, " n"],
+    count: int,
+    request: GenerativeRequest,
+    parameters: int,
+    progress: Progress,
+) -> GatedPixelCnn:
+    """Return a gated PixelCNN of pictures given one of `count` classes, of about `parameters` parameters."""
+    build = partial(GatedPixelCnn, condition=count)
+    width = width_of_cnn(parameters, build)
+    torch.manual_seed(request.seed)
+    model = build(width)
+    one_hot = torch.eye(count)[torch.from_numpy(classes)]
+
+    def loss(values: UInt8[Tensor, "n 3 s s"], rows: Int[np.ndarray, " n"]) -> Tensor:
+        return autoregressive(model(values.long(), one_hot[rows]), values.long()).mean()
+
+    return _fitted(model, loss, pictures, request, progress, "gated PixelCNN")
 
 
 def _fitted(
     model: Model,
-    loss: Callable[[Tensor], Tensor],
+    loss: Callable[[Tensor, Int[np.ndarray, " batch"]], Tensor],
     pictures: Pictures,
     request: GenerativeRequest,
     progress: Progress,
@@ -302,7 +329,7 @@ def _fitted(
     for update, rows in enumerate(_batches(len(pictures), request)):
         for group in optimizer.param_groups:
             group["lr"] = 1e-3 * min(1.0, (update + 1) / 100) * (1 - update / request.updates)
-        value = loss(torch.from_numpy(pictures[rows]))
+        value = loss(torch.from_numpy(pictures[rows]), rows)
         optimizer.zero_grad(set_to_none=True)
         value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -333,6 +360,46 @@ def bits_of_cnn(cnn: PixelCnn, pictures: Pictures) -> Float[np.ndarray, " n"]:
     """Return each picture's exact bits a number."""
     parts = [torch.from_numpy(part).long() for part in _parts(pictures)]
     return torch.cat([autoregressive(cnn(part), part) for part in parts]).double().numpy()
+
+
+@torch.inference_mode()
+def log_likelihoods(model: GatedPixelCnn, pictures: Pictures, classes: int) -> Float[np.ndarray, "n k"]:
+    """Return each picture's log-likelihood in nats, given each class."""
+    numbers = math.prod(pictures.shape[1:])
+    rows = []
+    for part in _parts(pictures):
+        values = torch.from_numpy(part).long()
+        given = [
+            autoregressive(model(values, condition.expand(len(values), -1)), values) for condition in torch.eye(classes)
+        ]
+        rows.append(-math.log(2) * numbers * torch.stack(given, dim=1).double())
+    return torch.cat(rows).numpy()
+
+
+def bayes_rule(
+    likelihoods: Float[np.ndarray, "n k"], prior: Float[np.ndarray, " k"]
+) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Return the likeliest class of each picture, `argmax p(x | y) p(y)`, and `ln p(x)`, the sum over all classes."""
+    with np.errstate(divide="ignore"):  # a class that the training split lacks has no chance
+        joint = likelihoods + np.log(prior)
+    largest = joint.max(axis=1, keepdims=True)
+    return joint.argmax(axis=1), (largest[:, 0] + np.log(np.exp(joint - largest).sum(axis=1)))
+
+
+def _bayes_row(
+    pictures: Pictures, held: Pictures, rows: _Labeled, request: GenerativeRequest, parameters: int, progress: Progress
+) -> ModelRow:
+    learned, tried = pictures[rows.train], held[rows.tried]
+    chosen = at_most(np.arange(len(tried)), request.most)
+    model = trained_class_cnn(learned, rows.targets, rows.classes, request, parameters, within(progress, 0.65, 0.9))
+    progress(0.9, "Bayes' rule of the gated PixelCNN")
+    likelihoods = log_likelihoods(model, tried[chosen], rows.classes)
+    prior = np.bincount(rows.targets, minlength=rows.classes) / len(rows.targets)
+    predicted, marginal = bayes_rule(likelihoods, prior)
+    bits = -marginal / (math.log(2) * math.prod(pictures.shape[1:]))
+    share = float((predicted == rows.label[chosen]).mean())
+    read = _Read("argmax p(x | y) p(y)", rows.classes, share, *wilson(share, len(chosen)))
+    return _row("gated PixelCNN, by class", model, bits, False, read)
 
 
 @torch.inference_mode()

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 LEVELS: Final = 256
-_COLORS: Final = 3
+COLORS: Final = 3
 
 
 class PixelCnn(nn.Module):
@@ -31,20 +31,22 @@ class PixelCnn(nn.Module):
         """
         super().__init__()
         self._levels = levels
-        self.start = _Masked(_COLORS, width, 7, sees_itself=False)
+        self.start = MaskedConv2d(COLORS, width, 7, sees_itself=False)
         self.blocks = nn.ModuleList(
             nn.Sequential(
-                nn.SiLU(), _Masked(width, width // 2, 1), nn.SiLU(), _Masked(width // 2, width // 2, 3),
-                nn.SiLU(), _Masked(width // 2, width, 1),
+                nn.SiLU(), MaskedConv2d(width, width // 2, 1), nn.SiLU(), MaskedConv2d(width // 2, width // 2, 3),
+                nn.SiLU(), MaskedConv2d(width // 2, width, 1),
             )
             for _ in range(blocks)
         )  # fmt: skip
-        self.end = nn.Sequential(nn.SiLU(), _Masked(width, width, 1), nn.SiLU(), _Masked(width, _COLORS * levels, 1))
+        self.end = nn.Sequential(
+            nn.SiLU(), MaskedConv2d(width, width, 1), nn.SiLU(), MaskedConv2d(width, COLORS * levels, 1)
+        )
 
     def forward(self, values: Int[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 levels h w"]:
         """Return for every number the logits of its values, given the numbers before it."""
         now = self.end(self._hidden(values)[-1])
-        return now.unflatten(1, (_COLORS, self._levels))
+        return now.unflatten(1, (COLORS, self._levels))
 
     def features(self, values: Int[Tensor, "n 3 h w"]) -> list[Float[Tensor, "n d"]]:
         """Return the mean over pixels of the channels after each block."""
@@ -57,21 +59,34 @@ class PixelCnn(nn.Module):
         return maps
 
 
-class _Masked(nn.Conv2d):
+class MaskedConv2d(nn.Conv2d):
     """A convolution that sees the pixels before, and of the pixel itself the colors before or up to its own."""
 
     mask: Tensor
 
-    def __init__(self, before: int, after: int, side: int, *, sees_itself: bool = True) -> None:
-        super().__init__(before, after, side, padding=side // 2)
-        middle = side // 2
+    def __init__(
+        self, before: int, after: int, side: int, *, rows: int | None = None, sees_itself: bool = True
+    ) -> None:
+        """Create it.
+
+        Args:
+            before: Channels that come in; three groups, for red, green and blue.
+            after: Channels that go out, likewise.
+            side: Of the square that it sees the first half of.
+            rows: Of the kernel, odd; None: `side`.
+            sees_itself: Whether a color sees its own of the same pixel.
+        """
+        high = side if rows is None else rows
+        super().__init__(before, after, (high, side), padding=(high // 2, side // 2))
+        row, middle = high // 2, side // 2
         mask = torch.zeros_like(self.weight)
-        mask[:, :, :middle] = 1
-        mask[:, :, middle, :middle] = 1
-        giver, taker = (torch.arange(count) * _COLORS // count for count in (before, after))
+        mask[:, :, :row] = 1
+        mask[:, :, row, :middle] = 1
+        giver, taker = (torch.arange(count) * COLORS // count for count in (before, after))
         seen = giver[None, :] <= taker[:, None] if sees_itself else giver[None, :] < taker[:, None]
-        mask[:, :, middle, middle] = seen.float()
+        mask[:, :, row, middle] = seen.float()
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, now: Float[Tensor, "n c h w"]) -> Float[Tensor, "n d h w"]:
+        """Return the convolution with the masked weights."""
         return F.conv2d(now, self.weight * self.mask, self.bias, padding=self.padding)

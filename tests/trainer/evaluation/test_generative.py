@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -64,12 +65,39 @@ def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
     labeled = [label for label in held.labels if label in set(train.labels)]
     asked = (found["split"], found["n_bits"], found["n_probe"], found["fitted"], found["classes"], found["training"])
     assert asked == (held.split, 5, len(labeled), 64, len(set(train.labels)), 64)
-    assert [row["model"] for row in found["rows"]] == ["PixelCNN", "diffusion", "clip at step 8"]
-    assert [row["bits"] is None for row in found["rows"]] == [False, False, True]
+    assert [row["model"] for row in found["rows"]] == [
+        "PixelCNN",
+        "diffusion",
+        "gated PixelCNN, by class",
+        "clip at step 8",
+    ]
+    assert [row["bits"] is None for row in found["rows"]] == [False, False, False, True]
     for row in found["rows"]:
-        right = row["accuracy"] * len(labeled)
+        right = row["accuracy"] * (5 if row["model"].startswith("gated") else len(labeled))
         assert right == pytest.approx(round(right))
         assert row["low"] <= row["accuracy"] <= row["high"]
+
+
+def test_bayes_rule_is_that_of_a_loop():
+    generator = np.random.default_rng(0)
+    likelihoods, prior = -1000 + 3 * generator.standard_normal((6, 3)), np.array([0.6, 0.4, 0.0])
+    predicted, marginal = generative.bayes_rule(likelihoods, prior)
+    for row, chosen, total in zip(likelihoods, predicted, marginal, strict=True):
+        joint = [math.exp(value + 1000) * share for value, share in zip(row, prior, strict=True)]
+        assert chosen == joint.index(max(joint))
+        assert chosen != 2, "a class that was never seen"
+        assert total == pytest.approx(math.log(sum(joint)) - 1000, abs=1e-9)
+
+
+@pytest.mark.nightly
+def test_a_class_conditional_model_names_the_class_of_grays():
+    """Dark and light pictures of one gray each: what it learned of a class decides."""
+    pictures = np.concatenate([np.full((8, 3, 8, 8), gray, np.uint8) for gray in (40, 200)])
+    classes = np.repeat([0, 1], 8)
+    request = dataclasses.replace(SMALL, updates=400, batch=4)
+    model = generative.trained_class_cnn(pictures, classes, 2, request, 20_000, silent)
+    predicted, _ = generative.bayes_rule(generative.log_likelihoods(model, pictures, 2), np.array([0.5, 0.5]))
+    assert (predicted == classes).all()
 
 
 @pytest.mark.nightly
@@ -78,7 +106,7 @@ def test_the_table_is_a_function_of_the_seed(keeping):
     assert found[0] == found[1]
     other = compare_generative(ModelCache(keeping), [(1, None)], dataclasses.replace(SMALL, seed=1), silent)
     assert other.rows[0].bits != found[0].rows[0].bits
-    assert other.rows[2] == found[0].rows[2], "the run has no part in the seed"
+    assert other.rows[3] == found[0].rows[3], "the run has no part in the seed"
 
 
 @pytest.mark.parametrize(
