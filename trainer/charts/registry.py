@@ -43,7 +43,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "search": ("search", "hubness"),
     "changes": ("changes", "representation-similarity"),
     "gap": ("gap",),
-    "geometry": ("geometry", "concepts", "prototypes", "word-map"),
+    "geometry": ("geometry", "concepts", "prototypes", "bad-clustering", "word-map"),
     "hopfield": (
         "hopfield-retrieval",
         "hopfield-pair",

@@ -1,7 +1,8 @@
-"""k-means in torch, on the device of the points."""
+"""k-means in torch, on the device of the points, and what one bad clustering among several does."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import torch
@@ -45,6 +46,54 @@ def k_means(
         before = nearest
         nearest, distance = _assigned(points, centers)
     return centers, nearest, distance
+
+
+Clustering = tuple[Float[Tensor, "k d"], Float[Tensor, " k"], Int[Tensor, " n"]]
+"""Unit prototypes, their concentrations, and the cluster of each point."""
+
+
+def judge_clusterings(
+    points: Float[Tensor, "n d"], clusterings: Sequence[Clustering], shuffled: Int[Tensor, " n"]
+) -> list[dict[str, float]]:
+    """Return of each clustering its loss, and what its being random does to the mean over all.
+
+    The mean of ProtoNCE's terms over M clusterings (Li et al., PCL, 2021, https://arxiv.org/abs/2005.04966, equation
+    11) is what makes one bad clustering bearable: its gradient is a part in M of the whole.
+
+    Args:
+        points: Unit rows, embeddings of all images.
+        clusterings: M of them.
+        shuffled: An order of the points; a random clustering is a good one whose clusters are given in this order.
+
+    Returns:
+        `loss`: mean cross-entropy of the own prototype. `random_loss`: the same of the random clustering.
+        `random_cosine`: cosine between the gradients of the mean over all M on the points, with the random one in the
+        place of this one and without.
+    """
+    points = points.detach()
+    order = sent(shuffled, points.device)
+    losses, gradients = zip(*(_term(points, *clustering) for clustering in clusterings), strict=True)
+    whole = torch.stack(gradients).mean(dim=0)
+    judged = []
+    for index, (prototypes, concentrations, assigned) in enumerate(clusterings):
+        loss, gradient = _term(points, prototypes, concentrations, assigned[order])
+        other = whole + (gradient - gradients[index]) / len(clusterings)
+        cosine = torch.nn.functional.cosine_similarity(whole.flatten(), other.flatten(), dim=0)
+        judged.append({"loss": losses[index], "random_loss": loss, "random_cosine": cosine.item()})
+    return judged
+
+
+def _term(
+    points: Float[Tensor, "n d"],
+    prototypes: Float[Tensor, "k d"],
+    concentrations: Float[Tensor, " k"],
+    assigned: Int[Tensor, " n"],
+) -> tuple[float, Float[Tensor, "n d"]]:
+    """Return the mean cross-entropy of the own prototype, and its gradient on the points."""
+    log_shares = torch.log_softmax(points @ prototypes.T / concentrations, dim=1)
+    index = assigned[:, None]
+    pull = log_shares.exp().scatter_add(1, index, -torch.ones_like(log_shares[:, :1])) / concentrations
+    return -log_shares.gather(1, index).mean().item(), pull @ prototypes / len(points)
 
 
 def _assigned(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -101,6 +101,11 @@ class Method(nn.Module):
     def learned_inv_tau(self) -> Float[Tensor, ""] | None:
         """The inverse temperature on the device that learns it, where it can be read together with a loss."""
         return None
+
+    @property
+    def epoch_numbers(self) -> Mapping[str, float]:
+        """Name -> number of what `begin_epoch` prepared, logged with the loss; none for most."""
+        return {}
 
     @property
     def takes_all_as_negatives(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -11,10 +13,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from trainer import config, device
+from trainer.analysis.prototypes import purity_of
 from trainer.data.augment import normalized
 from trainer.losses import concentration, proto_nce
 from trainer.methods.batch import Batch
-from trainer.methods.clusters import k_means
+from trainer.methods.clusters import judge_clusterings, k_means
 from trainer.methods.method import Material, MethodError, needed
 from trainer.methods.momentum_queue import MomentumQueue
 from trainer.methods.two_views import Rows
@@ -41,6 +44,7 @@ class PclViews(MomentumQueue):
         width, n = choice.projection_dim, len(self._pairs)
         self.register_buffer("clustered", torch.tensor(False))
         self._has_clusters = False
+        self._epoch_numbers: dict[str, float] = {}
         for level, size in enumerate(sizes):
             self.register_buffer(f"prototypes_{level}", torch.zeros(size, width))
             self.register_buffer(f"concentrations_{level}", torch.ones(size))
@@ -72,6 +76,26 @@ class PclViews(MomentumQueue):
             assignments.copy_(nearest)
         self.clustered.fill_(True)
         self._has_clusters = True
+        self._epoch_numbers = self._judged(points, epoch)
+
+    @property
+    def epoch_numbers(self) -> Mapping[str, float]:
+        """Purity and loss of each clustering of the last E-step, and what it does if it is a random one."""
+        return self._epoch_numbers
+
+    def _judged(self, points: Float[Tensor, "n d"], epoch: int) -> dict[str, float]:
+        levels = [self._level(level) for level in range(self._choice.clusterings)]
+        generator = torch.Generator().manual_seed(1_000_003 * self._seed + epoch)
+        shuffled = torch.randperm(len(points), generator=generator)
+        every = judge_clusterings(points, levels, shuffled)
+        numbers: dict[str, float] = {}
+        for (prototypes, _, assignments), judged in zip(levels, every, strict=True):
+            purity, _ = purity_of(assignments.cpu().numpy(), self._pairs.labels, len(prototypes))
+            named = {"purity": purity} | judged
+            numbers |= {
+                f"clusters{len(prototypes)}_{name}": number for name, number in named.items() if math.isfinite(number)
+            }
+        return numbers
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Load the buffers; whether there are clusters is read from the checkpoint, not from the device every step."""

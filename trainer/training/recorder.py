@@ -326,6 +326,7 @@ class Recorder:
         }
         if update.inv_tau is not None:
             values["train/inv_tau"] = update.inv_tau
+        values |= {f"train/{name}": number for name, number in self._training.method.epoch_numbers.items()}
         values |= system_load.load(self._training.device)
         self._written(lambda: self._log.scalars(step, values))
 

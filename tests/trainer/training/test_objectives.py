@@ -311,3 +311,27 @@ def test_micro_batches_with_batch_norm_are_warned_of(workspace, tiny, log_text):
     fit(workspace, run)
     assert "batch norms see 16 pairs at a time" in log_text(run)
     assert workspace.runs.get(run).status == "finished"
+
+
+def test_a_pcl_run_logs_the_clusterings_of_its_e_steps(workspace, tiny, journal):
+    """Of one clustering that is random all gradient is lost, of two a part."""
+    run = tiny(config.Pcl(queue=64, clusters=4, clusterings=2, warmup_epochs=1), **QUICK | {"optimizer.epochs": 2})
+    fit(workspace, run)
+    curves = journal(run)
+    logged = {step: values for step, values in curves.items() if "train/clusters4_loss" in values}
+    first = min(step for step, values in curves.items() if "train/loss" in values)
+    assert logged
+    assert first not in logged, "none before the warm-up ended"
+    for values in logged.values():
+        for size in (4, 8):
+            named = {name: values[f"train/clusters{size}_{name}"] for name in ("loss", "random_loss", "random_cosine")}
+            assert named["random_loss"] > named["loss"]
+            assert -1 <= named["random_cosine"] < 1
+    chart = load("bad-clustering")
+    data = chart.result(workspace, Request((Target(run),)), chart.settings(), lambda share, note: None)
+    table = chart.panel(data, chart.settings()).mark("clusterings")
+    last = logged[max(logged)]
+    assert [row.words for row in table.lines[1:]] == ["4 clusters", "8 clusters"]
+    for row, size in zip(table.lines[1:], (4, 8), strict=True):
+        expected = [last[f"train/clusters{size}_{name}"] for name in ("loss", "random_loss", "random_cosine")]
+        assert list(row.values[1:]) == pytest.approx(expected)
