@@ -177,6 +177,11 @@ class CopyCommand:
 
 
 @dataclass(frozen=True)
+class ShowCharts:
+    """Open the gallery of all charts."""
+
+
+@dataclass(frozen=True)
 class ShowMethod:
     """Show formula, paper and caveats of the open view."""
 
@@ -205,6 +210,7 @@ WindowIntent = (
     | OpenLink
     | ExportFigure
     | CopyCommand
+    | ShowCharts
     | ShowMethod
 )
 """What the window takes."""

@@ -34,7 +34,7 @@ from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable
 from trainer.charts.panel_rows import cells_of
 
 PLOT_PX = 210
-HIGHEST = 0.7
+HIGHEST = 1.2
 """Of its width, how high a plot becomes where there is room."""
 EQUAL_PX = 340
 """How high a plot of one scale in both directions is at least, where it is wide enough."""
@@ -68,6 +68,8 @@ class PanelWidget(QScrollArea):
         concept_chosen: The number of a clicked concept.
         plot_dragged: Key of a plot, and where on its axes the pointer is pressed.
         plot_brushed: Key of a plot, and the range of x or the rectangle that is brushed, or None.
+        panel_shown: The panel, whose cards have their data.
+        numbers_shown: Whether the tables of numbers below the plots are seen now.
     """
 
     row_chosen = Signal(str, int)
@@ -76,6 +78,8 @@ class PanelWidget(QScrollArea):
     concept_chosen = Signal(int)
     plot_dragged = Signal(str, float, float)
     plot_brushed = Signal(str, object)
+    panel_shown = Signal(object)
+    numbers_shown = Signal(bool)
 
     def __init__(self, pictures: Thumbnails, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
@@ -83,6 +87,7 @@ class PanelWidget(QScrollArea):
         self.panel: Panel | None = None
         self._filling: Panel | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
+        self._shows_numbers = False
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
@@ -106,6 +111,23 @@ class PanelWidget(QScrollArea):
             self._rebuild(panel)
         self._fill(panel, list(panel.marks))
 
+    def show_numbers(self, on: bool) -> None:
+        """Show the tables of numbers below the plots, or fold them."""
+        if on == self._shows_numbers:
+            return
+        self._shows_numbers = on
+        tables = folded_tables(self.panel) if self.panel is not None else ()
+        for table in tables:
+            self.cards[table.key].setVisible(on)
+        self._arrange()
+        self.numbers_shown.emit(on)
+        if on and tables:
+            QTimer.singleShot(0, self, lambda: self._bring_into_sight(tables[0].key))
+
+    def _bring_into_sight(self, key: str) -> None:
+        if (card := self.cards.get(key)) is not None:
+            self.ensureWidgetVisible(card, 0, 0)
+
     @property
     def filling(self) -> bool:
         """Whether a panel is about to be shown."""
@@ -124,6 +146,7 @@ class PanelWidget(QScrollArea):
             if isinstance(card, _PlotCard):
                 card.plot.mark(self._marked_ids)
         self.panel, self._filling = panel, None
+        self.panel_shown.emit(panel)
         self.notes.setText("\n".join(panel.notes))
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
@@ -229,6 +252,7 @@ class PanelWidget(QScrollArea):
             if isinstance(card, _PlotCard):
                 self._keep(card)
         self.cards, self._lines = {}, []
+        folded = {table.key for table in folded_tables(panel)} if not self._shows_numbers else set()
         inside = QWidget()
         theme.set_role(inside, "surface")
         column = layouts.column(gap=theme.BETWEEN, margins=(0, 0, theme.INSIDE, 0), of=inside)
@@ -244,7 +268,7 @@ class PanelWidget(QScrollArea):
                 line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
             for mark in row:
-                self.cards[mark.key].show()
+                self.cards[mark.key].setVisible(mark.key not in folded)
         column.addWidget(self._new_notes())
         column.addStretch(0)
         self.setWidget(inside)
@@ -294,6 +318,14 @@ def _in_lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
     """Yield the rows of the panel, splitting long ones over several lines."""
     for row in panel.rows:
         yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
+
+
+def folded_tables(panel: Panel) -> tuple[NumberTable, ...]:
+    """Return the tables of rows that hold nothing else, which fold below the plots; none where nothing is plotted."""
+    if not any(isinstance(mark, XYPlot | HeatMap) for mark in panel.marks):
+        return ()
+    rows = (row for row in panel.rows if all(isinstance(mark, NumberTable) for mark in row))
+    return tuple(mark for row in rows for mark in row if isinstance(mark, NumberTable))
 
 
 class _PlotCard(XYPlotCard):

@@ -37,12 +37,14 @@ class ViewLink:
         filter: Text of the filter of runs.
         columns: Names of further columns of the table of runs; None leaves those that are there.
         group: What the table is grouped by; None leaves it.
+        chart: Name of the open chart of the view; empty leaves the one that is open.
     """
 
     values: dict[str, Any]
     filter: str = ""
     columns: tuple[str, ...] | None = None
     group: str | None = None
+    chart: str = ""
 
 
 def link_to(now: Looking, text: str = "", table: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -51,7 +53,8 @@ def link_to(now: Looking, text: str = "", table: Mapping[str, str] = MappingProx
     Args:
         now: The selection.
         text: The filter of runs.
-        table: The columns of the table of runs between blanks, and its group, as `columns` and `group`.
+        table: The columns of the table of runs between blanks, and its group, as `columns` and `group`; the open chart,
+            as `chart`.
     """
     fields: dict[str, str] = {"view": now.view}
     for name, value in (("a", now.run_a), ("b", now.run_b), ("step", now.step), ("step_b", now.step_b)):
@@ -99,9 +102,9 @@ def read_link(text: str) -> ViewLink:
     return ViewLink(values, *_table(fields))
 
 
-def _table(fields: Mapping[str, str]) -> tuple[str, tuple[str, ...] | None, str | None]:
+def _table(fields: Mapping[str, str]) -> tuple[str, tuple[str, ...] | None, str | None, str]:
     columns = tuple(fields["columns"].split()) if "columns" in fields else None
-    return fields.get("filter", ""), columns, fields.get("group")
+    return fields.get("filter", ""), columns, fields.get("group"), fields.get("chart", "")
 
 
 def _number(name: str, text: str) -> int:

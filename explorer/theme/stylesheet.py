@@ -111,6 +111,9 @@ QToolButton:pressed { background: $sunken; }
 QToolButton:checked { background: $selection; color: $selection_text; }
 QToolButton:focus { border: 1px solid $focus; }
 QToolButton:disabled { color: $disabled; }
+QToolButton[role="outlined"] { border-color: $line; padding: 0 10px 0 8px; }
+QToolButton[role="outlined"]:hover { border-color: $outline; }
+QToolButton[role="outlined"]:focus { border: 1px solid $focus; padding: 0 10px 0 8px; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QPushButton[role="picker"] { text-align: left; border-color: $line; padding: 0 28px 0 0; }
 QPushButton[role="picker"]:hover { border-color: $outline; }
@@ -284,10 +287,12 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }
 #methodPanel QTextBrowser { border: none; background: transparent; padding: 0; }
 #methodPanel QTextBrowser:focus { border: none; padding: 0; }
-#palette, #cheatSheet, #methodPanel, #keySheet, #settingsSheet {
+#palette, #cheatSheet, #methodPanel, #keySheet, #settingsSheet, #chartGallery {
     background: $raised; border: 1px solid $outline; border-radius: 10px; }
-#palette QLineEdit { border: none; background: transparent; font-size: 15px; min-height: 40px; padding: 0 8px; }
-#palette QListView { background: transparent; }
+#palette QLineEdit, #chartGallery QLineEdit { border: none; background: transparent; font-size: 15px;
+    min-height: 40px; padding: 0 8px; }
+#palette QListView, #chartGallery QListView { background: transparent; border: none; }
+#chartGallery QListView::item { padding: 0; }
 #palette QListView::item { min-height: 32px; border-radius: ${radius}px; }
 #finder { background: $raised; border: 1px solid $outline; border-radius: ${radius}px; }
 #finder QLineEdit { background: $surface; border: 1px solid $outline; padding: 0 8px; min-height: ${control}px; }

@@ -10,6 +10,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
+from explorer.render_qt.numbers_bar import NumbersBar
 from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Selection
 from explorer.views.sentences import EmbeddedSentences, Sentences
@@ -103,7 +104,8 @@ class ChartPane(QWidget):
         self.computing = ProgressRow(f"{name}-computing", self)
         self.warnings = layouts.text(role="warn", name=f"{name}-warnings", wrap=True)
         self.warnings.hide()
-        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1)))
+        self.numbers = NumbersBar(self.panel)
+        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1), self.numbers, gap=0))
         self.area = StateArea(content)
         layouts.column(self.area, gap=None, of=self)
         self.computing.cancelled.connect(self._cancel)

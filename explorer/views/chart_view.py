@@ -45,7 +45,7 @@ class ChartView(View):
         tabs = ((chart.label, chart.question) for chart in self.charts.values())
         self.tabs = layouts.tab_bar(f"{self.name}-tabs", f"Charts of {self.title}", tabs)
         self.status = layouts.text(role="small", name=f"{self.name}-status")
-        self._tab_menu = self.stand_for(self.tabs)
+        self.stand_for(self.tabs, tuple(self.charts))
         yield
         self.pane = ChartPane(self.context, self.name, self.pictures)
         self.above, self.tools = layouts.column(), layouts.column()
@@ -54,7 +54,7 @@ class ChartView(View):
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
         self._lay_out()
-        self._make_actions()
+        self._reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset", triggered=self.reset)
         self.show_message("")
         yield
         remembered = self.context.settings.value(f"{self.name}/chart", "")
@@ -91,17 +91,7 @@ class ChartView(View):
         return None if self.is_empty else self.pane.command()
 
     def actions_for_palette(self) -> list[QAction]:
-        return [*self._chart_actions, self._reset]
-
-    def _make_actions(self) -> None:
-        self._chart_actions = []
-        for name, chart in self.charts.items():
-            action = QAction(f"{self.title}: {chart.label}", self, objectName=f"{self.name}-action-{name}")
-            action.setToolTip(chart.question)
-            action.triggered.connect(lambda _=False, n=name: self.open_chart(n))
-            self._chart_actions.append(action)
-        self._reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset")
-        self._reset.triggered.connect(self.reset)
+        return [*self.chart_actions, self._reset]
 
     def refresh(self) -> None:
         self._show_controls()

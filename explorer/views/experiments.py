@@ -297,7 +297,8 @@ class ExperimentsView(ChartView):
     def _show_parts(self, *, any_experiment: bool) -> None:
         """Show the controls of an experiment, which the ways to begin do not need."""
         self.picker.setVisible(any_experiment)
-        self._tab_menu.setVisible(any_experiment)
+        if self.chart_menu is not None:
+            self.chart_menu.setVisible(any_experiment and self.chart_menu.is_needed)
         self.stop.setEnabled(self.stop.isEnabled() and any_experiment)
         self.stop_now.setEnabled(self.stop_now.isEnabled() and any_experiment)
 

@@ -110,6 +110,7 @@ class GeometryView(ChartView):
             return
         off, panel = self.controls_of(self.chart).settings.off, self.pane.panel
         if off and off != self._off_seen and "off" in panel.cards:
+            panel.show_numbers(True)
             panel.ensureWidgetVisible(panel.cards["off"], 0, 0)
         self._off_seen = off
 

@@ -109,9 +109,10 @@ class RunComparisonView(ChartView):
         self.context.jobs.runs_changed.connect(lambda _: self._look_again())
 
     def link_state(self) -> tuple[str, dict[str, str]]:
-        return self.filter.text(), {}
+        return self.filter.text(), super().link_state()[1]
 
     def show_link(self, link: ViewLink) -> None:
+        super().show_link(link)
         self.filter.setText(link.filter)
         self._rest.stop()
         self._typed()

@@ -11,7 +11,8 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QFrame, QTabBar, QWidget
 
 from explorer import theme
-from explorer.intents import EXPORTS, OpenSample, ShowExperiment, ViewIntent
+from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ViewIntent
+from explorer.state.menu_charts import is_in_menu
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
@@ -65,6 +66,7 @@ class View(QWidget):
         answers: Sentences at the lower edge that no message of the window covers.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
         truth: What is known over seeds of A and B; None where the view does not compare.
+        chart_menu: The menu of its charts; None where it has no charts to choose from.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
@@ -79,7 +81,7 @@ class View(QWidget):
     when_chosen: ClassVar[str] = ""
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
-    margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE)
+    margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.SPACE, theme.BETWEEN, theme.INSIDE)
     compares: ClassVar[bool] = True
 
     failed = Signal(str, str)
@@ -100,6 +102,7 @@ class View(QWidget):
         self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
         self._waits_for_runs = False
         self.area = StateArea(MinSizeScroll(self._content))
+        self.chart_menu: TabMenu | None = None
         self.answers: tuple[QWidget, ...] = ()
         self.job_slot = JobSlot()
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
@@ -152,10 +155,12 @@ class View(QWidget):
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         """Return the filter, and the further fields, of a link to this view."""
-        return "", {}
+        return "", {} if self.chart_menu is None else {"chart": self.chart_menu.chart}
 
     def show_link(self, link: ViewLink) -> None:
         """Show what a link to this view says besides the selection."""
+        if self.chart_menu is not None:
+            self.chart_menu.open_chart(link.chart)
 
     def details(self) -> QWidget | None:
         """Return the widget for the right panel, or None; the view keeps a reference to it."""
@@ -163,7 +168,7 @@ class View(QWidget):
 
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions for the command palette while this view is open."""
-        return []
+        return self.chart_actions
 
     def refresh(self) -> None:
         """Update for the selection and the store; called whenever the view is shown, so it must be quick."""
@@ -206,11 +211,27 @@ class View(QWidget):
         hint = "Finished runs of CLIP and CLOOB open at once in a window of their own. Home says how to train yours."
         self.show_empty(self.icon, "No run yet", hint, self._look, self._home)
 
-    def stand_for(self, tabs: QTabBar) -> TabMenu:
-        """Put a menu in place of a row of tabs: it is the first of the main controls."""
-        menu = TabMenu(tabs)
+    def stand_for(self, tabs: QTabBar, charts: Sequence[str] = ()) -> TabMenu:
+        """Put a menu in place of a row of tabs: it is the first of the main controls.
+
+        Args:
+            tabs: The row, which is hidden.
+            charts: Names of the charts that the tabs show; empty: they are none.
+        """
+        menu = TabMenu(tabs, charts, lambda chart: is_in_menu(self.context.settings, chart))
         self.main.insertWidget(0, menu)
+        menu.show_current()
+        if charts:
+            self.chart_menu = menu
+            menu.more_asked.connect(lambda: self.requested.emit(ShowCharts()))
+            for action in menu.chart_actions:
+                action.setText(f"{self.title}: {action.text()}")
         return menu
+
+    @property
+    def chart_actions(self) -> list[QAction]:
+        """Of each chart of its menu: opens it."""
+        return self.chart_menu.chart_actions if self.chart_menu is not None else []
 
     def show_content(self) -> None:
         """Show the content."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -20,7 +20,7 @@ class MapCard(QFrame):
 
     Attributes:
         index: 0 for run A, 1 for run B.
-        title, note: The two lines of the head.
+        title, note: What the head says.
         area: Shows the map, or the reason why there is none.
     """
 
@@ -43,7 +43,7 @@ class MapCard(QFrame):
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 
     def _lay_out(self) -> None:
-        texts = layouts.column(self.title, self.note, gap=0)
-        margins = (theme.INSIDE + 2, STRIPE_PX + theme.INSIDE, theme.INSIDE, theme.SPACE)
-        head = layouts.row(RunBadge("AB"[self.index], self.index), (texts, 1), margins=margins)
+        self.title.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        margins = (theme.INSIDE + 2, STRIPE_PX + theme.SPACE, theme.INSIDE, 2)
+        head = layouts.row(RunBadge("AB"[self.index], self.index), self.title, (self.note, 1), margins=margins)
         layouts.column(head, (self.area, 1), gap=0, margins=(1, 1, 1, theme.SPACE), of=self)

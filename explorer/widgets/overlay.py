@@ -49,8 +49,16 @@ class Overlay(Shade):
 
     closed = Signal()
 
-    def __init__(self, parent: QWidget, *, name: str, width: int, top: bool = False) -> None:
-        """Create the panel hidden; `top` places it near the upper edge instead of the center."""
+    def __init__(self, parent: QWidget, *, name: str, width: int, height: int = 0, top: bool = False) -> None:
+        """Create the panel hidden.
+
+        Args:
+            parent: What it covers.
+            name: Object name of the panel.
+            width: Of the panel, in pixels, where there is room.
+            height: The same; 0: what its content asks for.
+            top: It is placed near the upper edge instead of the center.
+        """
         super().__init__(parent)
         self.panel = QFrame(self, objectName=name)
         self.panel.setMaximumWidth(width)
@@ -58,7 +66,7 @@ class Overlay(Shade):
         self.body = QVBoxLayout(self.panel)
         self.body.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)
         self.body.setSpacing(theme.INSIDE)
-        self._width, self._top = width, top
+        self._width, self._height, self._top = width, height, top
         self._focus_before: QWidget | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -114,6 +122,6 @@ class Overlay(Shade):
         width = min(self._width, room.width() - 2 * theme.AROUND)
         self.panel.setFixedWidth(max(200, width))
         self.panel.layout().activate()
-        height = min(self.panel.sizeHint().height(), room.height() - 2 * theme.AROUND)
+        height = min(self._height or self.panel.sizeHint().height(), room.height() - 2 * theme.AROUND)
         y = min(72, room.height() // 8) if self._top else (room.height() - height) // 2
         self.panel.setGeometry((room.width() - self.panel.width()) // 2, y, self.panel.width(), height)

@@ -23,6 +23,7 @@ from explorer.window.error_dialog import ErrorDialog
 from explorer.window.focus_keeper import FocusKeeper
 from explorer.window.intent_router import IntentRouter
 from explorer.window.menus import CommandedFrame, Menus
+from explorer.window.more_charts import MoreCharts
 from explorer.window.navigation import INSTALL_PAGE, Navigation
 from explorer.window.notifications import Notifications
 from explorer.window.sample_window import window_on_sample
@@ -92,6 +93,9 @@ class Window(CommandedFrame):
         self.drop_handler = DropHandler(self, self.folder, self.background)
         self.saved_views = SavedViews(self, self.selection, self.banner, lambda: self.pages.views)
         self.view_commands = ViewCommands(self.pages, self.help_panel, self.selection, self.router.send)
+        self.more_charts = MoreCharts(
+            self, self._entries, self.pages, self.navigation, self.background, self.selection, self.settings
+        )
         self.undo = Undo(self.selection.undo, self.banner)
         self.appearance = Appearance(self.settings, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
@@ -108,6 +112,7 @@ class Window(CommandedFrame):
         self.navigation.mark()
         self.bar.palette_asked.connect(self.menus.show_palette)
         self.bar.more_asked.connect(self.show_more)
+        self.bar.charts_asked.connect(self.more_charts.show)
         self.bar.command_asked.connect(lambda: self.router.send(intents.CopyCommand()))
         self.bar.requested.connect(self.router.send)
         for signal in (self.bar.narrowed, self.pages.stack.currentChanged):
@@ -187,6 +192,7 @@ class Window(CommandedFrame):
             intents.OpenLink: self._open_link,
             intents.ExportFigure: self.view_commands.export,
             intents.CopyCommand: self.view_commands.copy_command,
+            intents.ShowCharts: self.more_charts.show,
             intents.ShowMethod: self.view_commands.show_method,
         }
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 HEIGHT = 40
 WITH_CONTROLS_PX = 960
 """In a bar that is narrower than this, the main controls of a view are among its others, behind `...`."""
+LEAST_RUN_PX, MOST_RUN_PX = 76, 200
+PICKER_FRAME_PX = 44
+"""Of a picker, beside its text."""
 READING = "Reading…"
 """Until the store was read: that nothing is known is not that there is nothing."""
 OWN_STEPS = "own steps"
@@ -46,6 +49,7 @@ class Bar(QWidget):
 
     Signals:
         palette_asked: The search button was clicked.
+        charts_asked: The gallery of all charts is wanted.
         more_asked: The other controls of the view are wanted.
         command_asked: The command that does the same is to be copied.
         requested: The export button was clicked: an `Intent`.
@@ -53,6 +57,7 @@ class Bar(QWidget):
     """
 
     palette_asked = Signal()
+    charts_asked = Signal()
     more_asked = Signal()
     command_asked = Signal()
     requested = Signal(object)
@@ -68,12 +73,17 @@ class Bar(QWidget):
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
-        self.run_a = SearchableComboBox(name="runA", label="Run A", width=76)
-        self.run_b = SearchableComboBox(name="runB", label="Run B", width=76)
+        self.run_a = SearchableComboBox(name="runA", label="Run A", width=LEAST_RUN_PX)
+        self.run_b = SearchableComboBox(name="runB", label="Run B", width=LEAST_RUN_PX)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
         self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=80)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
+        self.charts = QToolButton(objectName="viewCharts", accessibleName="More charts", toolTip="More charts (Ctrl+G)")
+        self.charts.setText(" More charts")
+        theme.keep_icon(self.charts, "grid-2x2", 16, "secondary")
+        theme.set_role(self.charts, "outlined")
+        self.charts.hide()
         self.more = _sign("viewMore", "ellipsis", "Further controls of this view")
         self.copy = _sign("viewCommand", "terminal", "Copy as command", "Ctrl+Shift+C")
         self.export = _sign("viewExport", "download", "Export figure or data…", "Ctrl+E")
@@ -118,23 +128,33 @@ class Bar(QWidget):
                 self.controls.addWidget(controls)
             self.controls.setCurrentWidget(controls)
         self.controls.setVisible(controls is not None)
+        self.charts.setVisible(view is not None and view.chart_menu is not None and len(view.chart_menu.charts) > 1)
         self._show_lines()
         for button in (self.more, self.copy, self.export):
             button.setEnabled(view is not None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit()
         if (event.oldSize().width() >= WITH_CONTROLS_PX) != self.has_room:
             self.narrowed.emit()
+
+    def _fit(self) -> None:
+        """Name the button of further charts where there is room for its words."""
+        self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if self.layout().minimumSize().width() > self.width():
+            self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
 
     def _show_lines(self) -> None:
         """Show a line only between two groups that are there."""
         page = self.controls.currentWidget()
         buttons = page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly) if page else []
         has_controls = not self.controls.isHidden() and any(not button.isHidden() for button in buttons)
+        has_controls = has_controls or not self.charts.isHidden()
         has_pickers = not self.run_a.isHidden()
         self._lines[0].setVisible(has_pickers or has_controls)
         self._lines[1].setVisible(has_pickers and has_controls)
+        self._fit()
 
     def _connect(self, selection: Selection) -> None:
         self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
@@ -143,6 +163,7 @@ class Bar(QWidget):
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)
         self.search.clicked.connect(self.palette_asked)
+        self.charts.clicked.connect(lambda: self.charts_asked.emit())
         self.more.clicked.connect(self.more_asked)
         self.copy.clicked.connect(self.command_asked)
         self.export.clicked.connect(lambda: self.requested.emit(ExportFigure()))
@@ -153,6 +174,9 @@ class Bar(QWidget):
         for picker, run in ((self.run_a, self._selection.run_a), (self.run_b, self._selection.run_b)):
             archived = self._archived.get(run) if run is not None else None
             picker.show_choices(self._runs if archived is None else (*self._runs, archived), run)
+            # Two runs must not read alike: a short name is never cut.
+            name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
+            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)))
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
@@ -173,19 +197,25 @@ class Bar(QWidget):
             (self.dataset, no_data),
         ):
             picker.setPlaceholderText(placeholder)
+        self._fit()
 
     def _lay_out(self) -> None:
         self._badges = (RunBadge("A", 0), RunBadge("B", 1))
         pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 4))
         layouts.row(
-            *(self.view_menu, self._lines[0], *pickers, self.step, self._lines[1], self.controls),
+            *(self.view_menu, self._lines[0], *pickers, self.step, self._lines[1], self.controls, self.charts),
             (layouts.STRETCH, 1),
             *(self.more, self.copy, self.export, self._lines[2], self.search),
             gap=theme.SPACE,
             margins=(theme.SPACE, 0, theme.INSIDE, 0),
             of=self,
         )
-        for picker, widest in ((self.run_a, 200), (self.run_b, 200), (self.dataset, 220), (self.step, 130)):
+        for picker, widest in (
+            (self.run_a, MOST_RUN_PX),
+            (self.run_b, MOST_RUN_PX),
+            (self.dataset, 220),
+            (self.step, 130),
+        ):
             picker.setMaximumWidth(widest)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from explorer.window.dialogs import Dialogs
     from explorer.window.drop_handler import DropHandler
     from explorer.window.intent_router import IntentRouter
+    from explorer.window.more_charts import MoreCharts
     from explorer.window.navigation import Navigation
     from explorer.window.saved_views import SavedViews
     from explorer.window.undo import Undo
@@ -41,6 +42,7 @@ class CommandedFrame(Frame):
     drop_handler: DropHandler
     history: ViewHistory
     inspector: PairInspector | None
+    more_charts: MoreCharts
     navigation: Navigation
     router: IntentRouter
     saved_views: SavedViews
@@ -178,6 +180,7 @@ class Menus:
         yield Command("Go to", "Back to the previous view", "Alt+Left", history.back, "goBack")
         yield Command("Go to", "Forward to the next view", "Alt+Right", history.forth, "goForth")
         yield Command("Go to", "Views of this place", "Ctrl+M", view_menu.show_choices, "showViews")
+        yield Command("Go to", "More charts…", "Ctrl+G", self._window.more_charts.show, "showCharts")
         walk = view_menu.walk
         yield Command("Go to", "Next view of this place", "Ctrl+Tab", partial(walk, 1), "nextTab", "Ctrl+PgDown")
         yield Command(

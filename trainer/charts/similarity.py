@@ -25,6 +25,7 @@ from trainer.charts.measure import Measure, facts_of, filled
 from trainer.charts.measures.similarity import (
     COMPARABLE,
     EMPTY,
+    HARDEST_NOTE,
     MOST_IMAGES,
     NOTE,
     Separation,
@@ -71,7 +72,11 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
         )
         for name, run, index, end, y, part in zip(names, data.found, data.places, ends, heights, parts, strict=True)
     )
-    tables = (_table(data.found, names), *(_differences(data.found, names) if len(names) > 1 else ()))
+    # Of shuffled pairs, the hardest are nearer than the matched one: chance would look like a fault.
+    tables = (
+        _table(data.found, names, chance=settings.compared != "hardest"),
+        *(_differences(data.found, names) if len(names) > 1 else ()),
+    )
     facets = ((_facet_table(data.found, names, settings.facet),),) if settings.facet else ()
     return Panel(
         title="Cosines of matched and unmatched pairs",
@@ -109,14 +114,14 @@ def _asked(run: SimilarityRun) -> str:
     return f"{run.n:,} pairs{pictures}{sampled}, {run.n_unmatched:,} unmatched · {run.dataset}, {run.split}"
 
 
-def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
+def _table(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -> NumberTable:
     lines = []
     for field, label, hint, digits in _comparable(runs):
         lines.append(NumberRow(label, hint, tuple(getattr(run, field) for run in runs), digits, strong=True))
         if any(field in run.intervals for run in runs):
             hint = "95 of 100 draws of the pictures, with all of their captions, lie in it."
             lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
-        if any(field in run.shuffled for run in runs):
+        if chance and any(field in run.shuffled for run in runs):
             level = tuple(run.shuffled[field] for run in runs)
             lines.append(NumberRow(f"{label}, shuffled", "The level of an uninformative model.", level, digits))
     raw = "Raw cosine: not comparable across runs."
@@ -128,7 +133,7 @@ def _table(runs: Sequence[SimilarityRun], names: list[str]) -> NumberTable:
         Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
     )
     lines += [measure.row(runs) for measure in rest]
-    return NumberTable("numbers", "How well they separate", tuple(names), tuple(lines))
+    return NumberTable("numbers", "Separation of matched from unmatched pairs", tuple(names), tuple(lines))
 
 
 def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
@@ -166,7 +171,7 @@ def _facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) ->
 
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
-    notes = [NOTE]
+    notes = [HARDEST_NOTE if settings.compared == "hardest" else NOTE]
     if len({(run.dataset, run.split) for run in runs}) > 1:
         notes.append("The runs are shown on different data.")
     if any(MOST_IMAGES == run.n < run.pairs for run in runs):

@@ -9,7 +9,6 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from explorer import theme
 from explorer.widgets import layouts
 
 TITLES: Final = {"only-a": "Only A right", "only-b": "Only B right", "both": "Both wrong"}
@@ -33,7 +32,7 @@ class GroupChips(QWidget):
         for name, chip in self.chips.items():
             chip.setObjectName(f"changes-group-{name}")
             chip.clicked.connect(partial(self._choose, name))
-        layouts.row(*self.chips.values(), layouts.STRETCH, margins=(0, theme.INSIDE, 0, 0), of=self)
+        layouts.row(*self.chips.values(), layouts.STRETCH, of=self)
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show how many pairs are in each group; no chips where there are no groups."""

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton, QTabWidget
 
+from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.group_chips import GroupChips
@@ -65,7 +66,6 @@ class ChangesView(View):
         self._lay_out()
         yield
         self._connect()
-        self._actions = [self._tab_action(tab) for tab in range(self.tabs.count())]
 
     # -- what the window asks ----------------------------------------------------------------------------------
 
@@ -78,9 +78,6 @@ class ChangesView(View):
         if self.is_empty:
             return None
         return (self.wholes if self.tabs.currentWidget() is self.wholes else self.compared).command()
-
-    def actions_for_palette(self) -> list[QAction]:
-        return self._actions
 
     def refresh(self) -> None:
         if not self.context.selection.runs:
@@ -260,11 +257,6 @@ class ChangesView(View):
         name = self.context.jobs.name_of(run)
         return name if step is None else f"{name} · step {step:,}"
 
-    def _tab_action(self, tab: int) -> QAction:
-        action = QAction(f"Show {self.tabs.tabText(tab).lower()}", self, objectName=f"changes-go-{TABS[tab]}")
-        action.triggered.connect(lambda: self.tabs.setCurrentIndex(tab))
-        return action
-
     def _on_tab(self) -> None:
         self.context.settings.set("changes/tab", self.tabs.currentIndex())
         if self.isVisible():
@@ -298,20 +290,21 @@ class ChangesView(View):
 
     def _lay_out(self) -> None:
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
-        pairs.addWidget(layouts.panel(layouts.column(self.groups, (self.table, 1))))
+        pairs.addWidget(layouts.panel(layouts.column(self.groups, (self.table, 1), gap=theme.SPACE)))
         pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)
         self.areas = (StateArea(pairs), StateArea(self.mispairs))
-        for widget, label in (
-            (self.areas[0], "Pairs"),
-            (self.compared, "A against B"),
-            (self.areas[1], "Mispairs"),
-            (self.wholes, "Representation similarity"),
+        for widget, label, question in (
+            (self.areas[0], "Pairs", "Which pairs differ, and what are their neighbors in A and in B?"),
+            (self.compared, "A against B", self.compared.chart.question),
+            (self.areas[1], "Mispairs", "Which captions fit another picture better, in A and in B?"),
+            (self.wholes, "Representation similarity", self.wholes.chart.question),
         ):
-            self.tabs.addTab(widget, label)
+            self.tabs.setTabToolTip(self.tabs.addTab(widget, label), question)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
-        self.stand_for(self.tabs.tabBar())
+        self.tabs.tabBar().setObjectName("changes-bar")
+        self.stand_for(self.tabs.tabBar(), TABS)
         self.main.addWidget(self.versus)
         self.more.addWidget(self.suite)
         layouts.add(self.body, (self.tabs, 1), self.note)

@@ -136,7 +136,7 @@ class EvaluateView(View):
         return Request(targets, chart.dataset, chart.split)
 
     def actions_for_palette(self) -> list[QAction]:
-        return self._actions
+        return [*self.chart_actions, *self._actions]
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -334,7 +334,7 @@ class EvaluateView(View):
         self.seeds.launch_asked.connect(self._launch)
 
     def _lay_out(self) -> None:
-        self.stand_for(self.tabs)
+        self.stand_for(self.tabs, [chart.name for chart in TABS])
         self.main.addWidget(self.controls.go)
         self.more.addWidget(self.controls)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -66,7 +66,6 @@ class PromptsView(View):
         self._sample_path = ""
         yield
         tabs = ((chart.label, chart.question) for chart in CHARTS)
-        self._chart_actions = [self._chart_action(tab) for tab in range(len(CHARTS))]
         self.tabs = layouts.tab_bar("prompts-tabs", "Calibration or templates", tabs)
         self.stack = CurrentPageStack()
         for pane in (self.calibration, self.playground):
@@ -117,18 +116,12 @@ class PromptsView(View):
         return self.questions if self.context.selection.runs or self.context.jobs.runs else None
 
     def actions_for_palette(self) -> list[QAction]:
-        return [*self._chart_actions, self._again]
+        return [*self.chart_actions, self._again]
 
     @property
     def method(self) -> str:  # type: ignore[override]
         """The help of the open tab."""
         return CHARTS[self.tabs.currentIndex()].method
-
-    def _chart_action(self, tab: int) -> QAction:
-        chart = CHARTS[tab]
-        action = QAction(f"Prompts: {chart.label}", self, objectName=f"prompts-action-{chart.name}")
-        action.triggered.connect(lambda: self.tabs.setCurrentIndex(tab))
-        return action
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -374,5 +367,5 @@ class PromptsView(View):
             widget.setObjectName(f"prompts-{name}")
 
     def _lay_out(self) -> None:
-        self.stand_for(self.tabs)
+        self.stand_for(self.tabs, [chart.name for chart in CHARTS])
         layouts.add(self.body, (self.stack, 1), self.status)

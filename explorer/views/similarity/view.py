@@ -23,6 +23,7 @@ TABS = (
     ("Words", "Contribution of each word of a caption"),
     ("Axes", "Pairs along axes that texts define"),
 )
+CHARTS = ("similarity", "matrix", "words", "axes")
 PANES: tuple[Callable[[Context, Thumbnails], Pane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
 
 
@@ -38,14 +39,20 @@ class SimilarityView(View):
         self.pictures = Thumbnails(self.context.background, self)
         self.tabs = layouts.tab_bar("similarity-tabs", "Views of the cosines", TABS)
         self.stack = CurrentPageStack()
-        self.stand_for(self.tabs)
+        self.stand_for(self.tabs, CHARTS)
         self.body.addWidget(self.stack, 1)
         self.panes: dict[int, Pane | ChartTab] = {}
         yield
         self.cosines = self.panes[0] = CosinesTab(self.context, self.pictures)
         self._take_tools(self.cosines)
         yield
-        self._actions = self._make_actions()
+        self._actions = [
+            QAction(label, self, objectName=f"similarity-action-{name}", triggered=does)
+            for name, label, does in (
+                ("axis", "Same axis for all runs", self._toggle_axis),
+                ("zone", "Select the overlap of the first run", self.cosines.brush_overlap),
+            )
+        ]
         self._connect()
 
     def pane(self, tab: int) -> Pane | ChartTab:
@@ -65,20 +72,7 @@ class SimilarityView(View):
         return None if self.is_empty else self.pane(self.tabs.currentIndex()).command()
 
     def actions_for_palette(self) -> list[QAction]:
-        return self._actions
-
-    def _make_actions(self) -> list[QAction]:
-        actions = []
-        for tab, (label, _) in enumerate(TABS):
-            action = QAction(f"Similarity: {label}", self, objectName=f"similarity-action-{label.lower()}")
-            action.triggered.connect(lambda _=False, i=tab: self.tabs.setCurrentIndex(i))
-            actions.append(action)
-        for name, label, does in (
-            ("axis", "Same axis for all runs", self._toggle_axis),
-            ("zone", "Select the overlap of the first run", self.cosines.brush_overlap),
-        ):
-            actions.append(QAction(label, self, objectName=f"similarity-action-{name}", triggered=does))
-        return actions
+        return [*self.chart_actions, *self._actions]
 
     def refresh(self) -> None:
         if not self.context.selection.runs:

@@ -30,6 +30,7 @@ from trainer.store.snapshot_files import Items, Snapshot
 NOTE: Final = (
     "Cosines are not comparable across runs: compare AUC and d′ with the level of shuffled pairs, not the cosines."
 )
+HARDEST_NOTE: Final = "Cosines are not comparable across runs: compare AUC and d′, not the cosines."
 
 
 MOST_IMAGES: Final = 20_000

@@ -1,0 +1,88 @@
+"""The line under a panel that folds its tables of numbers: two or three main values of A and B, and all on a click."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+from explorer.render_qt.panel import PanelWidget, folded_tables
+from explorer.widgets import layouts
+from explorer.widgets.disclosure_button import DisclosureButton
+from explorer.widgets.run_badge import RunBadge
+from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel
+
+HEIGHT: Final = 40
+MOST_VALUES: Final = 3
+MOST_RUNS: Final = 2
+LONGEST_NAME: Final = 24
+"""A measure with a longer name is left to the table."""
+
+
+class NumbersBar(QWidget):
+    """Shows and hides the tables of a panel; it is not seen where there are none.
+
+    Attributes:
+        button: Shows the tables while it is checked.
+    """
+
+    def __init__(self, panel: PanelWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{panel.objectName()}-numbers")
+        self.setFixedHeight(HEIGHT)
+        self._panel = panel
+        self.button = DisclosureButton("Numbers", strong=True)
+        self.button.setAccessibleName("Numbers")
+        self._values = layouts.row(gap=theme.INSIDE)
+        self._shown: tuple[object, ...] = ()
+        self.count = layouts.text(role="small")
+        line = QWidget()
+        theme.set_role(line, "line")
+        line.setFixedHeight(1)
+        parts = layouts.row(self.button, theme.BETWEEN, self._values, layouts.STRETCH, self.count)
+        layouts.column(line, (parts, 1), gap=0, of=self)
+        self.hide()
+        self.button.toggled.connect(panel.show_numbers)
+        panel.numbers_shown.connect(self.button.setChecked)
+        panel.panel_shown.connect(self._show)
+
+    def _show(self, panel: Panel) -> None:
+        tables = folded_tables(panel)
+        self.setVisible(bool(tables))
+        rows = sum(bool(line.values) for table in tables for line in table.lines)
+        self.count.setText(f"{rows} row{'s' * (rows != 1)}")
+        values = tuple(main_values(tables))
+        if values != self._shown:
+            self._shown = values
+            self._rebuild(values)
+
+    def _rebuild(self, values: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> None:
+        while (item := self._values.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        for name, texts in values:
+            layouts.add(self._values, layouts.text(name, "secondary"))
+            for tone, text in texts:
+                index = RUN_TONES.index(tone)
+                layouts.add(self._values, RunBadge("ABCDEFGH"[index], index), layouts.text(text))
+            layouts.add(self._values, theme.INSIDE)
+
+
+def main_values(tables: tuple[NumberTable, ...]) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Yield the name of each main measure, and tone and text of its values in the first runs."""
+    table = next((table for table in tables if table.badges), None)
+    if table is None:
+        return
+    tones = table.tones or RUN_TONES[table.first :]
+    lines = [line for line in table.lines if line.values and len(line.words) <= LONGEST_NAME]
+    main = [line for line in lines if line.strong] or [line for line in lines if _is_number(line)]
+    for line in main[:MOST_VALUES]:
+        columns = range(min(MOST_RUNS, len(line.values), len(tones)))
+        yield line.words, tuple((tones[at], line.text(at)) for at in columns if tones[at] in RUN_TONES)
+
+
+def _is_number(line: NumberRow) -> bool:
+    return not any(isinstance(value, str) for value in line.values)

@@ -1,0 +1,440 @@
+"""All charts as cards with a picture: searched by name, question and synonym, and opened by Enter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFont, QFontMetrics, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import (
+    QFrame,
+    QLineEdit,
+    QListView,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QWidget,
+)
+
+from explorer import theme
+from explorer.widgets import layouts
+from explorer.widgets.accessible import announce, present
+from explorer.widgets.overlay import Overlay
+
+Index = QModelIndex | QPersistentModelIndex
+
+SIZE: Final = (936, 672)
+CATEGORY_PX: Final = 168
+CARD: Final = QSize(232, 174)
+GAP_PX: Final = 12
+PICTURE: Final = QSize(200, 76)
+PICTURE_TOP_PX: Final = 12
+HEAD_PX: Final = 100
+"""Of a card, above its name."""
+STAR_PX: Final = 16
+CHART_ROLE: Final = Qt.ItemDataRole.UserRole
+ALL: Final = "All"
+
+
+@dataclass(frozen=True)
+class GalleryChart:
+    """A card.
+
+    Attributes:
+        name: Of the chart.
+        category: The title of its view.
+        label: Its name in words.
+        question: What it answers.
+        synonyms: Other names that find it.
+        has_menu: Whether its view has a menu of charts.
+        open: Opens it.
+    """
+
+    name: str
+    category: str
+    label: str
+    question: str
+    synonyms: tuple[str, ...]
+    has_menu: bool
+    open: Callable[[], object]
+
+    @property
+    def text(self) -> str:
+        """All that is searched, in small letters."""
+        return " ".join((self.label, self.category, self.question, *self.synonyms)).casefold()
+
+
+class ChartGallery(Overlay):
+    """A search field with focus, categories, and the cards; arrows move, Enter opens, Ctrl+D keeps, Esc closes.
+
+    Signals:
+        star_changed: Name of a chart, and whether the menu of its view is to offer it.
+    """
+
+    star_changed = Signal(str, bool)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, name="chartGallery", width=SIZE[0], height=SIZE[1])
+        present(self, "Dialog", "More charts")
+        self._model = _Charts(self)
+        self._matches = _Matches(self)
+        self._matches.setSourceModel(self._model)
+        self.line = QLineEdit(objectName="chartGalleryLine", accessibleName="Find a chart")
+        self.line.setPlaceholderText("Find a chart by name, question or metric")
+        self.line.setAttribute(Qt.WidgetAttribute.WA_MacShowFocusRect, False)
+        self.categories = QListWidget(objectName="chartGalleryCategories", accessibleName="Categories")
+        self.categories.setItemDelegate(_CategoryCell(self.categories))
+        self.categories.setFixedWidth(CATEGORY_PX)
+        self.cards = _Cards(self._matches)
+        self._none = layouts.text("No chart matches. Type fewer letters.", "secondary")
+        self._lay_out()
+        self._connect()
+
+    def ask(self, charts: Sequence[GalleryChart], has_star: Callable[[str], bool], category: str = "") -> None:
+        """Open with these charts, those of a category first; `has_star` says which of them the menus offer."""
+        self._matches.category_first = category
+        self._model.show_charts(charts, has_star)
+        self._show_categories(charts)
+        self.line.clear()
+        self._filter()
+        self.open(self.line)
+
+    def show_pictures(self, pictures: dict[str, QImage]) -> None:
+        """Show these pictures of charts, by their names."""
+        self._model.show_pictures(pictures)
+
+    @property
+    def matches(self) -> list[GalleryChart]:
+        """The charts that match, in their order."""
+        return [self._matches.index(row, 0).data(CHART_ROLE) for row in range(self._matches.rowCount())]
+
+    def toggle_star(self) -> None:
+        """Put the chosen chart into the menu of its view, or take it out."""
+        chart: GalleryChart | None = self.cards.currentIndex().data(CHART_ROLE)
+        if chart is None or not chart.has_menu:
+            return
+        on = self._model.toggle(chart.name)
+        self.star_changed.emit(chart.name, on)
+        announce(self.cards, f"{chart.label} {'is kept in' if on else 'left'} the menu of {chart.category}")
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched not in (self.line, self.cards, self.categories):
+            return super().eventFilter(watched, event)
+        return isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self._key(watched, event)
+
+    def _key(self, watched: QObject, event: QKeyEvent) -> bool:
+        key, across = event.key(), self.cards.columns
+        steps = {Qt.Key.Key_Down: across, Qt.Key.Key_Up: -across, Qt.Key.Key_Right: 1, Qt.Key.Key_Left: -1}
+        steps |= {Qt.Key.Key_PageDown: 3 * across, Qt.Key.Key_PageUp: -3 * across}
+        if key == Qt.Key.Key_D and event.modifiers() == Qt.KeyboardModifier.ControlModifier:
+            self.toggle_star()
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._open()
+        elif key == Qt.Key.Key_Escape:
+            self.close_panel()
+        elif key in steps and watched is not self.categories and not event.modifiers() & _COMMANDS:
+            self.cards.move_by(steps[Qt.Key(key)])
+        else:
+            return False
+        return True
+
+    def _filter(self) -> None:
+        current = self.categories.currentItem()
+        category = current.data(CHART_ROLE) if current is not None else ALL
+        self._matches.find(self.line.text(), "" if category == ALL else category)
+        count = self._matches.rowCount()
+        self.cards.setVisible(count > 0)
+        self._none.setVisible(count == 0)
+        self.cards.move_by(-self._matches.sourceModel().rowCount())
+
+    def _show_categories(self, charts: Sequence[GalleryChart]) -> None:
+        self.categories.blockSignals(True)
+        self.categories.clear()
+        counts = {ALL: len(charts)}
+        for chart in charts:
+            counts[chart.category] = counts.get(chart.category, 0) + 1
+        for name, count in counts.items():
+            item = QListWidgetItem(name, self.categories)
+            item.setData(CHART_ROLE, name)
+            item.setData(Qt.ItemDataRole.UserRole + 1, count)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{name}, {count} charts")
+        self.categories.setCurrentRow(0)
+        self.categories.blockSignals(False)
+
+    def _open(self) -> None:
+        chart: GalleryChart | None = self.cards.currentIndex().data(CHART_ROLE)
+        if chart is not None:
+            self.close_panel()
+            chart.open()
+
+    def _connect(self) -> None:
+        for widget in (self.line, self.cards, self.categories):
+            widget.installEventFilter(self)
+        self.line.textChanged.connect(lambda _text: self._filter())
+        self.categories.currentRowChanged.connect(lambda _row: self._filter())
+        self.cards.clicked.connect(lambda _index: self._open())
+        self.cards.star_clicked.connect(self.toggle_star)
+        theme.theme().changed.connect(self.cards.viewport().update)
+
+    def _lay_out(self) -> None:
+        sign, close = QToolButton(), QToolButton(objectName="chartGalleryClose", accessibleName="Close")
+        sign.setEnabled(False)
+        sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        theme.keep_icon(sign, "search", 16, "secondary")
+        theme.keep_icon(close, "x", 16, "secondary")
+        close.clicked.connect(self.close_panel)
+        self.body.setContentsMargins(1, 1, 1, 1)
+        self.body.setSpacing(0)
+        cards = layouts.column(self.cards, (self._none, 1, Qt.AlignmentFlag.AlignCenter))
+        cards.setContentsMargins(GAP_PX, 0, 0, 0)
+        side = layouts.column(self.categories, margins=(theme.INSIDE, GAP_PX, theme.INSIDE, GAP_PX))
+        hints = [layouts.text(text, role) for pair in _HINTS for text, role in zip(pair, ("key", "small"), strict=True)]
+        layouts.add(
+            self.body,
+            layouts.row(sign, (self.line, 1), close, margins=(theme.INSIDE, 0, theme.INSIDE, 0)),
+            _hairline("line"),
+            (layouts.row(side, _hairline("line-vertical"), (cards, 1), gap=0), 1),
+            _hairline("line"),
+            layouts.row(
+                layouts.text("Pictures show the current A and B once they are computed", "small"),
+                layouts.STRETCH,
+                *hints,
+                margins=(theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE),
+            ),
+        )
+
+
+_COMMANDS: Final = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+_HINTS: Final = (("↑ ↓ ← →", "choose"), ("Enter", "open"), ("Ctrl+D", "keep in the menu"), ("Esc", "close"))
+
+
+class _Charts(QAbstractListModel):
+    """All charts, with their pictures and stars."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._charts: list[GalleryChart] = []
+        self._starred: set[str] = set()
+        self._pictures: dict[str, QImage] = {}
+
+    def show_charts(self, charts: Sequence[GalleryChart], has_star: Callable[[str], bool]) -> None:
+        self.beginResetModel()
+        self._charts = list(charts)
+        self._starred = {chart.name for chart in charts if chart.has_menu and has_star(chart.name)}
+        self.endResetModel()
+
+    def show_pictures(self, pictures: dict[str, QImage]) -> None:
+        self._pictures = {**self._pictures, **pictures}
+        self._changed()
+
+    def toggle(self, name: str) -> bool:
+        """Turn the star of a chart, and return whether it has one now."""
+        self._starred ^= {name}
+        self._changed()
+        return name in self._starred
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self._charts)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        chart = self._charts[index.row()]
+        star = ", kept in the menu" if chart.name in self._starred else ""
+        values: dict[int, Any] = {
+            CHART_ROLE: chart,
+            Qt.ItemDataRole.DisplayRole: chart.label,
+            Qt.ItemDataRole.ToolTipRole: chart.question,
+            Qt.ItemDataRole.AccessibleTextRole: f"{chart.label}{star}: {chart.question}",
+            Qt.ItemDataRole.DecorationRole: self._pictures.get(chart.name),
+            Qt.ItemDataRole.CheckStateRole: chart.name in self._starred,
+        }
+        return values.get(role)
+
+    def _changed(self) -> None:
+        if self._charts:
+            self.dataChanged.emit(self.index(0), self.index(len(self._charts) - 1))
+
+
+class _Matches(QSortFilterProxyModel):
+    """The charts that hold all typed words; those whose name does come first."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._typed: list[str] = []
+        self._category = self.category_first = ""
+
+    def find(self, typed: str, category: str) -> None:
+        self._typed, self._category = typed.casefold().split(), category
+        self.invalidate()
+        self.sort(0)
+
+    def filterAcceptsRow(self, row: int, _parent: Index) -> bool:
+        chart: GalleryChart = self.sourceModel().index(row, 0).data(CHART_ROLE)
+        return self._category in ("", chart.category) and all(word in chart.text for word in self._typed)
+
+    def lessThan(self, left: Index, right: Index) -> bool:
+        return self._rank(left) < self._rank(right)
+
+    def _rank(self, index: Index) -> tuple[bool, bool, int]:
+        chart: GalleryChart = index.data(CHART_ROLE)
+        has_words = all(word in chart.label.casefold() for word in self._typed)
+        return not has_words, chart.category != self.category_first, index.row()
+
+
+class _Cards(QListView):
+    """The cards in rows.
+
+    Signals:
+        star_clicked: The star of the current card was clicked.
+    """
+
+    star_clicked = Signal()
+
+    def __init__(self, model: QSortFilterProxyModel) -> None:
+        super().__init__(objectName="chartGalleryCards", accessibleName="Charts")
+        self.setModel(model)
+        self.setViewMode(QListView.ViewMode.IconMode)
+        self.setMovement(QListView.Movement.Static)
+        self.setResizeMode(QListView.ResizeMode.Adjust)
+        self.setUniformItemSizes(True)
+        self.setGridSize(CARD + QSize(GAP_PX, GAP_PX))
+        self.setMouseTracking(True)
+        self.setItemDelegate(_Card(self))
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+
+    @property
+    def columns(self) -> int:
+        """How many cards stand in a row."""
+        return max(1, self.viewport().width() // self.gridSize().width())
+
+    def move_by(self, step: int) -> None:
+        """Choose the card `step` further, or the first or last one."""
+        count = self.model().rowCount()
+        if count:
+            row = max(0, min(count - 1, self.currentIndex().row() + step))
+            self.setCurrentIndex(self.model().index(row, 0))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.indexAt(event.position().toPoint())
+        if index.isValid() and _star_rect(_card_rect(self.visualRect(index))).contains(event.position().toPoint()):
+            self.setCurrentIndex(index)
+            self.star_clicked.emit()
+            return
+        super().mousePressEvent(event)
+
+
+class _Card(QStyledItemDelegate):
+    """A picture, the name with its star, and the question in two lines."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return CARD + QSize(GAP_PX, GAP_PX)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        chart: GalleryChart = index.data(CHART_ROLE)
+        card = _card_rect(option.rect)
+        is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        is_pointed = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_frame(painter, card, is_chosen=is_chosen, is_pointed=is_pointed)
+        picture = index.data(Qt.ItemDataRole.DecorationRole)
+        if picture is not None:
+            left = card.x() + (card.width() - PICTURE.width()) // 2
+            painter.drawImage(QPoint(left, card.y() + PICTURE_TOP_PX), picture)
+        is_starred = bool(index.data(Qt.ItemDataRole.CheckStateRole))
+        if chart.has_menu and (is_chosen or is_pointed or is_starred):
+            role = "accent" if is_starred else "secondary"
+            theme.icon("star-filled" if is_starred else "star", STAR_PX, role).paint(painter, _star_rect(card))
+        self._paint_text(painter, card, chart)
+        painter.restore()
+
+    @staticmethod
+    def _paint_frame(painter: QPainter, card: QRect, *, is_chosen: bool, is_pointed: bool) -> None:
+        edge = theme.color("accent" if is_chosen else "outline" if is_pointed else "line")
+        painter.setPen(QPen(edge, 2 if is_chosen else 1))
+        painter.setBrush(theme.color("surface"))
+        painter.drawRoundedRect(QRectF(card).adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
+        painter.setPen(QPen(theme.color("line"), 1))
+        painter.drawLine(card.x() + 2, card.y() + HEAD_PX, card.right() - 2, card.y() + HEAD_PX)
+
+    @staticmethod
+    def _paint_text(painter: QPainter, card: QRect, chart: GalleryChart) -> None:
+        room = card.adjusted(GAP_PX, HEAD_PX + 10, -GAP_PX, -6)
+        painter.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
+        painter.setPen(theme.color("text"))
+        wide = room.width() - STAR_PX - theme.SPACE
+        name = painter.fontMetrics().elidedText(chart.label, Qt.TextElideMode.ElideRight, wide)
+        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, name)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.color("secondary"))
+        high = painter.fontMetrics().lineSpacing()
+        for at, line in enumerate(_two_lines(chart.question, painter.fontMetrics(), room.width())):
+            line_room = QRect(room.x(), room.y() + 20 + at * high, room.width(), high)
+            painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, line)
+
+
+class _CategoryCell(QStyledItemDelegate):
+    """Name at the left, number of charts at the right."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return QSize(CATEGORY_PX - 20, 28)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if is_chosen or option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setBrush(theme.color("selection" if is_chosen else "hover"))
+            painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
+        room = option.rect.adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
+        weight = QFont.Weight.DemiBold if is_chosen else QFont.Weight.Normal
+        painter.setFont(theme.pixel_font(theme.BODY_PX, weight=weight))
+        painter.setPen(theme.color("selection_text" if is_chosen else "text"))
+        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, index.data())
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.color("selection_text" if is_chosen else "secondary"))
+        count = str(index.data(Qt.ItemDataRole.UserRole + 1))
+        painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
+        painter.restore()
+
+
+def _card_rect(cell: QRect) -> QRect:
+    return QRect(cell.x(), cell.y() + GAP_PX, CARD.width(), CARD.height())
+
+
+def _star_rect(card: QRect) -> QRect:
+    return QRect(card.right() - GAP_PX - STAR_PX + 2, card.y() + HEAD_PX + 10, STAR_PX, STAR_PX)
+
+
+def _two_lines(text: str, metrics: QFontMetrics, width: int) -> list[str]:
+    """Return a text in one or two lines, the second cut at its end where it has no room."""
+    parts = text.split()
+    count = next((n for n in range(len(parts), 1, -1) if metrics.horizontalAdvance(" ".join(parts[:n])) <= width), 1)
+    rest = " ".join(parts[count:])
+    return [" ".join(parts[:count]), *([metrics.elidedText(rest, Qt.TextElideMode.ElideRight, width)] if rest else [])]
+
+
+def _hairline(role: str) -> QFrame:
+    line = QFrame()
+    theme.set_role(line, role)
+    return line
