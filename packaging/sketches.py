@@ -66,6 +66,11 @@ def drawings() -> dict[str, Sketch]:
         "data-efficiency": lines((A, x, x**0.5 * 0.9), (B, x, x**0.8 * 0.86)),
         "pairs": (Frame(tuple(paired_bars((0.9, 0.3), (0.25, 0.8), (0.7, 0.35), (0.2, 0.6))), axes=False),),
         "probe-strip": (Frame((*squares(A, 0.56), *squares(B, 0.06)), axes=False),),
+        "accuracy-by-size": dots((A, np.column_stack([x[4::6], x[4::6] ** 0.6 * 0.8])), (B, np.array([[0.5, 0.82]]))),
+        "probe-by-set": (
+            Frame((line(QUIET, x, x), *dots((A, np.column_stack([x[4::4], x[4::4] * 0.8 + 0.06])))[0].shapes)),
+        ),
+        "published-table": (Frame(tuple(rows_of_table(6, 5)), axes=False),),
         "mispairs": dots((QUIET, noise.normal(0.55, 0.12, (60, 2))), ("bad", noise.uniform(0.05, 0.3, (6, 2)))),
         "matrix": tuple(
             Frame(
