@@ -12,17 +12,22 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.window.open_sheet import OpenSheet
-from trainer.companion.watching_files import watched_folder
+from trainer.companion.watching_files import is_remote, watched_folder
 from trainer.distribution.model_folders import is_model
+from trainer.places import bindings
 
 _WORDS: Final = (
     "The folder that open_clip, Lightning or transformers writes. The training is not changed: it becomes one run, "
     "with a step for each checkpoint. Stop in Jobs or Runs ends the watch, not the training."
 )
 _WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
+_FAR: Final = (
+    "Pairs of this computer are embedded here, with checkpoints that are brought; a path that is not on this computer "
+    "is one of the other, and they are embedded there."
+)
 _WITHOUT: Final = "Without pairs only its curves are shown."
 _FIELDS: Final = {
-    "folder": ("Training", "logs/NAME, lightning_logs/version_N, or an output folder of transformers"),
+    "folder": ("Training", "logs/NAME, version_N, an output folder of transformers, or ssh://host/path"),
     "data": ("Pairs", "validation pairs: a folder, table or tar; empty: curves only"),
     "every": ("Every", "updates; empty: every checkpoint"),
     "model": ("Model", "folder of its settings, where the training's files lack them"),
@@ -73,7 +78,10 @@ class WatchTrainingSheet(OpenSheet):
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""
         texts = {key: editor.text().strip() for key, editor in self.editors.items()}
-        options = [word for key, text in texts.items() if text and key != "folder" for word in (f"--{key}", text)]
+        is_there = is_remote(texts["folder"]) and texts["data"] and not Path(texts["data"]).expanduser().exists()
+        flags = {"data": "--data-there"} if is_there else {}
+        named = {flags.get(key, f"--{key}"): text for key, text in texts.items() if text and key != "folder"}
+        options = [word for name, text in named.items() for word in (name, text)]
         return ["watch", texts["folder"], *options]
 
     def check(self) -> None:
@@ -81,7 +89,9 @@ class WatchTrainingSheet(OpenSheet):
         every, training = self.editors["every"], self._recognized
         self.start.setEnabled(training is not None and (not every.text() or every.hasAcceptableInput()))
         self.open_model.setVisible(training is not None and training.is_model)
-        self.say(_WORDS if training is None else f"{training.sentence} {_WITH if self._has_pairs else _WITHOUT}")
+        hint = _WITHOUT if not self._has_pairs else _WITH
+        far = f" {_FAR}" if training is not None and is_remote(training.folder) else ""
+        self.say(_WORDS if training is None else f"{training.sentence} {hint}{far}")
 
     @property
     def _has_pairs(self) -> bool:
@@ -133,7 +143,11 @@ def recognized(folder: str) -> Recognized:
 
     Raises:
         WatchError: There is no such folder, or nothing in it that is known.
+        PlaceError: It is no address of a folder.
     """
+    if is_remote(folder):
+        host, path = bindings.located(folder)
+        return Recognized(folder, f"{path} on {host.name}, which is asked once the watch begins.", False)
     training = watched_folder(Path(folder))
     checkpoints = training.checkpoints()
     complete = [checkpoint for checkpoint in checkpoints if checkpoint.is_complete]

@@ -87,6 +87,18 @@ def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_p
     assert "All pairs are embedded" in sheet.note.text()
 
 
+def test_the_sheet_takes_a_folder_of_another_computer(sheet, qtbot, training: Path):
+    sheet.editors["folder"].setText("ssh://box/data/logs/toy")
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert sheet.note.text().startswith("/data/logs/toy on box, which is asked once the watch begins.")
+    sheet.editors["data"].setText("/data/of/the/box.csv")
+    assert sheet.command() == ["watch", "ssh://box/data/logs/toy", "--data-there", "/data/of/the/box.csv"]
+    sheet.editors["data"].setText(str(training / "out.log"))
+    assert sheet.command()[2] == "--data"
+    sheet.editors["folder"].setText("ssh://box")
+    qtbot.waitUntil(lambda: "is not an address of a folder" in sheet.note.text())
+
+
 @pytest.mark.slow
 def test_a_second_watch_and_missing_pairs_are_refused_before_there_is_a_run(sheet, training, tmp_path, capsys):
     from trainer.__main__ import main

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Final
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainer.companion.remote_training import RemoteTraining
     from trainer.companion.watching import FolderWatch, Measure
     from trainer.companion.watching_files import WatchedFolder
     from trainer.store import RunLog, Workspace
@@ -25,10 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="logs/NAME of open_clip, version_N of Lightning, or the output folder of transformers",
+        help="logs/NAME of open_clip, version_N of Lightning, or the output folder of transformers; "
+        "ssh://host/path of another computer",
     )
     parser.add_argument(
         "--data", metavar="VAL", help="validation pairs: all of them are embedded with each checkpoint; without, curves"
+    )
+    parser.add_argument(
+        "--data-there",
+        metavar="VAL",
+        default="",
+        help="validation pairs of the other computer: they are embedded there; with --data its checkpoints come here",
     )
     parser.add_argument(
         "--every", default="epoch", metavar="epoch|N", help="every checkpoint (epoch), or one in N updates at most"
@@ -48,26 +58,64 @@ def run(args: argparse.Namespace) -> int:
     """Watch until the training has ended, and print a line for each step."""
     from pathlib import Path
 
-    from trainer.companion.watching import FolderWatch, watched_run
-    from trainer.companion.watching_files import watched_folder
+    from trainer.companion.remote_training import RemoteTraining
+    from trainer.companion.watching_files import is_remote, watched_folder
 
-    folder, every = watched_folder(Path(args.folder)), _every(args.every)
+    _every(args.every)
+    say_now = (lambda sentence: None) if args.json else say
+    if not is_remote(args.folder):
+        if args.data_there:
+            raise _error("--data-there is for a folder of another computer: name the pairs by --data.")
+        return _watch_folder(args, watched_folder(Path(args.folder)), None, say_now)
+    if args.data_there:
+        return _watch_there(args, say_now)
+    remote = RemoteTraining(args.workspace, args.folder, say_now)
+    try:
+        return _watch_folder(args, remote.recognized(), remote, say_now)
+    finally:
+        remote.close()
+
+
+def _watch_folder(
+    args: argparse.Namespace, folder: WatchedFolder, remote: RemoteTraining | None, say_now: Callable[[str], None]
+) -> int:
+    """Watch a folder of this computer, or the copy of one that `remote` brings here."""
+    from pathlib import Path
+
+    from trainer.companion.watching import FolderWatch, watched_run
+
     dataset = Path(args.data).stem if args.data else ""
     if args.detach:
         return _detach(args, folder, dataset)
     measure = _measure(args) if args.data else None
     with watched_run(args.workspace, folder, name=args.name, dataset=dataset) as log:
-        say_now = (lambda sentence: None) if args.json else say
-        say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.top}, a training of {folder.program}.")
-        watch = FolderWatch(args.workspace, log, folder, measure, every=every, say=say_now)
-        _watch(args.workspace, watch, log, once=args.once)
-    row = args.workspace.runs.get(log.run.id)
+        say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.label}, a training of {folder.program}.")
+        watch = FolderWatch(args.workspace, log, folder, measure, every=_every(args.every), say=say_now)
+        _watch(args.workspace, watch, log, remote, once=args.once)
+    return _say_end(args, log.run.id, list(watch.failures.values()))
+
+
+def _say_end(args: argparse.Namespace, run: int, passed_over: list[str]) -> int:
+    row = args.workspace.runs.get(run)
     steps = sorted({snapshot.step for snapshot in args.workspace.results.snapshots(row.id)})
-    answer = {"id": row.id, "name": row.name, "status": row.status, "steps": steps}
-    answer |= {"passed_over": list(watch.failures.values())}
+    answer = {"id": row.id, "name": row.name, "status": row.status, "steps": steps, "passed_over": passed_over}
     text = f"Run {row.id} ({row.name}): {row.status}, {len(steps)} steps with embeddings. {row.reason}".strip()
     say_json(json.dumps(answer)) if args.json else say(text)
     return 0
+
+
+def _watch_there(args: argparse.Namespace, say_now: Callable[[str], None]) -> int:
+    """Watch on the other computer, where the pairs are, and mirror the run here."""
+    from trainer.companion.remote_training import follow, follow_detached, watch_there
+
+    values = {"--data": args.data_there, "--model": args.model, "--every": args.every}
+    options = [word for name, value in values.items() if value for word in (name, value)]
+    options += ["--once"] if args.once else []
+    number = watch_there(args.workspace, args.folder, options, args.name, say_now)
+    if not args.detach:
+        follow(args.workspace, number, say_now)
+        return _say_end(args, number, [])
+    return _say_begin(args, number, args.folder, follow_detached(args.workspace, number))
 
 
 def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> int:
@@ -79,13 +127,24 @@ def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> in
     number = prepared_run(args.workspace, folder, name=args.name, dataset=dataset)
     paths = {"--data": _absolute(args.data), "--model": _absolute(args.model), "--every": args.every}
     options = [word for name, value in paths.items() if value for word in (name, value)]
-    pid = launch.start_watch(args.workspace, number, folder.top, [*options, *(["--once"] if args.once else [])])
-    row = args.workspace.runs.get(number)
+    options += ["--once"] if args.once else []
+    pid = launch.start_watch(args.workspace, number, folder.label, options)
+    return _say_begin(args, number, folder.label, pid)
+
+
+def _say_begin(args: argparse.Namespace, run: int, folder: str, pid: int) -> int:
+    row = args.workspace.runs.get(run)
     log = row.folder / "log.txt"
-    answer = {"id": number, "name": row.name, "pid": pid, "log": str(log)}
-    text = f"Run {number} ({row.name}) shows {folder.top}, watched by process {pid}. Its log: {log}"
+    answer = {"id": run, "name": row.name, "pid": pid, "log": str(log)}
+    text = f"Run {run} ({row.name}) shows {folder}, watched by process {pid}. Its log: {log}"
     say_json(json.dumps(answer)) if args.json else say(text)
     return 0
+
+
+def _error(sentence: str) -> Exception:
+    from trainer.companion.watching_files import WatchError
+
+    return WatchError(sentence)
 
 
 def _check_data(data: str) -> None:
@@ -126,16 +185,18 @@ def _measure(args: argparse.Namespace) -> Measure:
     return CheckpointMeasurement(args.workspace, args.data, model=args.model)
 
 
-def _watch(workspace: Workspace, watch: FolderWatch, log: RunLog, *, once: bool) -> None:
+def _watch(workspace: Workspace, watch: FolderWatch, log: RunLog, remote: RemoteTraining | None, *, once: bool) -> None:
     """Look until the training has ended, somebody stops the watch, or nothing is new and it looks once."""
+    from trainer.companion import remote_training
     from trainer.companion.stop_request import is_asked_to_stop
     from trainer.store import stop_flag
     from trainer.store.process_lock import identity
 
     watcher = identity()
     while True:
-        is_new = watch.look()
-        if watch.has_ended:
+        has_come = remote is not None and remote.bring(watch)
+        is_new = watch.look() or has_come
+        if watch.has_ended and not has_come:
             return log.status("finished")
         if is_asked_to_stop(workspace, log, watcher, watch.step):
             stop_flag.remove(log.folder)
@@ -143,4 +204,4 @@ def _watch(workspace: Workspace, watch: FolderWatch, log: RunLog, *, once: bool)
         if not is_new:
             if once:
                 return log.status("stopped", "Its files do not say that the training has ended: watch it again.")
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S if remote is None else remote_training.LOOK_S)

@@ -96,10 +96,12 @@ def prepared_run(workspace: Workspace, folder: WatchedFolder, *, name: str, data
 def _locked(workspace: Workspace, folder: WatchedFolder) -> Iterator[None]:
     """Let no other process watch the folder."""
     workspace.check_mine()
-    digest = hashlib.sha256(str(folder.top).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(folder.label.encode()).hexdigest()[:16]
     lock = ProcessLock.take(confined.make_folder(workspace.folder, "cache") / f"watch-{digest}.lock")
     if lock is None:
-        raise WatchError(f"{folder.top} is watched by another process. Its run is in this workspace: stop that first.")
+        raise WatchError(
+            f"{folder.label} is watched by another process. Its run is in this workspace: stop that first."
+        )
     try:
         yield
     finally:
@@ -108,7 +110,7 @@ def _locked(workspace: Workspace, folder: WatchedFolder) -> Iterator[None]:
 
 def _run_of(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str) -> int:
     """Return the run that shows the folder already, else a new one."""
-    source = _plain(folder.top)
+    source = folder.label
     for row in workspace.runs.all():
         if row.facts.get(WATCHED) == source:
             return row.id
@@ -128,6 +130,7 @@ class FolderWatch:
     Attributes:
         has_ended: Whether the files say that the training has ended, and all of it is in the run.
         failures: Checkpoints that could not be opened, with the reason.
+        trouble: Why its files cannot be seen at present; empty if they can.
     """
 
     def __init__(
@@ -160,12 +163,18 @@ class FolderWatch:
         self._incomplete: set[Path] = set()
         self._news_at, self._news_clock = time.monotonic(), time.time()
         self.failures: dict[str, str] = {}
+        self.trouble = ""
         self.has_ended = False
 
     @property
     def step(self) -> int:
         """The last update of which the run has numbers."""
         return max((step for _, step in self._logged), default=0)
+
+    @property
+    def embedded_before(self) -> list[Path]:
+        """The checkpoints that are embedded, but for the newest."""
+        return [Path(self._embedded[number].path) for number in sorted(self._embedded)[:-1]]
 
     def look(self) -> bool:
         """Bring in what is new, of the checkpoints the newest one that is missing; return whether there was anything.
@@ -185,11 +194,14 @@ class FolderWatch:
         self.has_ended = len(pending) <= 1 and self._is_at_end(checkpoints)
         if is_new:
             self._news_at, self._news_clock = time.monotonic(), time.time()
-        self._report("watching")
+        self.report("watching")
         return is_new
 
-    def _report(self, phase: str) -> None:
-        if phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:
+    def report(self, phase: str) -> None:
+        """Give a sign of life with what the watch does at present."""
+        if phase == "watching" and self.trouble:
+            phase = self.trouble
+        elif phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:
             phase = f"nothing new since {time.strftime('%H:%M', time.localtime(self._news_clock))}"
         self._log.progress(step=self.step, total_steps=max(self._curves.total_steps, self.step), phase=phase)
 
@@ -283,7 +295,7 @@ class FolderWatch:
     def _embed(self, checkpoint: WatchedCheckpoint) -> None:
         assert self._measure is not None
         step = self._step_of(checkpoint)
-        self._report(f"embedding {checkpoint.path.name}")
+        self.report(f"embedding {checkpoint.path.name}")
         try:
             numbers = self._measure(self._log, checkpoint.path, step)
         except VanishedCheckpoint as error:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from trainer.errors import UserError
@@ -16,6 +16,7 @@ from trainer.trackers.metric_names import Program
 from trainer.trackers.recognition import is_event_file
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.torch_archive import is_complete_archive, is_complete_safetensors, numbers_inside
+from trainer.untrusted.files import encodable
 
 STATE: Final = "trainer_state.json"
 """Of transformers, the last file of a checkpoint."""
@@ -25,6 +26,7 @@ _STEP_FOLDER: Final = re.compile(r"checkpoint-(\d{1,15})")
 _MOST_FILES: Final = 5_000
 _INDEX: Final = "model.safetensors.index.json"
 _WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin")
+_TEXTS: Final = (".log", ".txt", ".json", ".jsonl", ".csv", ".yaml")
 _COMPLETE: Final[set[tuple[Path, str]]] = set()
 """Folders and stamps that were complete: a long `trainer_state.json` is read once."""
 
@@ -59,10 +61,17 @@ class WatchedFolder:
     Attributes:
         top: The folder with the curves.
         program: Which program writes it.
+        address: Where it is a copy of, on another computer; empty of one of this computer.
     """
 
     top: Path
     program: Program
+    address: str = ""
+
+    @property
+    def label(self) -> str:
+        """Where the training is, for people and as its run is found again."""
+        return self.address or encodable(str(self.top))
 
     def checkpoints(self) -> list[WatchedCheckpoint]:
         """Return the checkpoints, one a number, the newest first; incomplete ones are among them."""
@@ -92,6 +101,26 @@ def watched_folder(path: Path) -> WatchedFolder:
         "checkpoints/*.ckpt, metrics.csv or event files of Lightning, nor checkpoint-STEP folders of transformers. "
         "Name the folder of one training, once it has begun."
     )
+
+
+def is_remote(address: str) -> bool:
+    """Return whether a folder is named as one of another computer."""
+    return "://" in address
+
+
+def is_of_training(name: str) -> bool:
+    """Return whether a file of a training's folder, by its name there, holds curves, settings or weights of a model."""
+    path = PurePosixPath(name)
+    if path.parts[:-1] not in ((), ("checkpoints",)) and not _STEP_FOLDER.fullmatch(path.parts[0]):
+        return False
+    is_weights = _EPOCH.fullmatch(path.name) or path.name in ("epoch_latest.pt", *_WEIGHTS) or path.suffix == ".ckpt"
+    return bool(is_weights) or path.suffix in _TEXTS or path.suffix == ".safetensors" or is_event_file(path.name)
+
+
+def number_in_name(name: str) -> int:
+    """Return the last number in the name of a checkpoint's file or folder; 0 of one without."""
+    numbers = re.findall(r"\d{1,15}", re.sub(r"(model|pytorch)[^/]*$", "", name))
+    return int(numbers[-1]) if numbers else 0
 
 
 def is_training(path: Path) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import catalog
-from trainer.places.remote_host import PlaceError, RemoteHost, parse
+from trainer.places.remote_host import PlaceError, RemoteHost, parse, parse_folder
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
 from trainer.store.files import make_folders, write_text
 from trainer.untrusted import files as untrusted_files
@@ -72,6 +72,24 @@ def host_of(name: str) -> RemoteHost:
             return host
     names = f"There are: {', '.join(host.name for host in listed)}." if listed else "There is none yet."
     raise PlaceError(f"There is no place {name[:60]!r}. {names} Add one: trainer places add NAME ssh://user@host.")
+
+
+def located(address: str) -> tuple[RemoteHost, str]:
+    """Return the place and the folder that `ssh://host/path` names: a place of this user by its name or address first.
+
+    Raises:
+        PlaceError: It is no such address.
+    """
+    host, path = parse_folder(address)
+    for place in hosts():
+        is_named = place.name == host.hostname and not host.user and host.port is None
+        if place.kind == "ssh" and (is_named or _login(place) == _login(host)):
+            return place, path
+    return host, path
+
+
+def _login(host: RemoteHost) -> tuple[str, str, int | None]:
+    return host.hostname, host.user, host.port
 
 
 def add(host: RemoteHost) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -93,6 +93,30 @@ def parse(name: str, address: str) -> RemoteHost:
     return RemoteHost(name, kind, host, user, port or _PORTS[kind], python, _options(kind, parts.query))
 
 
+def parse_folder(address: str) -> tuple[RemoteHost, str]:
+    """Return the computer and the folder of `ssh://[user@]host[:port]/path[?python=PATH&config=PATH]`.
+
+    The place is named after its host; `bindings.located` looks for one that the user has named.
+
+    Raises:
+        PlaceError: It is no such address.
+    """
+    try:
+        parts = urlsplit(address)
+        options = dict(parse_qsl(parts.query))
+    except ValueError as error:
+        raise PlaceError(f"{address[:200]!r} is not an address of a folder ({error}). {_FOLDER_EXAMPLE}") from error
+    path = unquote(parts.path)
+    path = path.removeprefix("/") if path.startswith("/~/") else path
+    if parts.scheme != "ssh" or not _PATH.fullmatch(path):
+        raise PlaceError(f"{address[:200]!r} is not an address of a folder. {_FOLDER_EXAMPLE}")
+    if other := sorted({*options} - {"python", "config"}):
+        raise PlaceError(f"{other[0][:60]!r} is not an option of a folder. {_FOLDER_EXAMPLE}")
+    config = f"?config={options['config']}" if "config" in options else ""
+    host = parse("host", f"ssh://{parts.netloc}{options.get('python', '')}{config}")
+    return replace(host, name=re.sub(r"[^\w.-]", "-", host.hostname)[:40].lstrip("-._") or "host"), path
+
+
 def _options(kind: str, query: str) -> dict[str, str]:
     options = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -112,6 +136,9 @@ def _options(kind: str, query: str) -> dict[str, str]:
     return options
 
 
+_FOLDER_EXAMPLE: Final = (
+    "Write ssh://user@host/path/of/the/folder, with ?python=/path/to/python where that is not python3."
+)
 _EXAMPLES: Final = (
     "Write ssh://user@host[:port][/path/to/python], slurm://user@host[/path/to/python] or "
     "ray://host:8265?storage=/shared/folder."

@@ -154,6 +154,25 @@ def trainer(host: RemoteHost, facts: SshFacts, *arguments: str) -> list[str]:
     return ["env", path, "PYTHONUNBUFFERED=1", host.python, "-P", "-m", "trainer", *arguments]
 
 
+def answer_of(host: RemoteHost, facts: SshFacts, *arguments: str) -> dict[str, Any]:
+    """Return the JSON object that a command of this version prints there.
+
+    Raises:
+        OutOfReach: It does not answer.
+        PlaceError: It fails; the message is its own.
+    """
+    return record(_run(host, trainer(host, facts, *arguments, "--json"), wait_s=_SEND_S))
+
+
+def open_program(host: RemoteHost, program: str, *arguments: str) -> Channel:
+    """Open a channel to a program of Python that needs no package, run by the interpreter of a place.
+
+    Raises:
+        OutOfReach: It does not answer.
+    """
+    return _opened(host, [host.python, "-c", program, *arguments])
+
+
 def doctor(host: RemoteHost, workspace: str) -> list[dict[str, Any]]:
     """Return the findings of `trainer doctor --json` there.
 
@@ -184,7 +203,10 @@ def open_channel(host: RemoteHost, facts: SshFacts, workspace: str) -> Channel:
     Raises:
         OutOfReach: It does not answer.
     """
-    command = trainer(host, facts, "remote", "--workspace", inside(facts, workspace))
+    return _opened(host, trainer(host, facts, "remote", "--workspace", inside(facts, workspace)))
+
+
+def _opened(host: RemoteHost, command: list[str]) -> Channel:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
         process = safe_subprocess.start(command_line(host, command), **pipes, **_own_session())

@@ -67,13 +67,13 @@ def start_detached(
     return _start(workspace, row, _last_words(workspace, row), environment, slot=slot, queued_only=queued_only)
 
 
-def start_watch(workspace: Workspace, run: int, folder: Path, options: Sequence[str]) -> int:
+def start_watch(workspace: Workspace, run: int, folder: str, options: Sequence[str]) -> int:
     """Start `trainer watch` of a folder in its own session, as `start_detached` does a training.
 
     Args:
         workspace: Where the run is.
         run: The one that shows the folder's training.
-        folder: What is watched.
+        folder: What is watched, as its run says it.
         options: Of the command.
 
     Raises:
@@ -82,7 +82,7 @@ def start_watch(workspace: Workspace, run: int, folder: Path, options: Sequence[
     """
     workspace.reconcile()
     training_part.check("Embedding the pairs")
-    arguments = ["watch", *options, str(folder), "--workspace", str(workspace.folder)]
+    arguments = ["watch", *options, folder, "--workspace", str(workspace.folder)]
     return _start(workspace, workspace.runs.get(run), arguments, {})
 
 
