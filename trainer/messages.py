@@ -263,6 +263,8 @@ class RunDecoded:
         pictures: A `.npy` of (1 + noises) x s x s x 3 uint8, the mean picture first.
         spread: A `.npy` of s x s.
         recovered: None where it was not measured.
+        levels: Of the way from noise; none where it was not asked for.
+        reverse: A `.npy` of 2 x levels x s x s x 3 uint8: noisy pictures, and what is foreseen in them.
     """
 
     run: int
@@ -278,6 +280,8 @@ class RunDecoded:
     nearest_of: int
     pictures: str
     spread: str
+    levels: tuple[int, ...] = ()
+    reverse: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,6 +329,7 @@ class Decode(ModelRequest[DecodeAnswer]):
     after: str = option("", "After", "see --before")
     strength: float = option(1.0, "Strength", "how often it is added")
     close_gap: bool = option(False, "Close the gap", "move the mean text onto the mean image first")
+    reverse: bool = option(False, "Way from noise", "draw the first noise on its way to the picture, too")
 
 
 @dataclass(frozen=True, kw_only=True)

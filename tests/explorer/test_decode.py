@@ -74,6 +74,11 @@ class FakeClient(QObject):
                 "measured_of": 256,
             }
             files = {"pictures": str(self.folder / f"p{place}.npy"), "spread": str(self.folder / f"s{place}.npy")}
+            if question.reverse:
+                way = np.full((2, 3, SIZE, SIZE, 3), 50 + place, np.uint8)
+                np.save(self.folder / f"w{place}.npy", way)
+                files |= {"reverse": str(self.folder / f"w{place}.npy")}
+                told |= {"levels": [999, 500, 40]}
             runs.append(told | files | {"nearest": near, "nearest_of": 64})
         np.save(self.folder / "o.npy", np.full((SIZE, SIZE, 3), 90, np.uint8))
         about = {"title": "x", "how": f"{question.steps} DDIM steps.", "noises": list(question.noises)}
@@ -282,6 +287,22 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     assert min(sides.pop()) > 90
     assert view.command() == ["decode", *map(str, decoders), "--image", str(picture)]
     assert not view.show_button.isEnabled()
+
+
+def test_the_way_from_noise_is_shown_on_request(
+    qtbot: QtBot, view: DecodeView, decoders: list[int], context: Context, picture: Path
+) -> None:
+    view.refresh()
+    view.take([picture])
+    qtbot.waitUntil(lambda: view.chart is not None and not view.asking.busy)
+    assert not any(way.isVisible() for way in view.ways)
+    view.controls.show_settings(dataclasses.replace(view.controls.settings, reverse=True))
+    view.controls.changed.emit()
+    qtbot.waitUntil(lambda: context.client.asked[-1].reverse and not view.asking.busy)
+    assert [item.words for item in view.ways[1].shown] == ["t = 999", "t = 500", "t = 40"]
+    assert view.ways[1].shown[0].pixmap.toImage().pixelColor(0, 0).red() == 51
+    assert all(way.isVisible() for way in view.ways)
+    assert view.command()[-1] == "--reverse"
 
 
 def test_a_sentence_goes_through_the_chosen_prior(

@@ -46,6 +46,22 @@ class DecodeSettings:
     )
     distance: float = option(0.0, "Moved by", "Along the direction, in lengths of an embedding.", low=-1.5, high=1.5)
     close_gap: bool = option(False, "Close the gap first", "Move the mean text onto the mean image, without a prior.")
+    reverse: bool = option(False, "Way from noise", "Show the first noise on its way to the picture.")
+
+
+@dataclass(frozen=True)
+class ReverseStrip:
+    """One noise on its way to a picture.
+
+    Attributes:
+        levels: Noise levels t of 1,000, falling.
+        noisy: x_t at each level, clipped to the range of a picture.
+        foreseen: The x_0 that the decoder foresees in it.
+    """
+
+    levels: tuple[int, ...]
+    noisy: UInt8[np.ndarray, "l s s 3"]
+    foreseen: UInt8[np.ndarray, "l s s 3"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +110,7 @@ class DecodedRun:
         recovered_of: Among how many held-out pictures.
         measured: What `trainer decode --measure` found at this step.
         measured_of: On how many held-out pictures.
+        reverse: The first noise on its way; None where it was not asked for.
     """
 
     index: int
@@ -111,6 +128,7 @@ class DecodedRun:
     recovered_of: int = 0
     measured: tuple[MeasuredAttribute, ...] = ()
     measured_of: int = 0
+    reverse: ReverseStrip | None = None
 
     @property
     def not_kept(self) -> float:

@@ -210,6 +210,7 @@ def document(chart: DecodedChart) -> dict[str, Any]:
             "samples": run.samples.tolist(),
             "nearest": [dataclasses.asdict(neighbor) for neighbor in run.nearest],
             "nearest_of": run.nearest_of,
+            "levels": [] if run.reverse is None else list(run.reverse.levels),
         }
         for run in chart.runs
     ]

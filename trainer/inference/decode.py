@@ -19,7 +19,7 @@ from trainer import config, data, device
 from trainer.analysis import embedding_moves as moves
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture, measured_of
+from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture, ReverseStrip, measured_of
 from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
 from trainer.data.augment import normalized
@@ -34,6 +34,8 @@ from trainer.store import RunRow, StoreError, Workspace
 
 REFERENCE: Final = 2_048
 """Training pairs, drawn once and for all, that mean, gap, directions, ridge and nearest pictures are taken from."""
+STRIP: Final = 8
+"""Steps of the way from noise that are kept."""
 NEAREST: Final = 3
 MEASURED: Final = 256
 """Held-out pictures that a decoder is measured on while it trains."""
@@ -177,6 +179,7 @@ class DecodedEmbedding:
         spread: Standard deviation over the noises of each pixel, mean over colors, in 0 to 1: what is not kept.
         nearest: Rows of the reference pairs, nearest first, and their cosines.
         reference: These pairs.
+        reverse: The first noise on its way to the picture.
     """
 
     decoder: OpenDecoder
@@ -186,6 +189,7 @@ class DecodedEmbedding:
     spread: Float[np.ndarray, "s s"]
     nearest: tuple[tuple[int, float], ...]
     reference: Reference
+    reverse: ReverseStrip | None = None
 
 
 def decode(
@@ -212,6 +216,7 @@ def decode(
         reference = decoders.reference(decoder, within(report, 0.0, 1 / 3))
         row, seen = embedding_of(decoder, request, reference)
         original = seen if original is None else original
+        strip = StripRecorder(request.steps) if request.reverse else None
         samples = sample(
             decoder.method,
             np.repeat(row[None], len(request.noises), axis=0),
@@ -219,6 +224,7 @@ def decode(
             steps=request.steps,
             guidance=request.guidance,
             progress=within(report, 1 / 3, 1.0),
+            strip=strip,
         )
         cosines = reference.image @ row
         best = np.argsort(-cosines, kind="stable")[:NEAREST]
@@ -232,6 +238,7 @@ def decode(
                 (samples.std(axis=0).mean(axis=0) / 2).astype(np.float32),
                 nearest,
                 reference,
+                None if strip is None else strip.strip,
             )
         )
     return original, decoded
@@ -267,6 +274,7 @@ def chart_of(
             recovered_of=min(MEASURED, next(iter(embedding.decoder.row.facts.get("heldout_pairs", {}).values()), 0)),
             measured=measured[index][0],
             measured_of=measured[index][1],
+            reverse=embedding.reverse,
         )
         for index, embedding in enumerate(decoded)
     ]
@@ -383,6 +391,30 @@ def foreseen(
     return F.normalize(now, dim=1).cpu().numpy()
 
 
+class StripRecorder:
+    """Keeps the first noise at some steps of the way to its picture."""
+
+    def __init__(self, steps: int) -> None:
+        self._kept = {round(index) for index in np.linspace(0, steps - 1, min(STRIP, steps))}
+        self._levels: list[int] = []
+        self._pictures: list[list[np.ndarray]] = [[], []]
+
+    def take(
+        self, step: int, level: int, noisy: Float[torch.Tensor, "k 3 s s"], foreseen: Float[torch.Tensor, "k 3 s s"]
+    ) -> None:
+        """Keep `x_t` and the `x_0` foreseen in it, if the step is one of those."""
+        if step in self._kept:
+            self._levels.append(level)
+            for part, pictures in zip(self._pictures, (noisy, foreseen), strict=True):
+                part.append(pictures[:1].float().cpu().numpy())
+
+    @property
+    def strip(self) -> ReverseStrip:
+        """What was kept."""
+        noisy, foreseen = (as_pixels(np.concatenate(part)) for part in self._pictures)
+        return ReverseStrip(tuple(self._levels), noisy, foreseen)
+
+
 @torch.inference_mode()
 def sample(
     method: DecoderPictures,
@@ -392,6 +424,7 @@ def sample(
     steps: int,
     guidance: float,
     progress: Progress,
+    strip: StripRecorder | None = None,
 ) -> Float[np.ndarray, "k 3 s s"]:
     """Return a picture with values from -1 to 1 for each row, from the noise with the seed at its place.
 
@@ -402,6 +435,7 @@ def sample(
         steps: DDIM steps.
         guidance: Of Ho and Salimans, 2022, https://arxiv.org/abs/2207.12598: 1 is none.
         progress: Told after each step; may raise to stop.
+        strip: Is given every step.
     """
     where = method.alpha_bar.device
     conditions = torch.from_numpy(np.array(rows, np.float32)).to(where)
@@ -412,6 +446,8 @@ def sample(
         velocity = _guided(method, now, t / noise_schedule.STEPS, conditions, guidance)
         at, earlier = (method.alpha_bar[level].expand(len(now)) for level in (t, s))
         picture = noise_schedule.picture_from_velocity(now, velocity, at).clamp(-1, 1)
+        if strip is not None:
+            strip.take(index, t, now, picture)
         now = noise_schedule.ddim_step(now, picture, at, earlier)
     return now.float().cpu().numpy()
 

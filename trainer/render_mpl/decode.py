@@ -31,14 +31,22 @@ LAST_MS: Final = 2400
 
 @in_style
 def draw(chart: DecodedChart) -> Figure:
-    """Draw a row for each decoder: original, mean picture, nearest training picture, samples, deviation."""
+    """Draw a row for each decoder: original, mean picture, nearest training picture, samples, deviation.
+
+    Two more rows have the first noise on its way, and what is foreseen in it, where that was asked for.
+    """
     columns = 4 + len(chart.noises)
-    figure = new_figure(LEFT_IN + PICTURE_IN * columns, 1.1 + (PICTURE_IN + ABOVE_IN) * len(chart.runs))
+    lines = len(chart.runs) * (3 if any(run.reverse is not None for run in chart.runs) else 1)
+    figure = new_figure(LEFT_IN + PICTURE_IN * columns, 1.1 + (PICTURE_IN + ABOVE_IN) * lines)
     figure.set_layout_engine("constrained", w_pad=0.02, h_pad=ABOVE_IN / 2, wspace=0.02, hspace=0)
-    grid = figure.add_gridspec(len(chart.runs), columns)
-    for line, run in enumerate(chart.runs):
-        cells = [figure.add_subplot(grid[line, column]) for column in range(columns)]
-        _draw_row(cells, chart, run, line)
+    grid = figure.add_gridspec(lines, columns)
+    for index, run in enumerate(chart.runs):
+        line = index * (lines // len(chart.runs))
+        _draw_row([figure.add_subplot(grid[line, column]) for column in range(columns)], chart, run, index)
+        if run.reverse is not None:
+            for below, pictures in enumerate((run.reverse.noisy, run.reverse.foreseen), start=1):
+                _draw_way([figure.add_subplot(grid[line + below, column]) for column in range(columns)],
+                          pictures, run.reverse.levels, foreseen=below == 2)  # fmt: skip
     figure.suptitle(f"Decoded: {_cut(chart.title, 90)}", fontsize=9, x=0.01, ha="left")
     footnote(figure, f"{chart.how} {chart.limits}")
     return figure
@@ -113,6 +121,15 @@ def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun, line: int
     badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
     caption = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
     _write_above(cells[0], caption, 13, size=7, color=run_color(run.index))
+
+
+def _draw_way(cells: list[Axes], pictures: np.ndarray, levels: tuple[int, ...], *, foreseen: bool) -> None:
+    """Draw as many steps of the way as there are cells, the first and the last among them."""
+    chosen = sorted({round(at) for at in np.linspace(0, len(levels) - 1, min(len(cells), len(levels)))})
+    for axes in cells:
+        axes.set_axis_off()
+    for axes, at in zip(cells, chosen, strict=False):
+        _show(axes, pictures[at], f"foreseen at {levels[at]:,}" if foreseen else f"noise, t = {levels[at]:,}")
 
 
 def _show(axes: Axes, pixels: np.ndarray | None, caption: str) -> None:

@@ -130,12 +130,15 @@ class RequestHandlers:
         )
 
     def _decoded(self, run: DecodedRun) -> messages.RunDecoded:
+        strip = run.reverse
         same = ("run", "name", "of_name", "of_step", "step", "recovered_of", "measured", "measured_of", "nearest")
         return messages.RunDecoded(
             **{name: getattr(run, name) for name in (*same, "nearest_of")},
             recovered=None if math.isnan(run.recovered) else run.recovered,
             pictures=self._keep(run.run, np.concatenate([run.mean[None], run.samples])),
             spread=self._keep(run.run, run.spread),
+            levels=() if strip is None else strip.levels,
+            reverse="" if strip is None else self._keep(run.run, np.stack([strip.noisy, strip.foreseen])),
         )
 
     def _embed_independent(

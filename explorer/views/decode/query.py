@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from explorer.model_client.single_request import CachedRequest
-from trainer.charts.decode import DecodedChart, DecodedRun
+from trainer.charts.decode import DecodedChart, DecodedRun, ReverseStrip
 from trainer.messages import Decode, DecodeAnswer, RunDecoded
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -43,6 +43,8 @@ def chart_of(answer: DecodeAnswer) -> DecodedChart:
 def _run_of(index: int, decoded: RunDecoded) -> DecodedRun:
     facts = {field.name: getattr(decoded, field.name) for field in fields(decoded)}
     pictures = load_npy(facts.pop("pictures"))
+    levels = facts.pop("levels")
+    facts["reverse"] = ReverseStrip(levels, *load_npy(decoded.reverse)) if decoded.reverse else None
     facts["spread"] = load_npy(decoded.spread)
     facts["recovered"] = float("nan") if decoded.recovered is None else decoded.recovered
     return DecodedRun(index=index, mean=pictures[0], samples=pictures[1:], **facts)

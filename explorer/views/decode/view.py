@@ -16,10 +16,12 @@ from explorer import theme
 from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
 from explorer.render_qt.controls import Controls
 from explorer.run_control import actions
+from explorer.thumbnails import image_of
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets import layouts
+from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.image_strip import StripItem
 from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.state_area import Act
@@ -68,6 +70,9 @@ class DecodeView(PictureQuestionView):
         self.controls = Controls(DecodeSettings, "decode")
         yield
         self.rows = [DecodedRow(f"decode-{'ab'[index]}", index) for index in range(2)]
+        self.ways = [ImageRowWidget(lambda _path: None) for _ in self.rows]
+        for index, way in enumerate(self.ways):
+            way.setObjectName(f"decode-way-{'ab'[index]}")
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
         self._train = QAction("Train a decoder", self, objectName="decode-train")
         self._train.triggered.connect(lambda: self.context.jobs.do(actions.queue_decoders, self._without()))
@@ -180,6 +185,7 @@ class DecodeView(PictureQuestionView):
             direction=settings.direction if moved else 0,
             distance=settings.distance if moved and along else None,
             close_gap=settings.close_gap and bool(text),
+            reverse=settings.reverse,
             noises=tuple(range(NOISES)),
         )
 
@@ -205,9 +211,10 @@ class DecodeView(PictureQuestionView):
         for index, row in enumerate(self.rows):
             at = next((at for at, (side, _) in enumerate(decoders) if side == index), None)
             row.setVisible(at is not None)
+            run = chart.runs[at] if chart is not None and at is not None else None
+            _show_way(self.ways[index], run, index)
             if at is None:
                 continue
-            run = chart.runs[at] if chart is not None else None
             near = run.nearest[0].path if run is not None and run.nearest else ""
             row.show_run(decoders[at][1], run, None if chart is None else chart.original, self.pictures.get(near))
 
@@ -281,6 +288,7 @@ class DecodeView(PictureQuestionView):
             layouts.column(
                 layouts.row((self.sentence, 1), self.show_button),
                 (self.lay_in(panels), 1),
+                *self.ways,
                 self.status,
                 self.limits,
                 self.strip,
@@ -415,6 +423,22 @@ class DecodedRow(QWidget):
         if run.nearest:
             near = run.nearest[0]
             self.boxes[2].show_pixmap(nearest, f"Nearest training picture, cosine {near.cosine:.3f}: {near.caption}")
+
+
+def _show_way(row: ImageRowWidget, run: DecodedRun | None, index: int) -> None:
+    """Show the first noise on its way to the picture, or hide the row where that was not asked for."""
+    strip = run.reverse if run is not None else None
+    row.setVisible(strip is not None)
+    if run is None or strip is None:
+        return
+    row.setAccessibleName(f"{'AB'[index]}: the first noise on its way to the picture of {run.name}")
+    row.show_pictures(
+        [
+            ImageRowItem("", f"t = {level:,}", "", pixmap=QPixmap(image_of(pixels)))
+            for level, pixels in zip(strip.levels, strip.noisy, strict=True)
+        ],
+        theme.run_color(index),
+    )
 
 
 def _two_lines() -> QLabel:

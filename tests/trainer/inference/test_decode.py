@@ -34,7 +34,9 @@ from trainer.evaluation.decode_measures import (
 )
 from trainer.inference.decode import (
     PRIORS,
+    STRIP,
     OpenDecoders,
+    as_pixels,
     chart_of,
     check_comparable,
     decode,
@@ -196,6 +198,28 @@ def test_the_model_process_answers_what_the_function_computes(workspace, decoder
     assert load_npy(told.spread) == pytest.approx(a.spread)
     assert (told.of_name, told.of_step, told.nearest_of) == ("clip", 2, 64)
     assert decode_answer(question, json.loads(answer_line(1, answer))["answer"]) == answer
+
+
+def test_the_way_from_noise_ends_at_the_picture(workspace, decoders, picture, tmp_path):
+    """At the first level it is the noise of the seed, one step before the end the foreseen picture is the sample."""
+    question = Decode(runs=(3,), image=str(picture), steps=12, noises=(5,), reverse=True)
+    _, (way,) = decode(decoders, question, silent)
+    _, (plain,) = decode(decoders, dataclasses.replace(question, reverse=False), silent)
+    assert plain.reverse is None
+    np.testing.assert_array_equal(way.samples, plain.samples)
+    strip = way.reverse
+    assert len(strip.levels) == STRIP
+    assert list(strip.levels) == sorted(strip.levels, reverse=True)
+    assert strip.levels[0] == 999
+    noise = torch.randn(3, 16, 16, generator=torch.Generator().manual_seed(5)).numpy()
+    np.testing.assert_array_equal(strip.noisy[0], as_pixels(noise[None])[0])
+    np.testing.assert_array_equal(strip.foreseen[-1], way.samples[0])
+    answer = RequestHandlers(workspace).answer(question, silent).runs[0]
+    assert answer.levels == strip.levels
+    np.testing.assert_array_equal(load_npy(answer.reverse), [strip.noisy, strip.foreseen])
+    words = ["decode", "3", "--image", str(picture), "--steps", "3", "--reverse", "--out", str(tmp_path / "way.png")]
+    assert main([*words, "--workspace", str(workspace.folder)]) == 0
+    assert Image.open(tmp_path / "way.png").size[1] > 1000
 
 
 def test_a_cancelled_request_ends_between_steps(decoders):
