@@ -1,4 +1,6 @@
-"""Packs two finished runs as the sample workspace: `uv run python packaging/sample_workspace.py WORKSPACE [OUT]`.
+"""Packs two finished runs as the sample workspace: `uv run python packaging/sample_workspace.py [WORKSPACE]`.
+
+Without a workspace the maps of the sample are made anew, as is needed when layouts are computed in another way.
 
 The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
 
@@ -52,33 +54,41 @@ _FORGET_PROCESS: Final = (
 )
 
 
-def main(source: Path, out: Path) -> None:
+def main(source: Path | None) -> None:
     """Pack the newest CLIP and CLOOB run of `source`; print the size of the result and what its card says."""
-    with tempfile.TemporaryDirectory(dir=out.parent) as draft:
-        folder = Path(draft) / "sample"
-        folder.mkdir()
-        card = pack(Workspace(source), folder)
+    sample = catalog.sample_workspace()
+    with tempfile.TemporaryDirectory(dir=sample.parent) as draft:
+        folder = Path(draft) / "draft"
+        if source is None:
+            shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("layouts", CARD))
+        else:
+            folder.mkdir()
+            pack(Workspace(source), folder)
+        card = make_maps(folder)
         folder.chmod(0o755)
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.move(folder, out)
-    with tempfile.TemporaryDirectory() as folder:
-        size = Path(shutil.make_archive(f"{folder}/sample", "zip", out)).stat().st_size
-    print(f"{out}: {size:,} bytes in a wheel. {card.verdict}.")
+        shutil.rmtree(sample, ignore_errors=True)
+        shutil.move(folder, sample)
+        size = Path(shutil.make_archive(f"{draft}/sample", "zip", sample)).stat().st_size
+    print(f"{sample}: {size:,} bytes in a wheel. {card.verdict}.")
     if size > MOST_BYTES:
         sys.exit(f"It is larger than {MOST_BYTES:,} bytes.")
 
 
-def pack(source: Workspace, folder: Path) -> SampleCard:
-    """Write the sample workspace of a workspace's runs into an empty folder."""
+def pack(source: Workspace, folder: Path) -> None:
+    """Write the rows, weights, snapshots and pictures of the newest run of each objective into an empty folder."""
     rows = [next(row for row in reversed(source.runs.all()) if row.objective == kind) for kind in OBJECTIVES]
     steps = {row.id: chosen_steps(source, row) for row in rows}
     copy_database(source.database_file, folder / catalog.DATABASE, steps)
     for row in rows:
         copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id])
-    ownership.sign(folder)  # while it is filled; the sample is nobody's
+    copy_pictures(source, folder)
+
+
+def make_maps(folder: Path) -> SampleCard:
+    """Make the maps of the packed runs, and the card; the workspace has an owner meanwhile, and none afterwards."""
+    ownership.sign(folder)
     packed = Workspace(folder)
-    copy_pictures(source, packed, rows[0])
-    card = card_of(packed, source, rows)
+    card = card_of(packed, packed.runs.all())
     (folder / CARD).write_text(json.dumps(asdict(card), separators=(",", ":")) + "\n", encoding="utf-8")
     packed.close()
     (folder / ownership.NAME).unlink()
@@ -187,17 +197,17 @@ def _relative(path: str) -> str:
     return "workspace:" + "/".join(Path(path).parts[-4:])
 
 
-def copy_pictures(source: Workspace, packed: Workspace, row: RunRow) -> None:
+def copy_pictures(source: Workspace, folder: Path) -> None:
     """Copy the pictures of the pairs, compressed more."""
-    snapshot = packed.results.snapshots(row.id)[0]
-    for path in read_snapshot(snapshot.folder).items.path:
-        target = packed.folder / Path(*Path(path).parts[-4:])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with Image.open(source.folder / Path(*Path(path).parts[-4:])) as picture:
-            picture.save(target, quality=JPEG_QUALITY, optimize=True)
+    snapshot = next(folder.glob("runs/*/snapshots/*"))
+    for path in read_snapshot(snapshot).items.path:
+        inside = Path(*Path(path).parts[-4:])
+        (folder / inside).parent.mkdir(parents=True, exist_ok=True)
+        with Image.open(source.folder / inside) as picture:
+            picture.save(folder / inside, quality=JPEG_QUALITY, optimize=True)
 
 
-def card_of(packed: Workspace, source: Workspace, rows: list[RunRow]) -> SampleCard:
+def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:
     """Return what the first start says; the maps are made on the way, and kept."""
     folders = [max(packed.results.snapshots(row.id), key=lambda each: each.step).folder for row in rows]
     choices = asdict(PointPlacement(method="umap"))
@@ -210,7 +220,7 @@ def card_of(packed: Workspace, source: Workspace, rows: list[RunRow]) -> SampleC
     maps = []
     for row, snapshot, layout in zip(rows, snapshots, layouts, strict=True):
         labels = [classes.index(label) for label in snapshot.items.label]
-        maps.append(map_of(source.runs.get(row.id), np.load(layout.file), labels, classes))
+        maps.append(map_of(row, np.load(layout.file), labels, classes))
     samples = rows[0].facts["heldout_questions"][SPLIT]["image_to_text"]
     return SampleCard(samples, rows[0].step, classes, "the first object's color", "UMAP", maps)
 
@@ -246,6 +256,6 @@ def labels_of(xy: np.ndarray, colors: np.ndarray, classes: list[str]) -> list[tu
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve() if len(sys.argv) == 3 else catalog.sample_workspace())
+    main(Path(sys.argv[1]).resolve() if len(sys.argv) == 2 else None)
