@@ -369,6 +369,8 @@ class Window(CommandedFrame):
             event.ignore()
             QTimer.singleShot(0, self.leave)
             return
+        if self._sample is not None:
+            self._sample.close()
         self.watchdog.close()
         self.state.close()
         if self.navigation.offer is not None:
