@@ -143,8 +143,8 @@ class Options(QWidget):
         if has_own_split:
             note = "Not used: the data has its own held-out part."
         elif held:
-            share = f"{held:,} of {held + pairs.get('train', 0):,} pairs ({held / sum(pairs.values()):.0%})"
-            note = f"{share.replace('%', ' %')}: drawn by path, so that a pair stays in its part when others come."
+            share = f"{held:,} of {held + pairs.get('train', 0):,} pairs ({100 * held / sum(pairs.values()):.0f} %)"
+            note = f"{share}: split by path hash: adding data never moves a pair between splits"
         self.form.set_note("heldout_share", note)
 
     def _make(self, kind: type) -> Form:

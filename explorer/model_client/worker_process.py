@@ -268,7 +268,7 @@ class WorkerProcess(QObject):
         try:
             answer = decode_answer(pending.question, document)
         except MessageError as error:
-            again = "This is a bug of the program."
+            again = "This is a bug in the application."
             self._fail(pending, Failure("bug", f"The {self._name} answered something else: {error}.", again))
             return
         pending.done(answer)

@@ -33,7 +33,7 @@ class GeometryView(ChartView):
         self._known: Callable[[], Any] = lambda: None
         yield from super().build()
         self.select_pairs.setToolTip("Selects all pairs whose image or caption has the concept, in every view")
-        self.switch_off.setToolTip("Takes the concept out of all embeddings and measures them again")
+        self.switch_off.setToolTip("Ablates the concept in all embeddings and re-evaluates")
         self.select_pairs.clicked.connect(self._select_pairs)
         self.switch_off.clicked.connect(lambda: self._switch_off())
         self.all_on.clicked.connect(lambda: self.change(off=()))

@@ -89,7 +89,7 @@ class RunComparisonView(ChartView):
     """Charts of many runs."""
 
     title = "Many runs"
-    question = "What do all of these runs have in common, and which one is different?"
+    question = "Compare representations across runs."
     icon = "grid-2x2"
     name = "run_comparison"
     compares = False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
@@ -64,6 +64,7 @@ class BarChart(QWidget):
         self._names: tuple[str, ...] = ()
         self._columns: tuple[BarColumn, ...] = ()
         self._stale = False
+        self._marked: frozenset[int] = frozenset()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Probabilities")
         theme.theme().changed.connect(self.update)
@@ -85,15 +86,24 @@ class BarChart(QWidget):
         width = (self.width() - left - (n - 1) * theme.AROUND) / n
         return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))]
 
-    def show_bars(self, names: Sequence[str], columns: Sequence[BarColumn], *, stale: bool = False) -> None:
+    def show_bars(
+        self,
+        names: Sequence[str],
+        columns: Sequence[BarColumn],
+        *,
+        stale: bool = False,
+        marked: Collection[int] = (),
+    ) -> None:
         """Show these rows and columns.
 
         Args:
             names: Of the rows, the first on top.
             columns: Each with one share a row, or with none yet.
             stale: The answer to a newer question is on its way: drawn paler.
+            marked: Rows whose name has a wavy line below: no run has read it.
         """
         self._names, self._columns, self._stale = tuple(names), tuple(columns), stale
+        self._marked = frozenset(marked)
         self.setAccessibleDescription(self._in_words())
         self.update()
 
@@ -129,6 +139,8 @@ class BarChart(QWidget):
             painter.setPen(theme.color("text" if tops else "secondary"))
             room = QRectF(0, top, name_width, ROW)
             _draw_elided(painter, room, self._names[row], Qt.AlignmentFlag.AlignLeft)
+            if row in self._marked:
+                _draw_wave(painter, room, self._names[row])
             for column, lane in zip(self._columns, lanes, strict=True):
                 if column.shares:
                     self._paint_bar(painter, QRectF(lane.left(), top, lane.width(), ROW), column, row)
@@ -217,6 +229,21 @@ def percent(share: float) -> str:
 
 def _font(*, strong: bool) -> QFont:
     return theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
+
+
+def _draw_wave(painter: QPainter, room: QRectF, text: str) -> None:
+    """Draw a wavy line below a name."""
+    metrics = QFontMetricsF(painter.font())
+    right = room.left() + min(metrics.horizontalAdvance(text), room.width())
+    y, x, side = room.center().y() + metrics.ascent() / 2 + 3, room.left(), 1
+    points = []
+    while x <= right:
+        points.append(QPointF(x, y + side))
+        x, side = x + 2, -side
+    painter.save()
+    painter.setPen(QPen(theme.color("warn"), 1))
+    painter.drawPolyline(points)
+    painter.restore()
 
 
 def _draw_elided(painter: QPainter, room: QRectF, text: str, side: Qt.AlignmentFlag) -> None:

@@ -28,7 +28,7 @@ class HoverRow:
 
 
 class HoverCard(QFrame):
-    """A card near a point inside its parent, never under the pointer; ignores the mouse."""
+    """A card about a point of its parent, docked away from the pointer; ignores the mouse."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -84,12 +84,12 @@ class HoverCard(QFrame):
         return "\n".join(label.text() for label in labels if label.text())
 
     def show_at(self, position: QPoint, room: QRect) -> None:
-        """Show the card below `position`, or above it if there is more space, inside `room` of the parent."""
+        """Show the card in the corner of `room` that is farthest from `position`: it covers nothing near it."""
         self.adjustSize()
         room = room if room.width() >= self.width() else self.parentWidget().rect()
-        below = position.y() + AWAY_PX
-        y = below if below + self.height() <= room.bottom() else position.y() - AWAY_PX - self.height()
-        x = min(max(position.x() - self.width() // 2, room.left()), room.right() - self.width())
+        middle = room.center()
+        x = room.right() - AWAY_PX - self.width() if position.x() < middle.x() else room.left() + AWAY_PX
+        y = room.bottom() - AWAY_PX - self.height() if position.y() < middle.y() else room.top() + AWAY_PX
         self.move(max(x, 0), max(y, 0))
         announce(self, self.words)
         self.show()

@@ -41,7 +41,7 @@ class StripItem:
     Attributes:
         path: Of the image file; also its identity.
         lines: Words under it, each with the color of its dot (`#rrggbb`).
-        mark: `good`, `warn`, or nothing: the sign in the corner.
+        mark: `equal`, `equal-not`, or nothing: the sign in the corner.
         problem: Why there is no picture or no answer, in three words; shown in place of the lines.
         tip: What hovering tells.
     """
@@ -234,8 +234,8 @@ class _Cell(QStyledItemDelegate):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("surface"))
         painter.drawEllipse(circle)
-        sign = {"good": "check", "warn": "x"}[mark]
-        theme.icon(sign, 12, mark).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
+        # No check mark: that two runs agree does not say that they are right.
+        theme.icon(mark, 12, "secondary").paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
         for index, (text, dot) in enumerate(item.lines[: self._lines]):

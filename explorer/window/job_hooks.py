@@ -202,7 +202,7 @@ class JobHooksSheet(Sheet):
     chosen = Signal(object)
 
     def __init__(self, hooks: JobHooks, parent: QWidget | None = None) -> None:
-        super().__init__("When a job ends", "Save", parent)
+        super().__init__("Notifications", "Save", parent)
         self.setObjectName("hooks-sheet")
         self.desktop = QCheckBox("Show a message of the desktop while the window is not in front")
         self.desktop.setObjectName("hooks-desktop")

@@ -71,7 +71,7 @@ class JobPanel(QFrame):
         theme.set_role(self._nothing, "secondary")
         self._more = QLabel(objectName="jobPanelMore")
         theme.set_role(self._more, "small")
-        self.hooks = QPushButton("When a job ends…", objectName="jobPanelHooks")
+        self.hooks = QPushButton("Notifications…", objectName="jobPanelHooks")
         self.clear = QPushButton("Clear ended", objectName="jobPanelClear")
         self.dismiss = QToolButton(objectName="jobPanelClose", accessibleName="Close the jobs", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")

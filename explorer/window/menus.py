@@ -212,7 +212,7 @@ class Menus:
         yield Command("Window", "Open a pretrained model…", "Ctrl+O", open_model, "openModel")
         yield Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", inspector, "toggleInspector")
         yield Command("Window", "Open vectors…", "", open_vectors, "openVectors")
-        yield Command("Window", "Places…", "", dialogs.show_places, "showPlaces")
+        yield Command("Window", "Compute targets…", "", dialogs.show_places, "showPlaces")
         yield Command("Window", "Import curves…", "", import_curves, "importCurves")
         watch = partial(send, intents.WatchTraining())
         yield Command("Window", "Watch a training…", "", watch, "watchTraining")

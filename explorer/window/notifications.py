@@ -136,7 +136,7 @@ class Notifications(QObject):
         jobs.do(queue.choose_slots, held=True)
         go: Act = ("Let it start", lambda: jobs.do(queue.choose_slots, held=False))
         self._banner.show_message(
-            "The queue is held: nothing in it starts.", "Release it in Runs, Max parallel runs.", action=go, tone="warn"
+            "The queue is held: nothing in it starts.", "Release it in Runs, Parallel runs.", action=go, tone="warn"
         )
 
     def _take_look_only(self, why: str) -> None:
@@ -148,13 +148,13 @@ class Notifications(QObject):
     def _show_look_only(self) -> None:
         jobs, workspace = self._services.jobs, self._services.context.workspace
         adoptable = workspace.may_be_adopted
-        question = "Only look, or make it yours, if you trust its author?" if adoptable else workspace.next_step
+        question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
         self._banner.show_message(
-            f"This workspace is look only: {jobs.look_only}.",
+            f"Read-only: {jobs.look_only}.",
             f"Training, queueing, downloads and deletion are disabled. {question}",
             tone="warn",
             action=("Make it mine", jobs.adopt) if adoptable else None,
-            other=("Only look", self._banner.hide) if adoptable else None,
+            other=("Keep it read-only", self._banner.hide) if adoptable else None,
         )
 
     def _show_adopted(self, waiting: int) -> None:

@@ -83,7 +83,7 @@ class Pages(HairlineSplitter):
         broken.show_message(
             "octagon-alert",
             f"{title} could not be opened",
-            "This is a bug of the application. The other views work; the message below has the details to report.",
+            "This is a bug in the application. The other views work; the message below has the details to report.",
         )
         self._place(name, broken)
 

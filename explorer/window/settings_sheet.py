@@ -25,7 +25,7 @@ class SettingsDialogs:
 
     Attributes:
         parallel_runs: How many runs train at once, and on which devices.
-        notices: What happens when a job ends.
+        notices: Messages and commands for finished jobs.
         keys: The keys of all commands.
         shortcuts: A list of the keys as they are.
     """
@@ -82,7 +82,7 @@ class SettingsSheet(Overlay):
         self._add("Zoom", "Texts, icons, plots and distances alike.", smaller, self._zoom, larger)
         self._add("Reduced motion", "Panels appear without sliding.", self._motion)
         self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
-        self._add("Notices", "What happens when a job ends.", self._opener("Change…", dialogs.notices))
+        self._add("Notices", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
         list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
         self._add("Keys", "Shortcuts of all commands.", list_button, change_button)
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
+from explorer.models.quantities import duration
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 
@@ -51,7 +52,7 @@ class Status(QStatusBar):
         self.setSizeGripEnabled(False)
         self._slots = [_Job(self) for _ in range(SHOWN)]
         self._jobs = QToolButton(objectName="statusJobs", accessibleName="Show the jobs")
-        self._jobs.setToolTip("What is under way, and what has ended (Ctrl+J)")
+        self._jobs.setToolTip("Active and finished jobs (Ctrl+J)")
         self._jobs.clicked.connect(self.jobs_clicked)
         self._start = QLabel(objectName="statusStart")
         self._hold = QToolButton(objectName="statusHold", accessibleName="Hold the queue")
@@ -116,7 +117,7 @@ class Status(QStatusBar):
     def show_look_only(self, why: str) -> None:
         """Show that this workspace is read-only; an empty `why` hides the note."""
         self._look_only.setVisible(bool(why))
-        self._look_only.setToolTip(f"This workspace is look only: {why}; click to see what you can do")
+        self._look_only.setToolTip(f"Read-only: {why}; click to see what you can do")
 
     def show_install(self, text: str) -> None:
         """Show that torch is missing or being installed; an empty text hides it."""
@@ -171,7 +172,7 @@ class _Job(QWidget):
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
         left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
-        working = run.phase if run.step == 0 and run.phase else f"{share:.0%}{left}"
+        working = run.phase if run.step == 0 and run.phase else f"{100 * share:.0f} %{left}"
         self._rest.setText(working if run.status == "running" else run.status)
         self.show()
 
@@ -195,13 +196,6 @@ class _Dot(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(self._role))
         painter.drawEllipse(self.rect())
-
-
-def duration(seconds: float) -> str:
-    """Format seconds as `0:42`, `12:05`, `3:04:59`."""
-    rounded = max(0, round(seconds))
-    hours, minutes = divmod(rounded // 60, 60)
-    return f"{hours}:{minutes:02}:{rounded % 60:02}" if hours else f"{minutes}:{rounded % 60:02}"
 
 
 def _short(folder: Path) -> str:

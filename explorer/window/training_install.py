@@ -14,7 +14,7 @@ from trainer.untrusted import safe_subprocess
 
 State = Literal["idle", "running", "paused", "failed", "done"]
 
-_PROGRESS: Final = re.compile(r"^\s*(\d+)% (.*)$")
+_PROGRESS: Final = re.compile(r"^\s*(\d+) ?% (.*)$")
 _END_MS: Final = 2_000
 
 

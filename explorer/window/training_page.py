@@ -290,7 +290,7 @@ class TrainingOffer(QObject):
     def _show_in_status(self) -> None:
         install = self.page.install
         text_of = {
-            "running": f"Installing torch, {install.share:.0%}",
+            "running": f"Installing torch, {100 * install.share:.0f} %",
             "paused": "Installing torch, paused",
             "failed": "Torch was not installed",
             "done": "",

@@ -124,7 +124,7 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
     def first() -> str:
         return found.items.caption[int(table.pairs.pairs[0])]
 
-    assert title.text() == f"First of the table: {first()}"
+    assert title.text() == f"{first()} (row 1)"
     assert all(row.tiles.tiles for row in view.neighborhoods.rows)
     before = first()
     header = table.horizontalHeader()
@@ -135,7 +135,7 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
         if first() != before:
             break
     assert first() != before
-    assert title.text() == f"First of the table: {first()}"
+    assert title.text() == f"{first()} (row 1)"
     assert not len(view.context.selection.pairs), "nothing was selected in other views"
     view.context.selection.pairs = np.array([5])
     assert title.text() == found.items.caption[5]
@@ -256,8 +256,8 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
     before = view.found
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()
-    assert offered[0] == "Class prompts: captions"
-    place = offered.index("Class prompts: scenes-shapes")
+    assert offered[0] == "Class prototypes: captions"
+    place = offered.index("Class prototypes: scenes-shapes")
     view.suite.setCurrentIndex(place)
     view.suite.activated.emit(place)
     qtbot.waitUntil(lambda: "prompt template" in view.note.text(), timeout=5000)

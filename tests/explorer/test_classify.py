@@ -25,6 +25,7 @@ from explorer.views.view import Context
 from trainer import catalog, config
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, Workspace, write_snapshot
+from trainer.store.caption_words import write_caption_words
 from trainer.store.snapshot_files import snapshot_name
 
 
@@ -259,11 +260,11 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     assert label(view, "classifyVerdict") == "Both predict red"
     assert view.bars.names[0] == "red"
     assert [column.title for column in view.bars.columns] == ["CLIP · one", "CLIP · two"]
-    assert [column.note for column in view.bars.columns] == ["step 41 · 5 ms", "step 42 · 5 ms"]
+    assert [column.note for column in view.bars.columns] == ["step 41", "step 42"]
     assert all(column.shares[0] == pytest.approx(0.9) for column in view.bars.columns)
     assert "CLIP · one gives 90.0 % to red" in view.bars.accessibleDescription()
     assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
-    assert [item.mark for item in view.strip.items] == ["good", "warn"]
+    assert [item.mark for item in view.strip.items] == ["equal", "equal-not"], "agreement is not truth"
     assert "A and B agree on 1 of 2" in label(view, "classifyCount")
     view.strip.choose(str(images["disagree-red"]))
     assert label(view, "classifyVerdict") == "A: red, B: blue"
@@ -393,10 +394,10 @@ def test_the_checkpoints_of_the_chosen_steps_answer(
     view.take([images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     context.selection.step = 10
-    qtbot.waitUntil(lambda: [column.note[:8] for column in view.bars.columns] == ["step 10 ", "step 10 "])
+    qtbot.waitUntil(lambda: [column.note for column in view.bars.columns] == ["step 10", "step 10"])
     assert view.command()[2:7] == ["--runs", "1", "2", "--step", "10"]
     context.selection.select_snapshots((1, 20), (2, 10))
-    qtbot.waitUntil(lambda: [column.note[:8] for column in view.bars.columns] == ["step 20 ", "step 10 "])
+    qtbot.waitUntil(lambda: [column.note for column in view.bars.columns] == ["step 20", "step 10"])
     assert words_under(view, images["disagree-red"]) == ["red 90 %", "blue 90 %"]
     assert view.command()[2:8] == ["--runs", "1", "2", "--step", "20", "10"]
 
@@ -424,7 +425,7 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-red"])) == 2)
     notes = [column.note for column in view.bars.columns]
-    assert notes == ["step 41 (10 not kept)", "step 20 · 5 ms"]
+    assert notes == ["step 41 (10 not kept)", "step 20"]
     assert view.command()[2:8] == ["--runs", "1", "2", "--step", "last", "20"], "the same numbers as shown"
     asked = len(context.client.asked)
     view.take([images["a-moon"]])
@@ -476,3 +477,24 @@ def test_labels_are_hidden_while_there_is_no_run(make_context, qtbot: QtBot) -> 
         context.selection.select_runs(1, None)
         assert made.details() is made.questions
         context.selection.select_runs(None, None)
+
+
+def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    for run in context.selection.runs:
+        row = context.jobs.run(run)
+        assert row is not None
+        write_caption_words(row.folder, ["a red circle", "a Blue square", "a blue square"])
+    view.take([images["a-red"]])
+    view.questions.choose("own")
+    view.questions.write("red, tent, blue", "a photo of a(n) {}")
+    view._read_caption_words()
+    qtbot.waitUntil(lambda: "0 of 3 training captions" in label(view.questions, "classifyUnseen"), timeout=10_000)
+    assert "contain tent, photo, of." in label(view.questions, "classifyUnseen")
+    assert view.questions.unseen_words("Red tent") == ("tent",)
+    block = view.questions.labels_edit.document().firstBlock()
+    marked = [(part.start, part.length) for part in block.layout().formats()]
+    assert marked == [(5, 4)], "the word tent alone has a wavy line"
+    view.questions.write("red, blue", "{}")
+    assert label(view.questions, "classifyUnseen") == ""

@@ -125,7 +125,7 @@ def test_decoders_that_do_not_compare_are_mended_by_one_click(
     view.refresh()
     view.asking.failed.emit(Failure("bad_question", "r11 and r12 do not compare.", "Decode one alone."))
     assert "do not compare" in view.answer_area.page.text.text()
-    assert view.answer_area.page.button.text() == "Train one of B like that of A"
+    assert view.answer_area.page.button.text() == "Train the same decoder for B"
     view.answer_area.page.button.click()
     assert started == [([two_runs[1]], 10 + two_runs[0])]
 

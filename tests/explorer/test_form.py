@@ -162,7 +162,7 @@ def test_a_folder_needs_its_path(qtbot: QtBot, sheet: NewRun, tmp_path: Path):
     data.form.editor("path").setText(str(tmp_path))
     qtbot.waitUntil(sheet.start.isEnabled)
     # 600 captions, a tenth held out, 4 whole batches of 128, 5 epochs.
-    qtbot.waitUntil(lambda: sheet.estimate.text() == "About 20 steps, 4 an epoch, from 540 pairs")
+    qtbot.waitUntil(lambda: sheet.estimate.text() == "20 steps (4 per epoch, 540 pairs)")
 
 
 def test_enter_starts_what_the_editors_hold(qtbot: QtBot, sheet: NewRun):
@@ -324,7 +324,7 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     qtbot.waitUntil(made.start.isEnabled)
     assert made.run().optimizer.batch_size == 32
     assert not repair.isVisible()
-    assert made.estimate.text() == "About 5 steps, 1 an epoch, from 42 pairs"
+    assert made.estimate.text() == "5 steps (1 per epoch, 42 pairs)"
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
     qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
     assert config.from_toml(client.asked[0].config) == made.run()
     client.progress(0.5, "step 1 of 3")
-    assert made.estimate.text() == "step 1 of 3… 50%"
+    assert made.estimate.text() == "step 1 of 3… 50 %"
     client.done(COST)
     words = "480 steps in about 4 min 00 s on cpu, evaluations on top; 700 MiB memory, 2.0 GiB disk"
     assert made.estimate.text() == words

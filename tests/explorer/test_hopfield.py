@@ -62,7 +62,7 @@ def test_the_slider_changes_what_is_averaged(qtbot, view: HopfieldView, two_runs
         for column, run in enumerate(two_runs):
             stored = vectors(view, run)
             shares = retrieval_shares(stored[0].astype(float), stored, slide.value)
-            assert numbers.text("Effective number", column) == f"{effective_number(shares):.2f}"
+            assert numbers.text("Effective patterns", column) == f"{effective_number(shares):.2f}"
     assert (slide.value, numbers.text("Fixed point")) == (100.0, "single pattern")
     assert view.command()[-1] == "100"
 
@@ -108,7 +108,7 @@ def test_the_query_stands_first_with_its_share(view: HopfieldView, two_runs: tup
         assert shown[0].strong
         assert shown[0].share == pytest.approx(float(shares.max()), abs=1e-6)
         assert shown[0].path.endswith("0.png")
-        assert "in the other 36" in view.pane.panel.cards[f"top-{index}"].note.text()
+        assert "of the weight outside the top 12" in view.pane.panel.cards[f"top-{index}"].note.text()
 
 
 def test_clicking_a_picture_asks_with_its_pair(qtbot, view: HopfieldView):
@@ -138,7 +138,7 @@ def test_what_is_stored(qtbot, view: HopfieldView):
     view.which.activated.emit(view.which.currentIndex())
     settle(qtbot, view)
     numbers = view.pane.panel.cards["numbers"]
-    assert numbers.text("of patterns") == "12"
+    assert numbers.text("Stored patterns") == "12"
     assert view.command()[view.command().index("--only") + 1] == "ring"
     view.context.selection.pairs = [3, 5, 9]
     settle(qtbot, view)
@@ -146,7 +146,7 @@ def test_what_is_stored(qtbot, view: HopfieldView):
     view.which.setCurrentIndex(view.which.findText("3 selected"))
     view.which.activated.emit(view.which.currentIndex())
     settle(qtbot, view)
-    assert numbers.text("of patterns") == "3"
+    assert numbers.text("Stored patterns") == "3"
     words = view.command()
     assert words[words.index("--pairs") + 1 :][:3] == ["3", "5", "9"]
 

@@ -62,7 +62,7 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     jobs, banner = window.services.jobs, window.banner
     status = window.findChild(QToolButton, "statusLookOnly")
     qtbot.waitUntil(banner.isVisible, timeout=20_000)
-    assert banner.message.text() == "This workspace is look only: it is a copy of another workspace."
+    assert banner.message.text() == "Read-only: it is a copy of another workspace."
     assert status.isVisible()
     assert "copy" in status.toolTip()
     assert [run.name for run in jobs.runs] == ["elsewhere", "waits"]

@@ -482,9 +482,9 @@ def hopfield(one: Seen) -> dict[str, Any]:
         moved, made, state = float(np.linalg.norm(after - state)), made + 1, after
     entropy = stats.entropy(shares)
     return {
-        "Effective number": math.exp(entropy), "of patterns": len(stored), "Entropy (nats)": entropy,
+        "Effective patterns": math.exp(entropy), "Stored patterns": len(stored), "Entropy (nats)": entropy,
         "Largest weight": shares.max(), "Weight of its own pair": shares[0],
-        "Its effective number": math.exp(stats.entropy(special.softmax(beta * stored @ state))),
+        "Effective patterns, fixed point": math.exp(stats.entropy(special.softmax(beta * stored @ state))),
         "Updates": (made, 1), "Energy of the query": energy(stored[0]), "Energy of the fixed point": energy(state),
     }  # fmt: skip
 

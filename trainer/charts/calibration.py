@@ -132,7 +132,7 @@ def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> Num
     ]
     for title, hint, read in _MEASURES:
         lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
-    return NumberTable("numbers", "At the temperature shown, of the training, and best", _names(runs), tuple(lines))
+    return NumberTable("numbers", "At current, trained and optimal τ", _names(runs), tuple(lines))
 
 
 def _names(runs: tuple[CalibrationRun, ...]) -> tuple[str, ...]:

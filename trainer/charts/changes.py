@@ -150,7 +150,7 @@ def pairs_inside(
 CHART: Final = Chart(
     name="changes",
     view="changes",
-    label="A against B",
+    label="Scatter",
     question="Which pairs differ between the snapshots?",
     settings=ChangesSettings,
     needs="two_runs",

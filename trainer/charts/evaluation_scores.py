@@ -37,9 +37,8 @@ from trainer.store import Question, Workspace
 from trainer.store.question import question_text
 
 NOTE: Final = (
-    "B - A in points, with Newcombe's 95 % interval over the questions both answered, each counted once; "
-    "p is McNemar's, adjusted for the rows of the table (Holm). Bold (or *): the better run where the difference is "
-    "real."
+    "B - A in points, with Newcombe's 95 % interval over shared samples, each counted once; "
+    "p is McNemar's (Holm). Bold (or *): better run, p < 0.05 (Holm), these two runs only."
 )
 
 
@@ -219,7 +218,7 @@ CHART: Final = Chart(
     name="evaluation-scores",
     view="evaluate",
     label="Scores",
-    question="How good are the runs at each task, and is their difference real?",
+    question="How good are the runs at each task, and is the difference significant?",
     method=NOTE,
     compute=compute,
     draw=draw,

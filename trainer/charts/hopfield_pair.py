@@ -139,7 +139,7 @@ def _strips(retrievals: PairRetrievals, index: int, label: str, query: int) -> l
         cells = tuple(
             cell(retrievals.run, row, float(s), strong=row == query) for row, s in zip(rows, tops, strict=True)
         )
-        note = f"{percent(rest)} in the other {len(retrievals.rows) - len(cells):,}"
+        note = f"{percent(rest)} of the weight outside the top {len(cells)}"
         strips.append(
             ImageRow(f"pair-{index}-{name}", f"{label} · {name}: {label_of_way}", run_tone(index), cells, note)
         )

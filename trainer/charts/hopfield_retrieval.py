@@ -67,7 +67,7 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
     asks: Literal["image", "text"] = asks_setting()
     beta: float = beta_setting()
     plane: Literal["stored", "map"] = option(
-        "stored", "Path on the PCA of", "Plane of the path: the PCA of the stored patterns, or that of the Map."
+        "stored", "Trajectory in PCA of", "Plane of the trajectory: PCA of the stored patterns, or of the map."
     )
 
 
@@ -122,13 +122,13 @@ def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
 
 
 _LINES: Final = (
-    ("Effective number", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2, True),
-    ("of patterns", "n: how many are stored.", 0, False),
+    ("Effective patterns", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2, True),
+    ("Stored patterns", "n: how many are stored.", 0, False),
     ("Entropy (nats)", "Of the weights; at most ln n.", 3, False),
     ("Largest weight", "Of the nearest stored pattern.", 4, False),
     ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4, False),
     ("Fixed point", NOTE_KIND, 0, True),
-    ("Its effective number", "Patterns that the fixed point averages.", 2, False),
+    ("Effective patterns, fixed point", "Patterns that the fixed point averages.", 2, False),
     ("Updates", "Until a state is nearer than 1e-5 to its limit.", 0, False),
     ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4, False),
     ("Energy of the fixed point", "Never above that of the query.", 4, False),
@@ -139,13 +139,13 @@ def _facts(retrieval: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
     own_pattern = np.flatnonzero(retrieval.run.is_own(settings.query) & (not settings.is_outside))
     updated = len(retrieval.path.states) - 1
     return {
-        "Effective number": effective_number(retrieval.shares),
-        "of patterns": float(retrieval.run.n),
+        "Effective patterns": effective_number(retrieval.shares),
+        "Stored patterns": float(retrieval.run.n),
         "Entropy (nats)": entropy(retrieval.shares),
         "Largest weight": float(retrieval.shares.max()),
         "Weight of its own pair": float(retrieval.shares[own_pattern[0]]) if len(own_pattern) else math.nan,
         "Fixed point": retrieval.kind,
-        "Its effective number": float(retrieval.path.numbers[-1]),
+        "Effective patterns, fixed point": float(retrieval.path.numbers[-1]),
         "Updates": float(updated) if retrieval.path.converged else f"> {updated}",
         "Energy of the query": float(retrieval.path.energies[0]),
         "Energy of the fixed point": float(retrieval.path.energies[-1]),
@@ -161,8 +161,8 @@ def _strip(retrieval: Retrieval, index: int, settings: RetrievalSettings) -> Ima
         for row, share, strong in zip(run.rows[positions].tolist(), tops, is_own.tolist(), strict=True)
     )
     ends = "a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}"
-    note = f"averages {effective_number(retrieval.shares):,.1f} of {run.n:,} · updates end in {ends}"
-    note += f" · {percent(rest)} in the other {run.n - len(cells):,}" if run.n > len(cells) else ""
+    note = f"effective patterns {effective_number(retrieval.shares):,.1f} of {run.n:,} · converges to {ends}"
+    note += f" · {percent(rest)} of the weight outside the top {len(cells)}" if run.n > len(cells) else ""
     return ImageRow(f"top-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
 
 

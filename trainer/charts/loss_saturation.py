@@ -83,7 +83,7 @@ def draw(_data: None, settings: LossSaturationSettings) -> Panel:
         one_number("Pull of InfoNCE", factor * inv_tau, 3, "(1 − p) / τ: size of ∂L / ∂cosine."),
         one_number("Pull of InfoLOOB", inv_tau, 3, "1 / τ, before CLOOB's factor τ."),
         one_number(
-            "Pull of the merge",
+            "Gradient of the naive form",
             float(merged_pull(match, unmatched, inv_tau, beta)[0]),
             3,
             "On the logit, where DHN-NCE pulls with 1 whatever the match; NaN once a > b.",
@@ -111,7 +111,7 @@ def _factor(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
     values = match_factor(MATCHED, unmatched, 1 / settings.tau)
     curve = Series("1 − p", "second", MATCHED, values)
     y = Axis("1 − p", LEAST_FACTOR, 2, log=True)
-    title = "Gradient that InfoNCE keeps: 1 − p"
+    title = "Remaining gradient 1 − p"
     return XYPlot("factor", title, _cosine(), y, (curve,), cursor=settings.match)
 
 
@@ -153,10 +153,10 @@ def _merge(settings: LossSaturationSettings, unmatched: np.ndarray) -> XYPlot:
         Series("−S + ln b (DHN-NCE)", "first", MATCHED, right),
         Series("ln (b − a), W_ii = −1", "bad", x, merged_loss(x, unmatched, inv_tau, beta)),
     )
-    regions = (Region("NaN: never implement", max(end, -1.0), 1.0),) if end < 1 else ()
+    regions = (Region("diverges", max(end, -1.0), 1.0),) if end < 1 else ()
     low, high = float(right[-1]), float(right[0])
     y = Axis("loss of the anchor", low - 0.05 * (high - low), high + 0.05 * (high - low))
-    title = "Why the match stays apart"
+    title = "Why the positive is excluded from the denominator"
     return XYPlot("merge", title, _cosine(), y, curves, regions, cursor=settings.match)
 
 

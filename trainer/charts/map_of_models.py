@@ -29,7 +29,7 @@ or the Procrustes distance sqrt(1 - s^2) (what rotation, shift and scaling leave
 are averaged. The plane is metric multidimensional scaling (SMACOF); its stress says how much of the distances it \
 loses: below .1 it may be trusted, above .2 hardly. Lines join the steps of a run.
 
-Which run is the odd one: its mean distance to the others at the last step, and how far that is from the median in \
+Outlier runs: the mean distance of a run to the others at its last step, and how far that is from the median in \
 robust deviations (MAD); above 3.5 is usually called an outlier. It needs four runs, and says nothing about who is \
 right."""
 MEASURES: Final[dict[str, str]] = {
@@ -53,7 +53,7 @@ class ModelMapSettings:
     )
     modality: Literal["both", "image", "text"] = option(
         "both",
-        "Of",
+        "Modality",
         "Images, texts, or the mean of both.",
         named={"both": "Images and texts", "image": "Images", "text": "Texts"},
     )
@@ -171,7 +171,7 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
     middle = (data.places.max(0) + data.places.min(0)) / 2
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]
     return XYPlot(
-        "map", "Snapshots: near is alike, a diamond is a run's last step", axes[0], axes[1], tuple(curves),
+        "map", "Snapshots: closer = more similar; diamond = final step", axes[0], axes[1], tuple(curves),
         dots=tuple(dots), equal=True, note=stress,
     )  # fmt: skip
 
@@ -182,13 +182,13 @@ def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
     for index in order.tolist():
         space = data.spaces[data.last[index]]
         unusual = float(data.unusual[index])
-        says = "odd" if unusual > ODD else "" if math.isfinite(unusual) else "–"
+        says = "outlier" if unusual > ODD else "" if math.isfinite(unusual) else "–"
         values = (f"{data.mean[index]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
         label = f"#{space.run} {space.name}, step {space.step:,}"
-        lines.append(NumberRow(label, "", values, strong=says == "odd"))
+        lines.append(NumberRow(label, "", values, strong=says == "outlier"))
     columns = (f"Mean {MEASURES[settings.measure]} to the others", "Robust deviations from the median", "")
-    note = "" if len(lines) >= 4 else "Who is odd cannot be said of fewer than four runs."
-    return NumberTable("apart", "Which run is the odd one", columns, tuple(lines), badges=False, note=note)
+    note = "" if len(lines) >= 4 else "Outliers need at least four runs."
+    return NumberTable("apart", "Outlier runs", columns, tuple(lines), badges=False, note=note)
 
 
 def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
@@ -211,7 +211,7 @@ CHART: Final = Chart(
     name="map-of-models",
     view="run_comparison",
     label="Map of models",
-    question="Which runs learned the same, and which one is the odd one?",
+    question="Which runs have similar representations, and which are outliers?",
     method=METHOD,
     settings=ModelMapSettings,
     compute=compute,

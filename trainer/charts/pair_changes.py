@@ -161,7 +161,7 @@ class Changes:
         parts += [self.units.words().partition(": ")[2]] if self.units.counted else []
         parts += [f"{left:,} of A are not in B"] if left else []
         parts += ["a sample of the split"] if self.sampled else []
-        parts += [f"{self.k} neighbors among {self.modality}s"]
+        parts += [f"k = {self.k} {self.modality} neighbors"]
         parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
         return " · ".join(parts)
 
@@ -264,7 +264,7 @@ def better_note(compared: Changes, key: str, both: Float[np.ndarray, "n 2"], *, 
     both = both[compared.units.rows(unit)]
     change = both @ ((1, -1) if log else (-1, 1))
     better, worse = (change > 0).sum(), (change < 0).sum()
-    return f"of {len(both):,} {unit}s {better:,} better, {worse:,} worse, {(change == 0).sum():,} equal"
+    return f"of {len(both):,} {unit}s, B better on {better:,}, worse on {worse:,}, tied on {(change == 0).sum():,}"
 
 
 def with_verdicts(workspace: Workspace, compared: Changes, texts: tuple[ClassTexts, ClassTexts] | None) -> Changes:

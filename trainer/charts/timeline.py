@@ -215,7 +215,7 @@ def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.nd
             seen = principal_axes(aim, 2)[:2]
         placed.append([_seen(_vectors(read_snapshot(folder)), aim, *seen) for folder in run])
     note = (
-        f"PCA: the axes of the last step ({shares.sum():.0%} of its variance), every step aligned to it in "
+        f"PCA: the axes of the last step ({100 * shares.sum():.0f} % of its variance), every step aligned to it in "
         "embedding space"
     )
     return placed, note + ("; runs of other pairs have axes of their own" if alone else "")

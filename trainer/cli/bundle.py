@@ -333,4 +333,4 @@ def _write_json(file: Path, values: Any) -> None:
 
 def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the user and the window."""
-    say(f"{share:4.0%} {note}", error=True)
+    say(f"{100 * share:3.0f} % {note}", error=True)

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         say_json(json.dumps(document_with_full_names(args.workspace, _document(predictions)), indent=1))
     else:
-        say(as_text(predictions))
+        say("\n".join([as_text(predictions), *_unseen(args.workspace, predictions)]))
     return 0 if predictions.images else 1
 
 
@@ -143,11 +143,6 @@ def as_text(predictions: Predictions) -> str:
             lines.append(f"  {'':<{width}}  {both}")
     lines += [note for note in notes(predictions) if predictions.images]
     lines += [f"{path}\n  cannot be read: {why}" for path, why in predictions.unreadable.items()]
-    if predictions.images:
-        each = ", ".join(
-            f"{name} {run.milliseconds / len(predictions.images):.1f} ms" for name, run in zip(names, predictions.runs)
-        )
-        lines.append(f"time an image, labels included: {each}")
     return "\n".join(lines)
 
 
@@ -177,6 +172,15 @@ def _numbers(said: RunPrediction) -> dict[str, Any]:
         shares = np.asarray(said.probabilities, np.float64)
     facts = {name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
     return facts | {"probabilities": shares, "cosines": cosines}
+
+
+def _unseen(workspace: Workspace, predictions: Predictions) -> list[str]:
+    """Return what the training captions of each run lack of the labels and templates."""
+    from trainer.store.caption_words import read_caption_words, unseen_sentences
+
+    words = [read_caption_words(workspace.runs.get(run.run).folder) for run in predictions.runs]
+    texts = (*predictions.labels, *predictions.templates)
+    return unseen_sentences([run.name for run in predictions.runs], words, texts)
 
 
 def _document(predictions: Predictions) -> dict[str, Any]:

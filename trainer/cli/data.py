@@ -276,6 +276,6 @@ def print_progress() -> Callable[[float, str], None]:
         nonlocal last
         if time.monotonic() - last >= 1:
             last = time.monotonic()
-            say(f"{share:4.0%}  {note}", error=True)
+            say(f"{100 * share:3.0f} %  {note}", error=True)
 
     return progress

@@ -329,4 +329,4 @@ class ProgressLine:
             report(share, note)
         elif time.monotonic() - self._told >= SILENT_S:
             self._told = time.monotonic()
-            say(f"{share:4.0%} {note}", error=True)
+            say(f"{100 * share:3.0f} % {note}", error=True)

@@ -53,4 +53,4 @@ def _words(plan: training_install.Plan) -> str:
 
 def _report(share: float, note: str) -> None:
     """Print one line per step to stderr, for the person and the window."""
-    say(f"{share:4.0%} {note}", error=True)
+    say(f"{100 * share:3.0f} % {note}", error=True)

@@ -17,7 +17,7 @@ def _heldout_share() -> float:
 
 def train_share_option() -> float:
     """Return the field `train_share`, which every kind of data has."""
-    help = "Share of the training pairs that is used, the same at every seed; smaller ones are part of larger ones."
+    help = "Fraction of the training pairs; subsets are nested and the same for every seed."
     return option(1.0, "Training share", help, low=0.0001, high=1.0, advanced=True)
 
 

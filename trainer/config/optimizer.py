@@ -33,7 +33,7 @@ class Optimizer:
     warmup_steps: int = option(
         250,
         "Warm-up",
-        "Steps of linear warm-up, at most half of the run. CLOOB needs a long one, or it settles in a few clusters.",
+        "Steps of linear warm-up, at most half of the run. CLOOB needs a long warm-up to avoid collapse.",
         low=0,
         high=1_000_000,
         unit="steps",

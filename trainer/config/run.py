@@ -32,7 +32,7 @@ class Watching:
     checkpoints_kept: int = option(
         3,
         "Checkpoints kept",
-        "The newest so many and the best. More of them: earlier steps can be decoded and replayed from.",
+        "Number of newest checkpoints to keep, besides the best. With more, earlier steps can be decoded and replayed.",
         low=3,
         high=1000,
         advanced=True,
@@ -68,7 +68,7 @@ class Run:
     ranks: int = option(
         1,
         "Processes",
-        "How many processes share every batch, on GPUs one each; at a place, processes there. Losses are those of one.",
+        "Data-parallel processes (one per GPU). The loss is identical to that of a single process.",
         low=1,
         high=64,
     )

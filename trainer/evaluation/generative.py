@@ -227,7 +227,11 @@ def as_text(table: GenerativeComparison) -> str:
             if row.bits is None
             else f"{'<= ' if row.bound else ''}{row.bits:.3f} ± {row.bits_error:.3f}"
         )
-        probe = "no classes" if row.accuracy is None else f"{row.accuracy:.1%} ({row.low:.1%} to {row.high:.1%})"
+        probe = (
+            "no classes"
+            if row.accuracy is None
+            else f"{100 * row.accuracy:.1f} % ({100 * row.low:.1f} % to {100 * row.high:.1f} %)"
+        )
         lines.append(f"{row.model:<28} {row.parameters:>10,} {bits:>16}  {probe:<22} {row.width} of {row.features}")
     return "\n".join(lines)
 

@@ -130,9 +130,9 @@ class ExperimentVerdict:
 
     def _stopped(self) -> str:
         if self.experiment.most_seeds == OPEN:
-            return "No seeds are being added; more may decide it."
+            return "No seed is training; add seeds to decide."
         left = self.experiment.most_seeds - len(self.seeds)
-        return f"No seeds are being added; its budget has {left} more." if left > 0 else "No seeds are being added."
+        return f"No seed is training; the budget has {left} more." if left > 0 else "No seed is training."
 
     def sentence(self, comparison: ArmComparison) -> str:
         """Return what a comparison says, with its difference, interval and seeds."""

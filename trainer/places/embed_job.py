@@ -217,7 +217,7 @@ def _on_ray(
     storage.check()
     storage = storage.inside(f"from-{ownership.seal(f'sent {workspace.folder}')[:16]}").inside(job.folder)
     for number, (name, content) in enumerate(files.items()):
-        say(0.0, f"sending the model: {number / len(files):.0%}")
+        say(0.0, f"sending the model: {100 * number / len(files):.0f} %")
         if isinstance(content, bytes):
             storage.write(name, content)
         elif storage.size(name) != content.stat().st_size:
@@ -309,7 +309,9 @@ def _by_ssh(
             else:
                 folder.send(content, name)
                 shutil.copystat(content, Path(draft) / job.folder / name)  # rsync compares size and time
-        ssh.upload(host, Path(draft) / job.folder, root, lambda share: say(0.0, f"sending the model: {share:.0%}"))
+        ssh.upload(
+            host, Path(draft) / job.folder, root, lambda share: say(0.0, f"sending the model: {100 * share:.0f} %")
+        )
     question = packed({"what": "embed", "job": f"{root}/{job.folder}"})
     command = ssh.trainer(host, facts, "remote", "--once", question, "--workspace", root)
     if host.kind == "slurm":
@@ -338,7 +340,9 @@ def _by_ssh(
             raise
         raise PlaceError(f"{host.name}: {problem}") from error
     brought.mkdir(parents=True, exist_ok=True)
-    ssh.download(host, f"{root}/{job.folder}/{OUT}/", brought, lambda share: say(1.0, f"bringing shards: {share:.0%}"))
+    ssh.download(
+        host, f"{root}/{job.folder}/{OUT}/", brought, lambda share: say(1.0, f"bringing shards: {100 * share:.0f} %")
+    )
 
 
 def _srun(host: RemoteHost) -> list[str]:

@@ -134,7 +134,7 @@ def _with(data: Any, **changes: str) -> Any:
 
 
 def _say_share(say: Say, name: str, share: float) -> None:
-    say(f"sending {name}: {share:.0%}")
+    say(f"sending {name}: {100 * share:.0f} %")
 
 
 def workspace_there(host: RemoteHost, workspace: Path) -> str:

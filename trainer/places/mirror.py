@@ -308,7 +308,7 @@ class Mirror:
                 _write(target, content)
                 begun += len(content)
                 if size > 8 * MOST_READ:
-                    progress(f"{name}: {begun / size:.0%}")
+                    progress(f"{name}: {100 * begun / size:.0f} %")
 
 
 def _files(root: Any, draft: str) -> dict[str, int]:

@@ -147,7 +147,7 @@ def _failure(error: Exception) -> Failure:
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(last.filename)}:{last.lineno}"
     return Failure(
-        "bug", f"The request failed: {type(error).__name__}: {error} ({where}).", "This is a bug of the program."
+        "bug", f"The request failed: {type(error).__name__}: {error} ({where}).", "This is a bug in the application."
     )
 
 

@@ -216,7 +216,7 @@ def _memory(row: Mapping[str, Any]) -> str:
     share = used * 2**20 / psutil.virtual_memory().total
     gpu = f" and {row['gpu_mib']:,.0f} MiB of the GPU's" if row["gpu_mib"] else ""
     likely = "; likely the system ended it for memory" if share > _MUCH else ""
-    return f" It was using {used:,.0f} MiB of memory ({share:.0%} of this computer's){gpu}{likely}."
+    return f" It was using {used:,.0f} MiB of memory ({100 * share:.0f} % of this computer's){gpu}{likely}."
 
 
 def _last_log_line(path: Path) -> str:

@@ -28,6 +28,7 @@ from trainer.models import has_batch_norm
 from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
+from trainer.store.caption_words import write_caption_words
 from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
@@ -367,9 +368,11 @@ def _reporter(log: RunLog, control: ControlFlags, text_log: TextLog) -> Callable
     def progress(share: float, note: str) -> None:
         nonlocal said_at
         if time.monotonic() - said_at >= SAY_S:
-            text_log.say(f"{note} ({share:.0%} of the preparation)")
+            text_log.say(f"{note} ({100 * share:.0f} % of the preparation)")
             said_at = time.monotonic()
-        log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=f"{note} {share:.0%}", eta_s=None)
+        # A count is told by the note; the share is of the whole preparation and would contradict it.
+        phase = note if " of " in note else f"{note} {100 * share:.0f} %"
+        log.progress(step=log.run.step, total_steps=log.run.total_steps, phase=phase, eta_s=None)
         _give_up(control)
 
     return progress
@@ -399,6 +402,7 @@ def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) ->
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."
         )
+    write_caption_words(log.folder, pairs.captions)
     log.facts(
         device=str(training.device),
         parameters=_parameters(training),

@@ -402,7 +402,7 @@ def as_text(bench: GpuBench) -> str:
     for step in bench.steps:
         lines.append(
             f"step of {step.towers}, batch {step.batch}: {1000 * step.ours_s:.0f} ms, open_clip's loop "
-            f"{1000 * step.open_clip_s:.0f} ms ({step.ratio:.2f}x), waiting for data {step.wait:.1%}"
+            f"{1000 * step.open_clip_s:.0f} ms ({step.ratio:.2f}x), waiting for data {100 * step.wait:.1f} %"
         )
     lines.append(f"resumed training: {'equal bit for bit' if bench.resume_equal else 'DIFFERENT'}")
     lines += [f"GPU: {gauge}" for gauge in bench.gauges] or [f"gauges: {bench.without_gpu}"]

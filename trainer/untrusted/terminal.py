@@ -28,7 +28,7 @@ def say_json(text: str, *, flush: bool = False) -> None:
 
 def say_progress(share: float, note: str) -> None:
     """Print how far a command is, in the line of a terminal where that was printed before."""
-    print(f"\r{share:4.0%} {spelled(note):<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)
+    print(f"\r{100 * share:3.0f} % {spelled(note):<40}", end="" if share < 1 else "\n", file=sys.stderr, flush=True)
 
 
 def say_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -29,7 +29,7 @@ SHORT = {
     "text_rank_b": "B",
     "margin_change": "Margin",
     "overlap": "Overlap",
-    "residual": "Residual",
+    "residual": "Procrustes residual",
     "verdict": "Prediction",
 }
 

@@ -52,7 +52,7 @@ class Neighborhoods(QWidget):
         shared = np.intersect1d(*near)
         pair = int(changes.rows[index])
         caption = changes.items.caption[pair] or changes.items.path[pair]
-        self.title.setText(f"First of the table: {caption}" if first else caption)
+        self.title.setText(f"{caption} (row 1)" if first else caption)
         parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared"]
         if "image_rank_a" in changes.values:
             ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]

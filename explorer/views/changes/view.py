@@ -52,7 +52,7 @@ class ChangesView(View):
         self.groups = GroupChips()
         self._listed: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self.note = layouts.elided(role="small")
-        self.suite = SearchableComboBox(name="changes-suite", label="Class prompts for the predictions", width=206)
+        self.suite = SearchableComboBox(name="changes-suite", label="Class prototypes of the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")
         self.neighborhoods = Neighborhoods(self.pictures)
@@ -163,10 +163,10 @@ class ChangesView(View):
     def _show_suites(self) -> None:
         """Offer the available sources of verdicts and say below the table what they are."""
         choices = [
-            Choice(name, f"Class prompts: {name}") for name in (self.compared.data.suites if self._shown else ())
+            Choice(name, f"Class prototypes: {name}") for name in (self.compared.data.suites if self._shown else ())
         ]
         self.suite.show_choices(
-            [Choice("", "Class prompts: captions", "The mean of each class's own captions represents it"), *choices],
+            [Choice("", "Class prototypes: captions", "The mean of each class's own captions represents it"), *choices],
             self.compared.settings_now().suite,
         )
         self.suite.setVisible(bool(choices) and "verdict" in (self._shown.values if self._shown else {}))
@@ -296,7 +296,7 @@ class ChangesView(View):
         self.areas = (StateArea(pairs), StateArea(self.mispairs))
         for widget, label, question in (
             (self.areas[0], "Pairs", "Which pairs differ, and what are their neighbors in A and in B?"),
-            (self.compared, "A against B", self.compared.chart.question),
+            (self.compared, "Scatter", self.compared.chart.question),
             (self.areas[1], "Mispairs", "Which captions fit another picture better, in A and in B?"),
             (self.wholes, "Representation similarity", self.wholes.chart.question),
         ):

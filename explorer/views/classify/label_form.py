@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QSyntaxHighlighter, QTextCharFormat, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QWidget
 
 from explorer import theme
@@ -15,6 +18,7 @@ from explorer.widgets.still import StillComboBox
 from trainer import catalog
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.catalog import PromptSuite
+from trainer.store.caption_words import CaptionWords, unseen_sentences, words_in
 
 DEBOUNCE_MS: Final = 250
 OF_THE_RUN: Final = "of the run"
@@ -46,12 +50,38 @@ class LabelForm(QWidget):
             _remark("classifyTemplatesRemark", self),
         )
         self._labels, self._templates = text_input.labels(""), text_input.templates("")
+        self._names: tuple[str, ...] = ()
+        self._read: tuple[CaptionWords | None, ...] = ()
+        self._unseen_note = _remark("classifyUnseen", self)
+        self._underlines = [Underline(edit.document(), self.unseen_words) for edit in self._editors]
         self._later = QTimer(self, singleShot=True, interval=DEBOUNCE_MS, timeout=self._announce)
         self.write("", "")
         self._lay_out()
         self.suites.activated.connect(self._choose_suite)
         for edit in (self.labels_edit, self.templates_edit):
             edit.textChanged.connect(self._edited)
+
+    @property
+    def _editors(self) -> tuple[QPlainTextEdit, QPlainTextEdit]:
+        return self.labels_edit, self.templates_edit
+
+    def take_caption_words(self, names: Sequence[str], words: Sequence[CaptionWords | None]) -> None:
+        """Underline what the training captions of these runs lack; None: of a run whose captions are not known."""
+        self._names, self._read = tuple(names), tuple(words)
+        self._show_unseen()
+
+    def unseen_words(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text that no training caption of a run holds; none where no run's are known."""
+        known = [words for words in self._read if words is not None]
+        unseen = [set(words.unseen(text)) for words in known]
+        return tuple(word for word in dict.fromkeys(words_in(text)) if unseen and all(word in of for of in unseen))
+
+    def _show_unseen(self) -> None:
+        for underline in self._underlines:
+            underline.rehighlight()
+        self._show_message(
+            self._unseen_note, "\n".join(unseen_sentences(self._names, self._read, (*self.labels, *self.templates)))
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -134,6 +164,7 @@ class LabelForm(QWidget):
         self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
         self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
         if (self._labels.entries, self._templates.entries) != before:
+            self._show_unseen()
             self.changed.emit()
 
     @staticmethod
@@ -154,10 +185,27 @@ class LabelForm(QWidget):
             _heading("Templates", self._templates_count),
             (self.templates_edit, 2),
             self._templates_remark,
+            self._unseen_note,
             layouts.text(hint, "small", wrap=True),
             margins=theme.BETWEEN,
             of=self,
         )
+
+
+class Underline(QSyntaxHighlighter):
+    """Draws a wavy line below the words that no run has read."""
+
+    def __init__(self, document: QTextDocument, unseen_words: Callable[[str], Sequence[str]]) -> None:
+        super().__init__(document)
+        self._unseen_words = unseen_words
+
+    def highlightBlock(self, text: str) -> None:
+        looks = QTextCharFormat()
+        looks.setUnderlineStyle(QTextCharFormat.UnderlineStyle.WaveUnderline)
+        looks.setUnderlineColor(theme.color("warn"))
+        for word in self._unseen_words(text):
+            for found in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE):
+                self.setFormat(found.start(), len(found[0]), looks)
 
 
 def _editor(name: str, label: str) -> QPlainTextEdit:

@@ -33,14 +33,12 @@ class Prediction:
         cosines: One a label.
         shares: Whether the probabilities sum to 1 or are each for itself.
         step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
-        milliseconds: The run's time for this image (the mean, if several were asked together).
     """
 
     labels: tuple[str, ...]
     probabilities: Float[np.ndarray, " labels"]
     cosines: Float[np.ndarray, " labels"]
     step: int
-    milliseconds: float
     shares: Shares = "softmax"
 
     @property
@@ -53,7 +51,8 @@ class Prediction:
         """`label` and its probability, or its cosine where a single label has no probability."""
         if self.shares == "none":
             return f"{self.label}, cosine {self.cosines.max():.3f}"
-        return f"{self.label} {100 * self.probabilities.max():.0f} %"
+        share = float(self.probabilities.max())
+        return f"{self.label} {'> 99' if 0.995 <= share < 1 else f'{100 * share:.0f}'} %"
 
 
 @dataclass(frozen=True)
@@ -207,11 +206,10 @@ class ClassifyQuery(QObject):
             return
         self._models[model].open_question = None
         said = answer.runs[model[0]]
-        each = said.milliseconds / max(1, len(answer.images))
         shares = said.probabilities or [[np.nan] * len(question.labels)] * len(answer.images)
         for path, row, cosines in zip(answer.images, shares, said.cosines, strict=True):
             self._predictions[path, model] = StoredPrediction(
-                Prediction(question.labels, np.array(row), np.array(cosines), said.step, each, said.shares)
+                Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares)
             )
         self._unreadable |= answer.unreadable
         self._next(model)

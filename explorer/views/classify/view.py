@@ -28,8 +28,11 @@ from trainer.catalog import PromptSuite
 from trainer.charts.class_task import choice_suite
 from trainer.charts.marks import run_tone
 from trainer.errors import UserError
+from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
+SIGNS: Final = {True: "equal", False: "equal-not"}
+"""Whether two runs agree -> icon. Neutral: which of them is right is not known here."""
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
 
 
@@ -51,6 +54,8 @@ class ClassifyView(View):
         self.bars.setObjectName("classifyBars")
         self.sight = ImagePreview(context.background, self.pictures.get)
         self._look_first = self._no_labels = ""
+        self._caption_folders: list[Path] = []
+        self._caption_words: list[CaptionWords | None] = []
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -101,6 +106,7 @@ class ClassifyView(View):
             return
         if runs:
             self.context.client.warm_up(runs)
+        self._read_caption_words()
         if self.questions.suite == OF_THE_RUN:
             self._fill_from_run()
         self._show_images()
@@ -163,8 +169,8 @@ class ClassifyView(View):
             self.show_empty(
                 "image-plus",
                 "Drop images here",
-                "Drop image files anywhere on this window, paste one from the clipboard, or browse. Each of the two "
-                "runs then predicts the best of your labels.",
+                "Drop image files anywhere on this window, paste one from the clipboard, or browse. Both runs then "
+                "rank your labels.",
                 self._browse,
             )
         else:
@@ -200,7 +206,7 @@ class ClassifyView(View):
             if prediction is not None
         )
         outcome = verdict(said, [*map(self._name, sides)])
-        mark = {True: "good", False: "warn", None: ""}[outcome.agree if outcome else None]
+        mark = SIGNS[outcome.agree] if outcome and outcome.agree is not None else ""
         tip = "\n".join([Path(path).name, problem or (outcome.words if outcome else "")]).strip()
         return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
 
@@ -209,7 +215,7 @@ class ClassifyView(View):
         parts = [f"{n:,} image{'' if n == 1 else 's'}"]
         judged = sum(bool(item.mark) for item in items)
         if judged:
-            agree = sum(item.mark == "good" for item in items)
+            agree = sum(item.mark == SIGNS[True] for item in items)
             parts.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
         if broken := sum(bool(item.problem) for item in items):
             parts.append(f"{broken:,} could not be read")
@@ -228,7 +234,8 @@ class ClassifyView(View):
         broken = bool(self.asking.problem(path))
         sides = self.context.selection.sides
         columns = [] if broken else [self._column(side, p, order) for side, p in zip(sides, said, strict=True)]
-        self.bars.show_bars(names, columns, stale=self.asking.is_stale(path))
+        unseen = {row for row, name in enumerate(names) if self.questions.unseen_words(name)}
+        self.bars.show_bars(names, columns, stale=self.asking.is_stale(path), marked=unseen)
         self._show_verdict(path, said)
 
     def _said(self, path: str) -> list[Prediction | None]:
@@ -242,8 +249,7 @@ class ClassifyView(View):
         note = self.asking.trouble(side.run, side.step)
         if prediction:
             gone = side.step not in (None, prediction.step)
-            more = f"({side.step:,} not kept)" if gone else f"· {prediction.milliseconds:,.0f} ms"
-            note = f"step {prediction.step:,} {more}"
+            note = f"step {prediction.step:,}{f' ({side.step:,} not kept)' if gone else ''}"
             note += {"softmax": "", "sigmoid": " · each label by itself", "none": " · cosine"}[prediction.shares]
         texts = (f"{prediction.cosines[0]:.3f}",) if prediction and alone else ()
         adds_up = prediction is None or prediction.shares == "softmax"
@@ -261,10 +267,8 @@ class ClassifyView(View):
         elif not self._has_words:
             self._show_message("info", "secondary", self._missing_words())
         elif outcome is not None:
-            sign, role = {True: ("circle-check", "good"), False: ("circle-x", "warn"), None: ("image", "secondary")}[
-                outcome.agree
-            ]
-            self._show_message(sign, role, outcome.words)
+            sign = "image" if outcome.agree is None else SIGNS[outcome.agree]
+            self._show_message(sign, "secondary", outcome.words)
         elif self.asking.waiting:
             state = self.context.client.state("models")
             self._show_message(
@@ -309,6 +313,22 @@ class ClassifyView(View):
             self.context.background.failed.emit(error)
         self._no_labels = f"Waiting for labels: those of run A cannot be read. {error} Enter some."
         self._show_current()
+
+    def _read_caption_words(self) -> None:
+        """Read which words the runs were trained on."""
+        sides = [side for side in self.context.selection.sides if self.context.jobs.run(side.run) is not None]
+        names = [self._name(side) for side in sides]
+        folders = [row.folder for side in sides if (row := self.context.jobs.run(side.run)) is not None]
+        # Of a run that has not begun they are there later.
+        if folders != self._caption_folders or None in self._caption_words:
+            self._caption_folders = folders
+            background = self.context.background
+            background.run(self, _caption_words, names, folders, done=self._take_caption_words, key="caption words")
+
+    def _take_caption_words(self, words: dict[str, CaptionWords | None]) -> None:
+        self._caption_words = list(words.values())
+        self.questions.take_caption_words(list(words), self._caption_words)
+        self._show_bars(self.strip.current)
 
     def _words_changed(self) -> None:
         self.questions.remember(self.context.settings, "classify")
@@ -402,6 +422,10 @@ class ClassifyView(View):
         for button in (self._map_button, self._remove_button, add):
             row.add(button, gap=theme.INSIDE, right=True)
         return row
+
+
+def _caption_words(names: Sequence[str], folders: Sequence[Path]) -> dict[str, CaptionWords | None]:
+    return {name: read_caption_words(folder) for name, folder in zip(names, folders, strict=True)}
 
 
 def _pictures_folder() -> str:

@@ -32,7 +32,7 @@ from trainer.store import RunRow
 QWIDGETSIZE_MAX: Final = 16_777_215
 TRAINING: Final = (
     "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any other "
-    "run. Decoders that are made together are alike, and compare."
+    "run. Decoders queued together have equal settings and compare."
 )
 LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5
@@ -49,7 +49,7 @@ class DecodeView(PictureQuestionView):
     """Decoded pictures of run A and run B."""
 
     title = "Decode"
-    question = "What does an embedding keep of a picture, and what does it leave to chance?"
+    question = "What does an embedding keep of a picture, and what is lost?"
     icon = "eye"
     when_chosen = "A decoder of each shows what its embeddings keep."
     prefix = "decode"
@@ -134,7 +134,7 @@ class DecodeView(PictureQuestionView):
         if len(decoders) < 2 or alike(*(row for _, row in decoders)) or self.context.workspace.look_only:
             return None
         like, run = decoders[0][1].id, self.context.selection.sides[1].run
-        return "Train one of B like that of A", lambda: jobs.do(actions.queue_decoders, [run], like)
+        return "Train the same decoder for B", lambda: jobs.do(actions.queue_decoders, [run], like)
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -230,7 +230,7 @@ class DecodeView(PictureQuestionView):
         making = next(filter(None, (in_the_making(jobs.runs, run) for run in chosen)), None)
         if making is not None:
             text = f"{making.short_name} is {making.status}. Pictures appear here after its first checkpoint."
-            self.show_empty(self.icon, "A decoder is on its way", text)
+            self.show_empty(self.icon, "Training the decoder…", text)
             return
         reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
         names = " and ".join(map(jobs.name_of, chosen))

@@ -50,10 +50,7 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 """Charts that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
-NOTHING: Final = (
-    "Press Evaluate, or choose data and tasks behind … first. "
-    "What was measured while the runs trained is in Comparison."
-)
+NOTHING: Final = "Press Evaluate, or choose data and tasks behind … first. Metrics logged during training: Comparison."
 
 
 class EvaluateView(View):
@@ -229,7 +226,7 @@ class EvaluateView(View):
 
     def _done(self, answer: EvaluateAnswer) -> None:
         reasons = [f"{what}: {why}" for what, why in answer.left_out.items()]
-        summary = f"{len(answer.done)} measurements stored."
+        summary = f"{len(answer.done)} results saved."
         self.status.setText(" ".join([summary, *reasons]))
         if answer.done:
             last = answer.done[-1]

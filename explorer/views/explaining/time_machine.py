@@ -38,11 +38,9 @@ class TimeMachine(QWidget):
         self.step = NumberBox(integer=True, low=1, parent=self)
         self.step.setObjectName("time-machine-step")
         self.step.setAccessibleName("Step of run A")
-        self.step.setToolTip("A step on the axis of run A's curves: the update that led to it is made again")
+        self.step.setToolTip("A step on the axis of run A's curves: the update that led to it is replayed")
         self.again = QPushButton("Replay", objectName="time-machine-replay")
-        self.again.setToolTip(
-            "Makes the update again and trains on to the next checkpoint. Shown only if both are equal bit for bit"
-        )
+        self.again.setToolTip("Replays the update up to the next checkpoint; shown only if both are equal bit for bit")
         self.working = ProgressRow("time-machine-working", self, asks=True)
         self._lay_out()
         self.again.clicked.connect(lambda: self.replay_chosen(context.selection.run_a))

@@ -41,7 +41,7 @@ class ExplainingView(ChartView):
     """What each run encodes, in how many dimensions, and how saturated its objective is."""
 
     title = "Explaining away"
-    question = "What each run encodes, and how much gradient is left."
+    question = "Effective rank, saturation and feature usage."
     icon = "layers"
     name = "explaining"
     shared: ClassVar[tuple[str, ...]] = ("held_out",)
@@ -126,7 +126,7 @@ class ExplainingView(ChartView):
         if number <= most:
             self.requested.emit(MoveAlong(number))
         else:
-            self.failed.emit(f"Direction {number} holds too little to be seen.", f"Click one of the first {most}.")
+            self.failed.emit(f"Direction {number} is below the display threshold.", f"Click one of the first {most}.")
 
     def actions_for_palette(self) -> list[QAction]:
         return [*super().actions_for_palette(), self._ablation_action]

@@ -54,7 +54,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Import data\u2026",
         "folder-open",
         "",
-        "See what a folder, table or tar of pairs holds, then train on it  (Ctrl+Shift+O)",
+        "Check a folder, table or tar of pairs, then train on it  (Ctrl+Shift+O)",
         lambda runs: True,
     ),
     "stop": ActionSpec(
@@ -92,7 +92,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         lambda runs: any(run.status in RESUMABLE for run in runs),
     ),
     "queue-slots": ActionSpec(
-        "Max parallel runs\u2026",
+        "Parallel runs\u2026",
         "cpu",
         "",
         "Runs on each GPU and on the processor; hold the queue",
@@ -113,17 +113,21 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": ActionSpec(
-        "Repeat\u2026",
+        "Repeat over seeds\u2026",
         "grid-2x2",
         "",
-        "Runs like it over seeds; over objectives, beta, tau or batch size as an experiment",
+        "Repeats the run over seeds; over objectives, beta, tau or batch size as an experiment",
         _trainable,
     ),
     "experiment": ActionSpec(
-        "Repeat with\u2026", "scale", "", "An experiment: this run with other values of a field, over seeds", _trainable
+        "Repeat as an experiment\u2026",
+        "scale",
+        "",
+        "An experiment: this run with other values of a field, over seeds",
+        _trainable,
     ),
     "branch": ActionSpec(
-        "Branch off a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _trainable
+        "Fork from a checkpoint\u2026", "split", "", "A new run that continues from a kept checkpoint", _trainable
     ),
     "decode": ActionSpec(
         "Train a decoder\u2026",
@@ -136,12 +140,12 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable
     ),
     "tag": ActionSpec("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
-    "note": ActionSpec("Note\u2026", "type", "", "What you want to remember of it, in Markdown", _one),
+    "note": ActionSpec("Note\u2026", "type", "", "Notes about this run, in Markdown", _one),
     "archive": ActionSpec(
         "Archive",
         "folder",
         "",
-        "Put away; the filter is:archived shows it, and Archive then takes it back",
+        "Hides the run; the filter is:archived shows it, and Archive restores it",
         lambda runs: bool(runs) and not any(run.active for run in runs),
     ),
     "rename": ActionSpec("Rename", "pencil", "F2", "Rename in place", _one),

@@ -34,7 +34,7 @@ class ExperimentSheet(Sheet):
         self.values = QLineEdit(objectName="experiment-values", accessibleName="Values")
         self.values.setPlaceholderText("cloob, infoloob   or   64, 256")
         self.margin = QLineEdit("0.02", objectName="experiment-margin", accessibleName="Margin")
-        self.margin.setToolTip("Smaller differences of the outcome count as equal; 0: never equal")
+        self.margin.setToolTip("Differences below this margin count as equivalent; 0: no equivalence")
         self.seeds = NumberBox(integer=True, low=2, high=100)
         self.seeds.set_value(5)
         self.seeds.setObjectName("experiment-seeds")

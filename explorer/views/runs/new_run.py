@@ -285,7 +285,7 @@ class NewRun(QDialog):
             MeasureRun(config=config.to_toml(dataclasses.replace(run, data=config.absolute(run.data)))),
             done=partial(self._take_cost, run),
             failed=self._not_measured,
-            progress=lambda share, note: self.foot.show_measuring(f"{note or 'Measuring'}… {share:.0%}"),
+            progress=lambda share, note: self.foot.show_measuring(f"{note or 'Measuring'}… {100 * share:.0f} %"),
             owner=self,
         )
 
@@ -395,7 +395,7 @@ class NewRun(QDialog):
             section.changed.connect(self._check_later)
             self._sections[name] = section
             if name == "data":
-                tip = "See what a folder, table or tar of pairs holds, and its problems, before training"
+                tip = "Check a folder, table or tar of pairs before training"
                 section.add_button(self._section_button("Import\u2026", "new-run-import", tip, self._import))
             elif name == "objective":
                 tip = "What this objective minimizes, its paper and its caveats"
@@ -628,7 +628,7 @@ def estimate_words(run: config.Run, pairs: int | None) -> str:
     if not run.optimizer.epochs:
         return "Evaluate only, no training: 0 epochs"
     steps = estimated_steps(run, pairs)
-    return f"About {steps:,} steps, {steps // run.optimizer.epochs:,} an epoch, from {pairs:,} pairs"
+    return f"{steps:,} steps ({steps // run.optimizer.epochs:,} per epoch, {pairs:,} pairs)"
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:

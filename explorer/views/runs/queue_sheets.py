@@ -280,7 +280,7 @@ class SlotsSheet(Sheet):
     chosen = Signal(object)
 
     def __init__(self, slots: QueueSlots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__("Max parallel runs", "Apply", parent)
+        super().__init__("Parallel runs", "Apply", parent)
         self.setObjectName("slots-sheet")
         self.cpu = number_box("slots-cpu", "On the processor", slots.cpu, low=0, high=64)
         self.form.addRow("On the processor", self.cpu)

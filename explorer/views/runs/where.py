@@ -41,7 +41,7 @@ class WhereRow(QWidget):
         self.place.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.upload = QCheckBox("Send the data", self, objectName="new-run-upload")
         self.upload.setToolTip("Off: the data lie there under the same path, which is checked first")
-        manage = QPushButton("Places…", self, objectName="new-run-places", autoDefault=False)
+        manage = QPushButton("Compute targets…", self, objectName="new-run-places", autoDefault=False)
         manage.setToolTip("Add, remove and test other computers that train runs")
         manage.clicked.connect(self.manage_asked)
         label = layouts.text("Where", buddy=self.place)

@@ -70,7 +70,7 @@ class PairActions(QWidget):
             button.clicked.connect(partial(self.pin, kind))
         self.chips = [QPushButton(objectName=f"inspector-tag-{index}") for index in range(MOST_CHIPS)]
         self.name = QLineEdit(objectName="inspector-tag", placeholderText="Add a tag", accessibleName="Add a tag")
-        self.name.setToolTip("A tag is a kept selection: Map lists it under Kept")
+        self.name.setToolTip("A tag is a saved selection; Map lists it under Kept")
         self._known = QStringListModel(self)
         completer = QCompleter(self._known, self)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
@@ -180,7 +180,7 @@ class PairActions(QWidget):
 
     def _refuse(self, error: Exception) -> None:
         self._writes.clear()
-        self.failed.emit(reason_words(error), "Nothing of it was kept.")
+        self.failed.emit(reason_words(error), "Nothing was saved.")
         self.context.selection.facts_changed.emit()
 
     def _press(self, state: str, _checked: bool = False) -> None:

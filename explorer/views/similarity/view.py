@@ -18,7 +18,7 @@ from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 
 TABS = (
-    ("Cosines", "How far matched pairs are from unmatched ones"),
+    ("Cosines", "Cosine of matched and unmatched pairs"),
     ("Matrix", "All cosines of images with texts, ordered"),
     ("Words", "Contribution of each word of a caption"),
     ("Axes", "Pairs along axes that texts define"),
@@ -31,7 +31,7 @@ class SimilarityView(View):
     """Four displays of the cosines: distributions, matrix, words, and text-defined axes."""
 
     title = "Similarity"
-    question = "How far apart are matched and unmatched pairs?"
+    question = "Cosine of matched vs. unmatched pairs."
     icon = "chart-column"
     when_chosen = "The cosines of their pairs then appear here."
 

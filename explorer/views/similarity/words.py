@@ -34,7 +34,7 @@ class WordsTab(ChartTab):
         self.number.set_value(0)
         self.caption = QLineEdit(objectName="words-caption", accessibleName="Caption to analyze")
         self.caption.setPlaceholderText("Type a caption: its words are left out one by one")
-        self.own = QPushButton("Its own caption", objectName="words-own")
+        self.own = QPushButton("Reset caption", objectName="words-own")
         self.picture = ImageBox()
         self.picture.setFixedSize(160, 120)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)

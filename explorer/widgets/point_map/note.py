@@ -75,7 +75,7 @@ class Note(QObject):
         self._say("")
 
     def _say_sorting(self) -> None:
-        self._say(f"Sorting {self._points:,} points: {self._share:.0%}")
+        self._say(f"Sorting {self._points:,} points: {100 * self._share:.0f} %")
 
     def _say(self, text: str) -> None:
         if text != self.words:

@@ -52,7 +52,7 @@ def test_retrieval(charted, side: str, asks: str):
         shares = np.full(shot.n, np.nan)
         shares[rows] = kept
         numbers = board.mark("numbers")
-        assert line(numbers, "Effective number")[place] == pytest.approx(effective_number(kept), rel=1e-5)
+        assert line(numbers, "Effective patterns")[place] == pytest.approx(effective_number(kept), rel=1e-5)
         own = 17 if not names else list(names).index(names[17])
         assert line(numbers, "Weight of its own pair")[place] == pytest.approx(float(shares[own]), rel=1e-5)
         cells = board.mark(f"top-{place}").cells

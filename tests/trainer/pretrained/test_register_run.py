@@ -234,7 +234,7 @@ def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monke
     monkeypatch.setattr("trainer.pretrained.downloads.hub_file", slow)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, run)
-    assert phases == ["Downloading b.safetensors: 1 of 9 MB 10%"]
+    assert phases == ["Downloading b.safetensors: 1 of 9 MB 10 %"]
     assert (workspace.runs.get(run).status, workspace.runs.get(run).reason.split()[0]) == ("stopped", "Stopped")
 
 

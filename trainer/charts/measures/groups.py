@@ -40,7 +40,7 @@ class GroupSettings:
         "table",
         "p adjusted for",
         "Which tests p is adjusted for: those of the whole table, or of each line alone.",
-        named={"table": "All lines", "line": "Each line"},
+        named={"table": "Whole table", "line": "Per row"},
     )
 
 

@@ -177,4 +177,4 @@ def report(share: float, note: str) -> None:
         say_progress(share, note)
     elif note and time.monotonic() - _told[-1] >= EVERY_S:
         _told[:] = [time.monotonic()]
-        say(f"{share:4.0%} {note}", error=True)
+        say(f"{100 * share:3.0f} % {note}", error=True)

@@ -1,0 +1,75 @@
+"""The words of a run's training captions, counted once as it begins: what no caption holds, it never read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trainer.store.files import write_text
+from trainer.untrusted import files as untrusted_files
+
+FILE: Final = "caption_words.json"
+MOST_CAPTIONS: Final = 1_000_000
+"""More are not counted: nearly every word is among them."""
+MOST_WORDS: Final = 200_000
+MOST_LISTED: Final = 8
+"""Of unseen words in one sentence."""
+_WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ARTICLE: Final = "a(n)"
+"""Of a template: `a` or `an`, as the label wants it."""
+
+
+@dataclass(frozen=True)
+class CaptionWords:
+    """Words in lower case -> captions that hold them, and how many captions there are."""
+
+    captions: int
+    counts: dict[str, int]
+
+    def unseen(self, text: str) -> tuple[str, ...]:
+        """Return the words of a label or template that no caption holds, in order."""
+        return tuple(word for word in dict.fromkeys(words_in(text)) if word not in self.counts)
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text in lower case, without the placeholders of a template."""
+    return [match[0].casefold() for match in _WORD.finditer(text.replace(_ARTICLE, " ").replace("{}", " "))]
+
+
+def write_caption_words(folder: Path, captions: Sequence[str]) -> None:
+    """Count the words of the captions into a file of the run's folder, unless it is there or they are too many."""
+    file = folder / FILE
+    if file.exists() or not 0 < len(captions) <= MOST_CAPTIONS:
+        return
+    counts: Counter[str] = Counter()
+    for caption, times in Counter(captions).items():
+        counts.update(dict.fromkeys(words_in(caption), times))
+    if len(counts) <= MOST_WORDS:
+        write_text(file, json.dumps({"captions": len(captions), "counts": counts}, ensure_ascii=False))
+
+
+def read_caption_words(folder: Path) -> CaptionWords | None:
+    """Return the words of a run's training captions; None where they were not counted or cannot be read."""
+    try:
+        document = untrusted_files.read_record(folder / FILE, untrusted_files.MOST_TOKENIZER)
+        counts = {str(word): int(count) for word, count in document["counts"].items()}
+        return CaptionWords(int(document["captions"]), counts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def unseen_sentences(names: Iterable[str], words: Iterable[CaptionWords | None], texts: Sequence[str]) -> list[str]:
+    """Return a sentence for each run whose training captions lack a word of the texts."""
+    sentences = []
+    for name, known in zip(names, words, strict=True):
+        unseen = dict.fromkeys(word for text in texts for word in known.unseen(text)) if known else ()
+        if known and unseen:
+            listed = ", ".join([*unseen][:MOST_LISTED])
+            listed += f" and {len(unseen) - MOST_LISTED} more" if len(unseen) > MOST_LISTED else ""
+            sentences.append(f"{name}: 0 of {known.captions:,} training captions contain {listed}.")
+    return sentences
