@@ -52,7 +52,7 @@ OLD = (
     "one of B like that of A",
     "Takes the concept out",
     "holds too little",
-    "drawn here",
+    "scenes are drawn here",
     "look only",
     "Max parallel runs",
     "Branch off",
