@@ -23,6 +23,7 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 import argparse
 import signal
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -52,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from trainer.untrusted.local_settings import load_elsewhere
 
     load_elsewhere()
-    folder = (options.workspace or default_workspace()).expanduser().resolve()
+    if options.workspace is not None and "://" in options.workspace:
+        return _run_mirror(options)
+    folder = Path(options.workspace or default_workspace()).expanduser().resolve()
     if _is_only_read(folder):
         from trainer.store import derived
 
@@ -85,6 +88,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if again:
         _restart(folder)
     return status
+
+
+def _run_mirror(options: argparse.Namespace) -> int:
+    """Open the window of a workspace of another computer, which a process mirrors until the window is closed."""
+    from trainer.errors import UserError
+    from trainer.places.workspace_mirror import mirror_folder
+    from trainer.store import derived
+    from trainer.untrusted import safe_subprocess
+
+    try:
+        folder = mirror_folder(options.workspace)
+    except (UserError, OSError) as error:
+        say(f"explorer: {error}", error=True)
+        return 2
+    words = ("-m", "trainer", "places", "mirror", options.workspace, "--beside", str(os.getpid()))
+    with (folder / "mirror.log").open("ab") as log:
+        process = safe_subprocess.start(
+            safe_subprocess.python(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        return _run(folder, options, log_folder=derived.root(folder))[0]
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def take_path(options: argparse.Namespace) -> str | None:
@@ -259,7 +286,11 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         metavar="PATH|LINK",
         help="open a workspace, an evidence bundle, pictures, data, vectors, curves or a model, as if dropped",
     )
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")
+    parser.add_argument(
+        "--workspace",
+        metavar="DIR",
+        help="folder of runs (default: the user's own); ssh://host/path of another computer is mirrored, look only",
+    )
     parser.add_argument(
         "--sample", action="store_true", help="look at two finished runs that come with the application"
     )

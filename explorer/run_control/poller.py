@@ -91,7 +91,8 @@ def news(
     if len(scalars) == SCALARS_A_POLL:
         changes = -1  # there is more: the next poll must not think that nothing has changed
     newest = workspace.results.last_scalar_id() if first else scalars[-1].id if scalars else seen.scalar
-    watched = {run.id for run in runs if working(run)} | set(active)
+    # Where the runs of another computer are mirrored, snapshots arrive of runs that have ended.
+    watched = {run.id for run in runs if working(run) or look_only} | set(active)
     counts = {run: len(workspace.results.snapshots(run)) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = PollState(changes, newest, waiting, seen.snapshots | counts, seen.followers)

@@ -13,7 +13,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -50,7 +50,16 @@ class Mirror:
         changes: What was left out of the last state, as sentences.
     """
 
-    def __init__(self, workspace: Workspace, run: int, source: RunSource) -> None:
+    def __init__(self, workspace: Workspace, run: int, source: RunSource, *, kinds: Collection[str] = KINDS) -> None:
+        """Measure what is here.
+
+        Args:
+            workspace: Of this computer.
+            run: Its number here.
+            source: Of the run there.
+            kinds: Of the folders that are brought.
+        """
+        self._kinds = kinds
         self._workspace, self._run, self.source = workspace, run, source
         self._folder = workspace.runs.get(run).folder
         self._known: dict[str, Any] = {}
@@ -222,6 +231,7 @@ class Mirror:
         if state.get("status") in ENDED and checkpoints:
             newest = max(checkpoints, key=lambda row: row["step"] if isinstance(row.get("step"), int) else -1)
             names.append(str(newest.get("folder")))
+        names = [name for name in names if name.partition("/")[0] in self._kinds]
         if not names:
             return True
         remote, complete = self.source.folders(), True

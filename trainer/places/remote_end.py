@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ class RemoteEnd:
             return self._there(str(question.get("path", ""))), b""
         if what == "create":
             return {"run": self._create(str(question["config"]), str(question["token"]))}, b""
+        if what == "runs":
+            return {}, json.dumps(self._runs()).encode()
         run = int(question["run"])
         if what == "start":
             return {"job": self._start(run, dict(question.get("queue") or {}))}, b""
@@ -59,6 +62,14 @@ class RemoteEnd:
     def _there(self, path: str) -> dict[str, Any]:
         expanded = Path(path).expanduser()
         return {"there": expanded.exists(), "path": str(expanded)}
+
+    def _runs(self) -> list[dict[str, Any]]:
+        """Return the runs that are not deleted: number, folder, and a digest of what is known of each."""
+        self._workspace.reconcile()
+        return [
+            {"run": row.id, "folder": row.folder.name, "digest": hashlib.sha256(self._state(row.id)).hexdigest()}
+            for row in self._workspace.runs.all()
+        ]
 
     def _create(self, written: str, token: str) -> int:
         """Make the run that was sent, once: a question that is repeated gets the same answer."""

@@ -33,6 +33,8 @@ from trainer.untrusted import shell
 from trainer.untrusted.files import read_text
 
 NAME: Final = "workspace.json"
+MIRROR: Final = "mirror.json"
+"""Makes a folder the mirror of a workspace of another computer, which `trainer.places.workspace_mirror` keeps."""
 _MOST: Final = 1 << 16
 _FORMAT: Final = 2
 _MOST_PLACES: Final = 64
@@ -40,7 +42,7 @@ _MOST_PLACES: Final = 64
 
 State = Literal[
     "new", "mine", "moved", "copy", "other user", "other key", "no key", "read only", "unknown",
-    "unreadable", "sample",
+    "unreadable", "sample", "mirror",
 ]  # fmt: skip
 
 _WHY: Final[dict[State, str]] = {
@@ -49,6 +51,7 @@ _WHY: Final[dict[State, str]] = {
     "other key": "it was made on another computer, by another user, or before your own key was lost",
     "no key": "your own key cannot be used",
     "read only": "it cannot be written",
+    "mirror": "it mirrors a workspace of another computer",
     "sample": "it is the sample that comes with the application",
     "unknown": "it does not say who made it",
     "unreadable": f"its {NAME} cannot be read",
@@ -82,6 +85,8 @@ def state_of(folder: Path, database: Path) -> State:
     """
     if catalog.is_sample(folder):
         return "sample"
+    if (folder / MIRROR).is_file():
+        return "mirror"
     state = _look(folder, database)
     # It is signed before its first run is made: another thread or process may have done both between two looks.
     state = _look(folder, database) if state == "unknown" else state
@@ -126,6 +131,8 @@ def next_step(state: State, folder: Path) -> str:
     quoted = shell.quote(str(folder))
     if state == "sample":
         return "Train your own in another workspace: Home says how."
+    if state == "mirror":
+        return "Open it on the computer where it lies, or train in a workspace of this one."
     if state in ("other user", "read only"):
         return f"Copy it to a folder of your own, then make the copy yours: {_ADOPT} COPY."
     if state == "no key":

@@ -41,17 +41,18 @@ class Workspace:
     Args:
         folder: Made at the first use when it does not exist.
         wait_ms: How long a write waits for other processes before it raises `DatabaseBusy`.
+        mirrors: Whether this process brings what a mirror shows; for all others a mirror is look only.
 
     Attributes:
         folder: Absolute.
     """
 
-    def __init__(self, folder: Path, *, wait_ms: int = 10_000) -> None:
+    def __init__(self, folder: Path, *, wait_ms: int = 10_000, mirrors: bool = False) -> None:
         self.folder = Path(folder).expanduser().absolute()
         self._wait_ms = wait_ms
         self._lock = threading.RLock()
         self._tables: tuple[Database, RunTable, ResultsTable] | None = None
-        self._is_mine = False
+        self._is_mine, self._mirrors = False, mirrors
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._stamp: tuple[object, ...] = ()
 
@@ -70,7 +71,7 @@ class Workspace:
     @property
     def look_only(self) -> str:
         """The reason why the workspace is read-only, as part of a sentence; empty in a workspace of this user."""
-        if self._is_mine:
+        if self._is_mine or self._mirrors:
             return ""
         state = ownership.state_of(self.folder, self.database_file)
         self._is_mine = state in ("mine", "moved")
@@ -95,7 +96,7 @@ class Workspace:
     def may_be_adopted(self) -> bool:
         """Whether `adopt` makes a look-only workspace this user's own: its files are, and can be written."""
         state = ownership.state_of(self.folder, self.database_file)
-        return state not in ("other user", "read only", "no key", "sample")
+        return self._mirrors or state not in ("other user", "read only", "no key", "sample", "mirror")
 
     def check_mine(self) -> None:
         """Raise `LookOnly` unless runs may train and change here.
