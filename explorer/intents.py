@@ -57,6 +57,20 @@ class TrainDecoder:
 
 
 @dataclass(frozen=True)
+class FineTune:
+    """Open the New run form for a run that continues from the weights of another."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class MixRuns:
+    """Open the New run form for a run that measures mixes of fine-tuned runs with their base."""
+
+    run_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class TrainOnImport:
     """Open the New run form for imported data.
 
@@ -192,6 +206,8 @@ ViewIntent = (
     | TrainCopy
     | EditAndRestart
     | TrainDecoder
+    | FineTune
+    | MixRuns
     | TrainOnImport
     | ShowRun
     | ShowExperiment

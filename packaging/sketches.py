@@ -39,6 +39,7 @@ def drawings() -> dict[str, Sketch]:
     cells = noise.uniform(0, 0.45, (12, 12)) + 0.55 * np.eye(12)
     return {
         "curves": lines((A, x, rising[0]), (B, x, rising[1])),
+        "forgetting": lines((A, x, 0.1 + 0.8 * rising[0]), (B, x, 0.9 - 0.7 * rising[1])),
         "experiment-curves": (
             Frame((*bands(A, x, rising[0]), *bands(B, x, rising[1]), line(A, x, rising[0]), line(B, x, rising[1]))),
         ),

@@ -30,6 +30,7 @@ WORDS: Final = {
     "refused": "Not stored",
     "tracker": "Not logged elsewhere",
     "guessed": "Heads guessed",
+    "forgetting": "Forgetting",
 }
 """Kind -> what a badge says, the gravest first."""
 

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 from trainer import config
 
+_REFERENCE: Final = "reference/"
+"""How the names of numbers begin that a fine-tuning logs of its reference set."""
 _HARDEST: Final = re.compile(r"(?:^|/)(auc|unmatched_cosine)_hard(\d+)$")
 """Numbers against fewer unmatched captions than 10, where a split has no more."""
 NOISE_SHARES: Final = (10, 30, 50, 70, 90)
@@ -96,6 +98,9 @@ class Metric:
 
 def metric(name: str) -> Metric:
     """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
+    if name.startswith(_REFERENCE):
+        own = metric(f"val/{name.removeprefix(_REFERENCE)}")
+        return replace(own, name=name, label=f"{own.label}, reference set", group="Reference set")
     entry = METRICS.get(name) or _PAIRED.get(name) or _TASKS.get(name.rpartition("/")[2])
     if entry is not None:
         return replace(entry, name=name)
@@ -171,7 +176,8 @@ def measured_on(metric_name: str, facts: Mapping[str, Any]) -> tuple[str, int | 
     """
     held = facts.get("heldout_pairs")
     first = next((name for name in held if name != "combinations"), "") if isinstance(held, dict) else ""
-    split = "combinations" if metric_name.startswith("combinations/") else first
+    named = metric_name.partition("/")[0]
+    split = named if named in ("combinations", "reference") else first
     return split, noted_n(metric_name, split, facts)
 
 

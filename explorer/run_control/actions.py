@@ -84,6 +84,20 @@ def decoder_like(workspace: Workspace, run: int, like: int | None = None) -> con
     return dataclasses.replace(decoder, data=of.data, model=of.model, objective=objective, name=f"decoder of {of.name}")
 
 
+def fine_tuning_like(workspace: Workspace, run: int) -> config.Run:
+    """Return the configuration of a run that continues from the weights of `run`, by what these are."""
+    row = workspace.runs.get(run)
+    made = config.fine_tuning_of(workspace.runs.config_of(run), row.folder.name)
+    return dataclasses.replace(made, tuning=dataclasses.replace(made.tuning, reference=config.OF_START))
+
+
+def mix_like(workspace: Workspace, runs: Sequence[int]) -> config.Run:
+    """Return the configuration of a run that measures mixes of these runs with what they were fine-tuned from."""
+    from trainer.experiments.mixes import mix_run
+
+    return mix_run(workspace, runs)
+
+
 def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None = None) -> int:
     """Queue a decoder of each run and return the first id; they are alike, so that they compare."""
     made = [decoder_like(workspace, run, like) for run in runs]

@@ -150,6 +150,14 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         synonyms=("Map of models", "Small multiples", "Parallel coordinates", "Importance", "Odd run", "Config diff"),
     ),
     ViewEntry(
+        "fine_tuning",
+        "Fine-tuning",
+        "sliders-horizontal",
+        "FineTuningView",
+        place="compare",
+        synonyms=("Forgetting", "WiSE-FT", "Interpolation", "Model soup", "Reference set", "LoRA"),
+    ),
+    ViewEntry(
         "similarity",
         "Similarity",
         "chart-column",

@@ -18,6 +18,8 @@ VIEW_OF: Final[Mapping[type, str]] = {
     intents.TrainCopy: "runs",
     intents.EditAndRestart: "runs",
     intents.TrainDecoder: "runs",
+    intents.FineTune: "runs",
+    intents.MixRuns: "runs",
     intents.TrainOnImport: "runs",
     intents.ShowRun: "runs",
     intents.ShowExperiment: "experiments",

@@ -298,11 +298,11 @@ def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, worksp
 
     always = {"new", "import", "queue-slots"}
     one = {"duplicate", "rename", "delete", "show-a", "show-b", "folder", "repeat", "branch", "experiment", "note"}
-    one |= {"decode", "inspect"}
+    one |= {"decode", "inspect", "fine-tune", "mix"}
     running = {"stop", "stop-epoch", "pause", "save", "evaluate", "kill"}
     view.table.clearSelection()
     assert possible() == always
-    several = {"tag", "archive", "inspect"}
+    several = {"tag", "archive", "inspect", "mix"}
     one |= several
     choose(qtbot, view, three[0])
     assert possible() == always | one

@@ -67,6 +67,26 @@ def test_a_rate_that_is_asked_for_by_name_is_taken_and_said(tmp_path: Path, chan
 
 
 def test_a_configuration_with_the_rate_of_random_weights_is_refused(tmp_path: Path) -> None:
-    run = config.Run(model=config.OpenClip(name="RN50", pretrained="openai"))
-    with pytest.raises(config.ConfigError, match=r"0\.001 is that of training from nothing.*\*\*FINE_TUNING"):
-        api.fit(config=run, workspace=tmp_path)
+    published = config.Run(model=config.OpenClip(name="RN50", pretrained="openai"))
+    for run in (published, config.Run(tuning=config.Tuning(start="1"))):
+        with pytest.raises(config.ConfigError, match=r"0\.001 is that of training from nothing.*\*\*FINE_TUNING"):
+            api.fit(config=run, workspace=tmp_path)
+
+
+def test_a_start_and_lora_have_rates_of_their_own(tmp_path: Path) -> None:
+    scratch = catalog.preset("clip-scenes")
+    tuned = new_run(tmp_path, preset="clip-scenes", changes=("tuning.start=7",))
+    assert optimizer(tuned) == SUITED
+    lora = new_run(tmp_path, preset="clip-scenes", changes=("tuning.start=7", "tuning.lora_rank=4"))
+    assert optimizer(lora) == SUITED | dict(config.LORA)
+    stated = new_run(tmp_path, base=tuned, changes=("tuning.lora_rank=4", "optimizer.learning_rate=5e-5"))
+    assert optimizer(stated) == SUITED | dict(config.LORA) | {"learning_rate": 5e-5}
+    with pytest.raises(config.ConfigError, match=r"tuning\.lora_rank is for a run that continues from another"):
+        config.check(replace(scratch, tuning=config.Tuning(lora_rank=4)))
+
+
+def test_alphas_are_percents_with_both_ends() -> None:
+    assert config.Tuning(alphas=".25, .5 1").percents == (0, 25, 50, 100)
+    for wrong in ("2", "a", ".333"):
+        with pytest.raises(config.ConfigError, match=r"tuning\.alphas"):
+            _ = config.Tuning(alphas=wrong).percents

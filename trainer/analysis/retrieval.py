@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.distinct import DistinctItems, one_to_one
+from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiled_ranks import RightCells, count_ahead, right_cells
 from trainer.analysis.tiles import inner_products, ranked, row_blocks
@@ -90,6 +90,17 @@ def question_ranks(
     is how recall on COCO and Flickr30k is counted (Karpathy and Fei-Fei, 2015, section 4.1).
     """
     return ranks(query, stored, answers, rows=answers.asking(), progress=progress)
+
+
+def right_answers(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], matching: Matching
+) -> dict[str, Bool[np.ndarray, " q"]]:
+    """Return direction of retrieval -> whether each distinct question finds a right answer first, in order.
+
+    Of two models the answers to the same pairs are paired by question; their means are R@1.
+    """
+    sides = {"image_to_text": (image, text, matching.texts), "text_to_image": (text, image, matching.images)}
+    return {name: question_ranks(*side) == 1 for name, side in sides.items()}
 
 
 def average_precision(

@@ -8,7 +8,7 @@ from pathlib import Path
 from trainer.api.runs import RunHandle
 from trainer.api.workspaces import OpenWorkspace
 from trainer.api.workspaces import workspace as open_workspace
-from trainer.config import ConfigError, Optimizer, Run, check, is_pretrained
+from trainer.config import ConfigError, Optimizer, Run, check, continues_training
 
 _FROM_NOTHING = Optimizer().learning_rate
 
@@ -48,7 +48,7 @@ def fit(
             raise ConfigError("A complete configuration takes no preset, data or changed fields.")
         check(config)
         made = config
-        if is_pretrained(made.model) and made.optimizer.epochs and made.optimizer.learning_rate == _FROM_NOTHING:
+        if continues_training(made) and made.optimizer.epochs and made.optimizer.learning_rate == _FROM_NOTHING:
             raise ConfigError(
                 f"optimizer.learning_rate {_FROM_NOTHING:g} is that of training from nothing, and the weights are "
                 "pretrained. Give Optimizer(**FINE_TUNING) of trainer.config, or ask for it by name in a TOML file."

@@ -37,6 +37,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "probe-by-set",
         "published-table",
     ),
+    "fine_tuning": ("forgetting",),
     "timeline": ("snapshot-curves",),
     "probes": ("probe-strip",),
     "similarity": ("similarity", "words", "axes"),

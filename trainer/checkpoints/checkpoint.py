@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from trainer import device
 from trainer.checkpoints import tensor_file
+from trainer.checkpoints.merged_weights import merged
 from trainer.errors import UserError
 from trainer.store import disk, manifests, write_atomically
 from trainer.store.files import make_folder
@@ -64,14 +65,17 @@ class Checkpoint:
     tokenizer: str
 
     def averaged(self) -> Checkpoint:
-        """Return it with the towers that are measured and opened: the average of the weights where there is one."""
+        """Return it with the towers that are measured and opened.
+
+        These are the average of the weights where there is one, with LoRA added to the matrices it was learned beside.
+        """
         average = {
             f"towers.{name.removeprefix('average.')}": value
             for name, value in self.weights.items()
             if name.startswith("average.")
         }
         weights = {name: value for name, value in self.weights.items() if not name.startswith("average.")}
-        return replace(self, weights=weights | average)
+        return replace(self, weights=merged(weights | average))
 
 
 def save(checkpoints: Path, *, modules: dict[str, nn.Module], training: dict[str, Any], tokenizer: str) -> Path:

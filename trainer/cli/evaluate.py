@@ -50,6 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders")
     parser.add_argument("--step", type=int, metavar="N", help="step of the checkpoint (last)")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="images with a .txt caption next to each")
+    mixing = parser.add_argument_group(
+        "between a model and its fine-tuning",
+        "The weights (1 - alpha) base + alpha mean of RUN... become a run of their own, measured on the held-out pairs "
+        "and the reference set of the first RUN; its steps are alpha in percent. Several RUNs are a model soup.",
+    )
+    mixing.add_argument("--interpolate", nargs="+", metavar="ALPHA", help="from 0 to 1: 0 .25 .5 .75 1")
+    mixing.add_argument("--base", metavar="RUN", help="what the runs were fine-tuned from (what they started from)")
+    mixing.add_argument("--reference", metavar="DATA", help="another reference set: a path or a name, or none")
+    mixing.add_argument("--name", help="name of the run that is made")
     tasks = parser.add_argument_group("tasks of the field")
     tasks.add_argument(
         "--task",
@@ -72,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the numbers of every held-out split, or of every task."""
+    if args.interpolate:
+        return _interpolate(args)
+    for option in ("base", "reference", "name"):
+        if getattr(args, option):
+            from trainer.config import ConfigError
+
+            raise ConfigError(f"--{option} belongs to mixes of runs: trainer evaluate RUN --interpolate 0 .5 1.")
     chosen = (args.split, args.suite, args.most, args.shift, args.features)
     if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
@@ -91,6 +107,55 @@ def run(args: argparse.Namespace) -> int:
     else:
         say("\n\n".join(printed))
     return 0
+
+
+def _interpolate(args: argparse.Namespace) -> int:
+    """Make the run that measures the mixes, measure them, and print R@1 on both sets over alpha."""
+    from trainer.charts.forgetting import CHART
+    from trainer.charts.measures.forgetting import course_rows
+    from trainer.charts.spec import Request, Target
+    from trainer.cli.fit import train
+    from trainer.experiments.mixes import mix_run
+    from trainer.render_mpl.files import json_text
+
+    workspace = args.workspace
+    made = mix_run(
+        workspace, args.runs, " ".join(args.interpolate), base=args.base, reference=args.reference, name=args.name or ""
+    )
+    number = workspace.runs.create(made)
+    train(workspace, number, quiet=True)
+    row = workspace.runs.get(number)
+    settings = CHART.settings()
+    data = CHART.result(workspace, Request((Target(number),)), settings, report)
+    if args.json:
+        answer = {"id": number, "name": row.name, "status": row.status, **row.facts.get("mixed", {})}
+        say_json(json_text(answer | {"numbers": course_rows(data.found[0])}, indent=1))
+    else:
+        say(f"Run {number} ({row.name}): {row.status}. {mixed_words(row)}")
+        say("\n".join(_course_lines(course_rows(data.found[0]))))
+    return 0 if row.status == "finished" else NOTHING_MEASURED
+
+
+def mixed_words(row: RunRow) -> str:
+    """Return the alpha that a run of mixes chose, with its rule; empty for another run, or before its end."""
+    mixed = row.facts.get("mixed")
+    return f"Best alpha: {mixed['best'] / 100:g}. {mixed['rule']}" if isinstance(mixed, dict) else ""
+
+
+def _course_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each alpha of each measure and set, in percent and points with 95 % intervals."""
+    from trainer.charts.measures.forgetting import MEASURES
+
+    lines = []
+    for row in rows:
+        share, low, high = (100 * row[name] for name in ("share", "low", "high"))
+        line = f"  {MEASURES[row['measure']]:<20} {row['set']:<10} alpha {row['alpha']:<5g} {share:5.1f} %"
+        line += f"  ({low:.1f} to {high:.1f}, n = {row['n']:,})"
+        if row["change"] == row["change"]:
+            change, low, high = (100 * row[name] for name in ("change", "change_low", "change_high"))
+            line += f"  change {change:+.1f} ({low:+.1f} to {high:+.1f})"
+        lines.append(line)
+    return lines
 
 
 def _run_tasks(args: argparse.Namespace) -> int:

@@ -27,6 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="make a new run from a preset: clip-scenes, cloob-scenes, ...")
     source.add_argument("--config", type=Path, metavar="FILE", help="make a new run from a TOML file")
+    source.add_argument(
+        "--from",
+        dest="start",
+        metavar="RUN|MODEL",
+        help="fine-tune a run (RUN@STEP), or a model as trainer open names it, on --data: settings follow its weights",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="DATA",
+        help="with --from: what is measured with the own data, to see what is forgotten: a path, a name (CIFAR10), "
+        "none, or start, the held-out pairs of RUN (default where --data are others)",
+    )
     parser.add_argument("--name", help="name of the new run (default: after the data of --data, else the preset's)")
     data = parser.add_mutually_exclusive_group()
     data.add_argument(
@@ -80,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
 
         want(args.log)
     changes = args.set or args.name or args.folder or args.table or args.data or args.of
-    if bool(args.run) == bool(args.preset or args.config or args.data):
+    if args.reference and not args.start:
+        raise ConfigError("--reference shows what a fine-tuning forgets: name what is fine-tuned, --from RUN.")
+    if bool(args.run) == bool(args.preset or args.config or args.data or args.start):
         raise ConfigError(
             "Name an existing run, or create a new one with --data PATH, --preset or --config: exactly one of these; "
             "--data may be combined with --preset or --config."
@@ -97,6 +111,11 @@ def run(args: argparse.Namespace) -> int:
         from trainer.places.bindings import host_of
 
         host_of(args.on)  # before a run is made
+        if args.start:
+            raise ConfigError(
+                "The weights of --from lie in this workspace, and a place has none of its runs. Train here, or export "
+                "the model, copy it there, and name its folder: --set model=open_clip --set model.name=FOLDER."
+            )
     elif args.data_there or args.upload or args.upload_prepared:
         raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
     if args.run:
@@ -211,6 +230,8 @@ def configured(args: argparse.Namespace) -> config.Run:
     data: config.Data | None = None
     if args.folder or args.table:
         data = config.Folder(path=args.folder) if args.folder else config.Table(path=args.table)
+    if getattr(args, "start", None):
+        return _fine_tuning(args, data)
     of = getattr(args, "of", None)
     if of is None and getattr(args, "of_step", None) is not None:
         raise config.ConfigError(
@@ -227,6 +248,69 @@ def configured(args: argparse.Namespace) -> config.Run:
         changes=[*decodes, *args.set],
     )
     return args.workspace.runs.bound(run)
+
+
+def _fine_tuning(args: argparse.Namespace, data: config.Data | None) -> config.Run:
+    """Return the validated fine-tuning of the run or model that `--from` names, and print why it is as it is.
+
+    Raises:
+        ConfigError: It cannot be run; the message names the field.
+    """
+    from trainer import config
+    from trainer.data.new_run import new_run
+    from trainer.format_detection import answered
+
+    workspace: Workspace = args.workspace
+    chosen = data or (answered(args.data, args.set) if args.data else None)
+    start = started_run(workspace, args.start, chosen)
+    source = workspace.runs.get(config.Tuning(start=start).start_run)
+    base = config.fine_tuning_of(workspace.runs.config_of(source.id), start, data=chosen)
+    if args.reference:
+        reference = "" if args.reference == "none" else args.reference
+        base = dataclasses.replace(base, tuning=dataclasses.replace(base.tuning, reference=reference))
+    run = new_run(workspace.folder, base=base, path=args.data or "", data=data, name=args.name or "", changes=args.set)
+    run = workspace.runs.bound(run)
+    fields = config.flatten(run)
+    stated = {config.meant(change.partition("=")[0].strip(), fields) or "" for change in args.set}
+    stated |= {"tuning.reference"} if args.reference else set()
+    for origin in config.origins(run, source=source.name, stated=stated):
+        say(f"{origin.label:<18} {origin.value:<12} {origin.why}", error=args.json)
+    return run
+
+
+def started_run(workspace: Workspace, name: str, data: config.Data | None) -> str:
+    """Return what `tuning.start` calls a run; a model that is no run of the workspace is opened as one first.
+
+    Args:
+        workspace: Where.
+        name: A run, with @STEP for a checkpoint, or a model as `trainer open` names it.
+        data: Whose held-out pairs a model is opened with; None: few Scenes.
+
+    Raises:
+        ConfigError: There is no such run, and no such model.
+    """
+    from trainer import config
+    from trainer.pretrained import PretrainedError, model_of, run_of
+    from trainer.store import StoreError
+
+    try:
+        workspace.runs.get(config.Tuning(start=name).start_run)
+        return name
+    except StoreError as not_a_run:
+        try:
+            model = model_of(name)
+        except PretrainedError as error:
+            raise config.ConfigError(f"--from {name}: {not_a_run} Nor is it a model: {error}") from error
+    opened = (row for row in workspace.runs.all() if row.status == "finished" and row.step == 0)
+    for row in opened:
+        if workspace.runs.config_of(row.id).model == model:
+            return row.folder.name
+    few = config.Scenes(train_pairs=256, heldout_pairs=256)
+    cache = workspace.folder / "cache"
+    number = workspace.runs.create(run_of(model, data or few, name="", cache=cache, progress=lambda share, note: None))
+    say(f"{name} is opened as run {number}, which the fine-tuned one is compared with.", error=True)
+    train(workspace, number, quiet=True)
+    return workspace.runs.get(number).folder.name
 
 
 def _decodes(args: argparse.Namespace, of: str) -> list[str]:

@@ -110,7 +110,10 @@ def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     parser.add_argument(
-        "--format", choices=("open_clip", "hf", "safetensors", "onnx"), default="open_clip", help="for (open_clip)"
+        "--format",
+        choices=("open_clip", "hf", "safetensors", "onnx", "peft"),
+        default="open_clip",
+        help="for (open_clip)",
     )
     parser.add_argument("--out", default=None, metavar="FOLDER", help="a new folder (default: the run's name)")
     parser.add_argument("--push", default=None, metavar="OWNER/NAME", help="upload it to the hub, privately")

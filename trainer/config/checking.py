@@ -34,6 +34,7 @@ def check(run: Run) -> None:
     _check_data(run.data)
     run.model.check(run.objective)
     run.objective.check(run.optimizer, run.ranks)
+    run.tuning.check(epochs=run.optimizer.epochs, compares_pairs=run.objective.compares_pairs)
     _check_micro_batch(run.optimizer)
     if run.compile == "reduce-overhead" and run.optimizer.micro_batch:
         raise ConfigError(

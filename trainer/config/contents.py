@@ -27,7 +27,17 @@ from trainer.config.elsewhere import (
     run_elsewhere,
 )
 from trainer.config.fields import ConfigError, check_fields, field_type
-from trainer.config.fine_tuning import FINE_TUNING, by_weights, is_pretrained, weights_words
+from trainer.config.fine_tuning import (
+    FINE_TUNING,
+    LORA,
+    by_weights,
+    continues_training,
+    fine_tuning_of,
+    is_pretrained,
+    mix_of,
+    origins,
+    weights_words,
+)
 from trainer.config.model import Model, OpenClip, TinyTowers
 from trainer.config.names import meant
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
@@ -36,11 +46,14 @@ from trainer.config.optimizer import Optimizer
 from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
 from trainer.config.run import SECTIONS, Run, Watching, choices
 from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
+from trainer.config.tuning import OF_START, Tuning
 
 __all__ = [
     "ELSEWHERE",
     "FINE_TUNING",
+    "LORA",
     "MOST_LETTERS",
+    "OF_START",
     "SECTIONS",
     "ClassFolder",
     "ConfigError",
@@ -61,6 +74,7 @@ __all__ = [
     "Table",
     "TextsElsewhere",
     "TinyTowers",
+    "Tuning",
     "Vectors",
     "Watching",
     "absolute",
@@ -79,7 +93,11 @@ __all__ = [
     "flatten",
     "from_dict",
     "from_toml",
+    "fine_tuning_of",
+    "continues_training",
     "is_pretrained",
+    "mix_of",
+    "origins",
     "meant",
     "name_fault",
     "problems",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.config.data import Data
 from trainer.config.model import Model, OpenClip
 from trainer.config.optimizer import Optimizer
 from trainer.config.run import Run
+from trainer.config.tuning import OF_START, Tuning
 
 FINE_TUNING: Final[Mapping[str, Any]] = {
     "learning_rate": 1e-5,
@@ -19,8 +22,12 @@ FINE_TUNING: Final[Mapping[str, Any]] = {
 }
 """Fields of the optimizer that suit pretrained weights; at the rates of random ones they forget what they are."""
 
+LORA: Final[Mapping[str, Any]] = {"learning_rate": 1e-4, "layer_decay": 1.0}
+"""Fields of the optimizer that suit LoRA, whose matrices begin at random beside weights that stay."""
+
 _FAST: Final = 1e-4
 """Learning rates beyond this are those of training from nothing."""
+_EPOCHS: Final = 5
 
 
 def is_pretrained(model: Model) -> bool:
@@ -32,25 +39,33 @@ def is_pretrained(model: Model) -> bool:
     return bool(model.pretrained.strip()) or name.startswith(("hf-hub:", "local-dir:")) or is_file
 
 
+def continues_training(run: Run) -> bool:
+    """Return whether a run starts from trained weights: a pretrained model, or those of another run."""
+    return bool(run.tuning.start.strip()) or is_pretrained(run.model)
+
+
 def by_weights(before: Run, run: Run, stated: Iterable[str]) -> Run:
-    """Return the run with the optimization that suits its weights, where it takes pretrained ones in place of others.
+    """Return the run with the optimization that suits its weights, where it takes trained ones in place of others.
 
     Args:
-        before: The run whose optimization `run` has: a preset, for instance. What one of pretrained weights has stays.
+        before: The run whose optimization `run` has: a preset, for instance. What one of trained weights has stays.
         run: The run that is made of it.
         stated: Fields that were asked for by name, as `optimizer.learning_rate`; they stay.
     """
-    if is_pretrained(before.model) or not is_pretrained(run.model):
-        return run
+    suited: dict[str, Any] = {}
+    if continues_training(run) and not continues_training(before):
+        suited |= FINE_TUNING
+    if run.tuning.lora_rank and not before.tuning.lora_rank:
+        suited |= LORA
     unchanged = {field.removeprefix("optimizer.") for field in stated}
-    changes = {field: value for field, value in FINE_TUNING.items() if field not in unchanged}
-    return dataclasses.replace(run, optimizer=dataclasses.replace(run.optimizer, **changes))
+    changes = {field: value for field, value in suited.items() if field not in unchanged}
+    return dataclasses.replace(run, optimizer=dataclasses.replace(run.optimizer, **changes)) if changes else run
 
 
 def weights_words(run: Run) -> str:
-    """Return what is to be said of the optimization of pretrained weights; empty for others, and without training."""
+    """Return what is to be said of the optimization of trained weights; empty for others, and without training."""
     chosen, usual = run.optimizer, Optimizer().learning_rate
-    if not is_pretrained(run.model) or not chosen.epochs:
+    if not continues_training(run) or not chosen.epochs:
         return ""
     summary = (
         f"The weights are pretrained: learning rate {chosen.learning_rate:g}, layer-wise {chosen.layer_decay:g}, "
@@ -62,3 +77,137 @@ def weights_words(run: Run) -> str:
         f"{summary}, as asked for by name. So fast a rate is one of training from nothing: the model may forget what "
         f"it was. {FINE_TUNING['learning_rate']:g} is usual."
     )
+
+
+def fine_tuning_of(source: Run, start: str, *, data: Data | None = None, name: str = "") -> Run:
+    """Return the run that fine-tunes the weights of another: its towers and objective, optimized by what they are.
+
+    Args:
+        source: The configuration of the run with the weights.
+        start: What it is called in `tuning.start`.
+        data: What is learned; None: the data of `source`. Its held-out pairs are the reference set where it has others.
+        name: Of the run; empty: after `source`.
+    """
+    chosen = data or source.data
+    return dataclasses.replace(
+        source,
+        name=name or f"{source.name} tuned",
+        data=chosen,
+        optimizer=Optimizer(
+            batch_size=source.optimizer.batch_size,
+            micro_batch=source.optimizer.micro_batch,
+            crop_scale=source.optimizer.crop_scale,
+            epochs=_EPOCHS,
+            **FINE_TUNING,
+        ),
+        tuning=Tuning(start=start, reference="" if chosen == source.data else OF_START),
+    )
+
+
+def mix_of(tuned: Sequence[tuple[str, Run]], start: str, *, alphas: str, name: str) -> Run:
+    """Return the run that measures mixes of a start with the mean of runs that were fine-tuned from it.
+
+    Args:
+        tuned: What each is called in `tuning.mix`, and its configuration; data and reference set are the first one's.
+        start: What the start is called in `tuning.start`.
+        alphas: Shares of the fine-tuned runs.
+        name: Of the run.
+    """
+    first = tuned[0][1]
+    tuning = Tuning(
+        start=start,
+        reference=first.tuning.reference,
+        reference_most=first.tuning.reference_most,
+        mix=" ".join(called for called, _ in tuned),
+        alphas=alphas,
+    )
+    made = dataclasses.replace(
+        first, name=name, ranks=1, tuning=tuning, optimizer=dataclasses.replace(first.optimizer, epochs=0)
+    )
+    checkpoints = max(first.watching.checkpoints_kept, len(tuning.percents))
+    return dataclasses.replace(made, watching=dataclasses.replace(first.watching, checkpoints_kept=checkpoints))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A setting of a fine-tuning, and why it is what it is.
+
+    Attributes:
+        field: Its dotted name.
+        label: For people.
+        value: As it is written.
+        why: In words.
+    """
+
+    field: str
+    label: str
+    value: str
+    why: str
+
+
+def origins(run: Run, *, source: str, stated: Collection[str] = (), pairs: int | None = None) -> tuple[Origin, ...]:
+    """Return where the settings of a fine-tuning come from.
+
+    Args:
+        run: That fine-tunes.
+        source: Name of the run whose weights it starts from.
+        stated: Dotted fields that were asked for by name.
+        pairs: How many there are to train on, if that is known.
+    """
+    usual, lora = Optimizer(), run.tuning.lora_rank > 0
+    kind = "LoRA begins at random, next to weights that stay" if lora else "the weights are pretrained"
+    layered = "LoRA's matrices are new in every layer" if lora else "lower layers know what most data share"
+    counted = f"the {pairs:,} training pairs fill it" if pairs else f"that of {source}, if the pairs fill it"
+    reasons = {
+        "optimizer.learning_rate": f"{kind}; from nothing it is {usual.learning_rate:g}",
+        "optimizer.layer_decay": layered,
+        "optimizer.weight_decay": "that of CLIP's training",
+        "optimizer.warmup_steps": "a tenth of the steps, at most 100: the moments of AdamW are empty",
+        "optimizer.batch_size": counted,
+        "optimizer.epochs": "short; the reference set says what longer costs",
+        "tuning.image_rate": "both towers learn at one rate",
+        "tuning.text_rate": "both towers learn at one rate",
+        "tuning.reference": _reference_reason(run, source),
+    }
+    fields = {name: value for name, value in _values(run).items() if name in reasons}
+    named = {name: "asked for by name" for name in stated if name in reasons}
+    entries = [Origin(name, _label(run, name), value, named.get(name, reasons[name])) for name, value in fields.items()]
+    frozen = _frozen(run)
+    entries.append(Origin("model.freeze", "Frozen", frozen or "nothing", "asked for by name" if frozen else "default"))
+    origin = f"kept from {source}"
+    return (*entries, Origin("objective", "Objective, 1/tau", run.objective.label, origin))
+
+
+def _reference_reason(run: Run, source: str) -> str:
+    if run.tuning.reference == OF_START:
+        return f"held-out pairs of {source}, which it should not forget"
+    return "what should not be forgotten" if run.tuning.reference else f"the data are those of {source}; name another"
+
+
+def _frozen(run: Run) -> str:
+    """Return what does not learn; empty for nothing."""
+    tuning, freeze = run.tuning, getattr(run.model, "freeze", "none")
+    parts = [] if freeze == "none" else [freeze]
+    parts += ["all but LoRA"] if tuning.lora_rank else []
+    sides = (("image", tuning.freeze_image, tuning.image_rate), ("text", tuning.freeze_text, tuning.text_rate))
+    for side, blocks, rate in sides:
+        parts += [f"{side} tower"] if not rate else [f"{blocks} {side} blocks"] if blocks else []
+    return ", ".join(parts)
+
+
+def _values(run: Run) -> dict[str, str]:
+    sections = {"optimizer": run.optimizer, "tuning": run.tuning}
+    return {
+        f"{name}.{field.name}": _written(getattr(section, field.name))
+        for name, section in sections.items()
+        for field in dataclasses.fields(section)
+    }
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value) or "none"
+
+
+def _label(run: Run, dotted: str) -> str:
+    section, _, name = dotted.partition(".")
+    return next(f.metadata["label"] for f in dataclasses.fields(getattr(run, section)) if f.name == name)

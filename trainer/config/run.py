@@ -11,6 +11,7 @@ from trainer.config.fields import option
 from trainer.config.model import Model, TinyTowers
 from trainer.config.objectives import Clip, Objective
 from trainer.config.optimizer import Optimizer
+from trainer.config.tuning import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ class Run:
     model: Model = field(default_factory=TinyTowers)
     objective: Objective = field(default_factory=Clip)
     optimizer: Optimizer = field(default_factory=Optimizer)
+    tuning: Tuning = field(default_factory=Tuning)
     watching: Watching = field(default_factory=Watching)
 
 
@@ -105,6 +107,7 @@ SECTIONS: Final[dict[str, tuple[type[Any], ...]]] = {
     "model": choices(Model),
     "objective": choices(Objective),
     "optimizer": (Optimizer,),
+    "tuning": (Tuning,),
     "watching": (Watching,),
 }
 """Section of the TOML file -> the dataclasses it may hold; sections with a `kind` are told apart by it."""

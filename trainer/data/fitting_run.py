@@ -49,10 +49,13 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
     batch = next(size for size in _SIZES if size <= min(pairs, run.optimizer.batch_size))
     steps = max(1, pairs // batch * run.optimizer.epochs)
     often = max(1, min(run.watching.evaluate_every, steps // 8))
+    warmup = max(1, steps // 10)
+    if config.continues_training(run):
+        warmup = min(warmup, config.FINE_TUNING["warmup_steps"])
     return replace(
         run,
-        model=_towers(run.model, train),
-        optimizer=replace(run.optimizer, batch_size=batch, warmup_steps=max(1, steps // 10)),
+        model=run.model if run.tuning.start else _towers(run.model, train),
+        optimizer=replace(run.optimizer, batch_size=batch, warmup_steps=warmup),
         watching=replace(run.watching, evaluate_every=often, checkpoint_every=max(often, steps // 4)),
     )
 

@@ -17,6 +17,7 @@ def new_run(
     *,
     preset: str = "",
     file: Path | None = None,
+    base: config.Run | None = None,
     path: str = "",
     data: config.Data | None = None,
     name: str = "",
@@ -28,6 +29,7 @@ def new_run(
         workspace_folder: Holds the caches of the data.
         preset: Name of a preset; empty: that of folders.
         file: A TOML file in place of a preset.
+        base: A configuration in place of both, which is adapted to the data at `path`.
         path: A folder, table or tar, whose layout is detected.
         data: The data in place of a path.
         name: Of the run; empty: after the data at `path`, else the preset's.
@@ -37,10 +39,10 @@ def new_run(
         ConfigError: The configuration cannot be run; the message names the field.
         DataError: The data cannot be trained on.
     """
-    run = before = config.read(file) if file else catalog.preset(preset or PRESET)
+    run = before = base or (config.read(file) if file else catalog.preset(preset or PRESET))
     if path:
         recognized = answered(path, changes)
-        run = replace(run, data=recognized, name=named_after(recognized, run.objective.kind))
+        run = replace(run, data=recognized, name=run.name if base else named_after(recognized, run.objective.kind))
     if data is not None:
         run = replace(run, data=data)
     if name:

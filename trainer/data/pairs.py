@@ -117,3 +117,5 @@ class DataSplits:
     """How many there are to train on; more than in `train` where only some were asked for."""
     copies: dict[str, int] = field(default_factory=dict)
     """Held-out pairs of each split whose picture has the pixels of a training picture; none where that is unknown."""
+    reference_suite: PromptSuite | None = None
+    """Zero-shot task of the reference set of a fine-tuning, which is then the held-out split `reference`."""

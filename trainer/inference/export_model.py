@@ -1,4 +1,4 @@
-"""Write a run's model as files that other libraries open: open_clip, transformers, safetensors, ONNX."""
+"""Write a run's model as files that other libraries open: open_clip, transformers, safetensors, ONNX, PEFT."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from trainer import config, methods
 from trainer.checkpoints import checkpoint
+from trainer.checkpoints.merged_weights import DOWN, SCALE, UP, low_rank_matrices
 from trainer.config.extension import PluginTowers
 from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import PADDING, START, Tokenizer
@@ -28,14 +29,16 @@ from trainer.inference.open_model import OpenModel, open_run
 from trainer.inference.transformers_layout import clip_config, clip_tensors, image_processor, siglip_tensors
 from trainer.models import file_preprocessing_of
 from trainer.models.blueprint import Blueprint
+from trainer.models.lora import Adapter
 from trainer.models.pooled import OneQueryPool
 from trainer.models.towers import open_clip_sizes
 from trainer.pretrained import read_architecture
+from trainer.pretrained.peft_layout import adapter_files
 from trainer.pretrained.transformers_models import LEGACY_END
 from trainer.store import Workspace, write_atomically
 
-Format = Literal["open_clip", "hf", "safetensors", "onnx"]
-FORMATS: Final[tuple[Format, ...]] = ("open_clip", "hf", "safetensors", "onnx")
+Format = Literal["open_clip", "hf", "safetensors", "onnx", "peft"]
+FORMATS: Final[tuple[Format, ...]] = ("open_clip", "hf", "safetensors", "onnx", "peft")
 _SPECIAL: Final = ("<|contrastive-pad|>", "<|contrastive-start|>", "<|contrastive-end|>")
 """Names of padding, start and end in a `tokenizer.json`: no caption spells them."""
 _OPSET: Final = 18
@@ -67,7 +70,8 @@ def export_model(
             `get_tokenizer`. `hf`: `transformers.CLIPModel.from_pretrained(FOLDER)` opens vision transformers with a
             causal text tower, `AutoProcessor` their tokenizer and preprocessing. `safetensors`: weights and sizes by
             the names of this project. `onnx`: `image.onnx` and `text.onnx` from normalized pixels and token rows to
-            unit embeddings.
+            unit embeddings. `peft`: the LoRA adapter of a run alone, which `peft.PeftModel.from_pretrained` puts on the
+            open_clip model that it was trained from. The others get LoRA merged.
         step: Of the checkpoint; None: the newest.
 
     Raises:
@@ -88,8 +92,9 @@ def export_model(
         "hf": _write_transformers,
         "safetensors": _write_safetensors,
         "onnx": _write_onnx,
+        "peft": _write_peft,
     }[form]
-    source = _Source(opened, chosen, sizes, *_scale_and_bias(row.folder, chosen, opened.step))
+    source = _Source(opened, chosen, sizes, *_scale_and_bias(row.folder, chosen, opened.step), row.folder)
 
     def fill(draft: Path) -> None:
         draft.mkdir()
@@ -112,6 +117,7 @@ class _Source:
     sizes: config.TinyTowers | Blueprint
     scale: float
     bias: float | None
+    folder: Path
 
 
 def _scale_and_bias(folder: Path, run: config.Run, step: int) -> tuple[float, float | None]:
@@ -257,6 +263,25 @@ def _write_safetensors(draft: Path, source: _Source) -> None:
     facts |= {"image_size": source.opened.image_size} | ({} if source.bias is None else {"bias": source.bias})
     facts |= {"context_length": source.opened.context_length, "embed_dim": source.sizes.embed_dim}
     (draft / "model.json").write_text(json.dumps(facts | {"preprocess_cfg": _pixels(source.sizes)}, indent=1), "utf-8")
+
+
+def _write_peft(draft: Path, source: _Source) -> None:
+    loaded = checkpoint.load(source.folder / "checkpoints" / f"step_{source.opened.step:06d}", training=False)
+    parts = {
+        name.removeprefix("towers."): matrix
+        for name, matrix in low_rank_matrices(loaded.weights).items()
+        if name.startswith("towers.")
+    }
+    if not parts:
+        raise ModelExportError(
+            f"{source.run.name} was trained without LoRA, so there is no adapter. Use --format open_clip."
+        )
+    matrices = {name: (matrix[DOWN], matrix[UP]) for name, matrix in parts.items()}
+    first = next(iter(parts.values()))
+    rank = len(first[DOWN])
+    adapter = Adapter(rank, float(first[SCALE]) * rank, matrices)
+    for name, content in adapter_files(adapter, source.run.tuning.start).items():
+        (draft / name).write_bytes(content)
 
 
 class _UnitRows(nn.Module):

@@ -10,6 +10,7 @@ if "trainer.api" not in sys.modules:
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.pooled import compile_blocks, recompute_blocks
+from trainer.models.published import is_projection
 from trainer.models.towers import (
     Architecture,
     TwoTowers,
@@ -30,6 +31,7 @@ __all__ = [
     "compile_blocks",
     "file_preprocessing_of",
     "has_batch_norm",
+    "is_projection",
     "preprocessing_of",
     "recompute_blocks",
 ]

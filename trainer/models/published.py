@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from trainer.models.blueprint import Blueprint, ModelError
 from trainer.models.cloob_towers import CloobImageTower, CloobTextTower
+from trainer.models.layer_depth import lowest
 from trainer.models.transformers_towers import TransformersImageTower, TransformersTextTower
 from trainer.untrusted import confined
 
@@ -101,9 +102,26 @@ def froze(visual: nn.Module | None, text: nn.Module | None, freeze: Freeze) -> l
     towers = [tower for name, tower in named.items() if tower is not None and freeze in (name, "all but projections")]
     for tower in towers:
         for name, parameter in tower.named_parameters():
-            last = any(name == end or name.startswith(f"{end}.") for end in _PROJECTIONS)
-            parameter.requires_grad_(freeze == "all but projections" and last)
+            parameter.requires_grad_(freeze == "all but projections" and is_projection(name))
     return towers
+
+
+def is_projection(name: str) -> bool:
+    """Return whether a parameter of a tower is of its last layer, into the shared space."""
+    return any(name == end or name.startswith(f"{end}.") for end in _PROJECTIONS)
+
+
+def froze_lowest(tower: nn.Module, blocks: int) -> list[nn.Module]:
+    """Disable gradients of the lowest blocks of a tower; return the modules of theirs to keep in evaluation mode."""
+    frozen = lowest((name for name, _ in tower.named_parameters()), blocks)
+    for name, parameter in tower.named_parameters():
+        if name in frozen:
+            parameter.requires_grad_(False)
+    return [
+        module
+        for name, module in tower.named_modules()
+        if any(part.startswith(f"{name}.") for part in frozen) and not any(p.requires_grad for p in module.parameters())
+    ]
 
 
 def _by_transformers(make: Callable[[dict[str, Any]], nn.Module], blueprint: Blueprint) -> nn.Module:

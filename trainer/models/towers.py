@@ -61,6 +61,20 @@ class TwoTowers(nn.Module):
         self._frozen = published.froze(self.visual, self.text, what)
         self.train(self.training)
 
+    def freeze_lowest(self, *, image: int, text: int) -> None:
+        """Freeze the lowest blocks of each tower and what is below them from now on, including their batch norms."""
+        for tower, blocks in ((self.visual, image), (self.text, text)):
+            if tower is not None and blocks:
+                self._frozen += published.froze_lowest(tower, blocks)
+        self.train(self.training)
+
+    def freeze_towers(self, *, image: bool, text: bool) -> None:
+        """Freeze whole towers from now on, including their batch norms."""
+        for tower, frozen in ((self.visual, image), (self.text, text)):
+            if tower is not None and frozen:
+                self._frozen.append(tower.requires_grad_(False))
+        self.train(self.training)
+
     def freeze_all(self) -> None:
         """Freeze both towers from now on: nothing of them learns, and batch norms stay as they are."""
         self._frozen = [tower for tower in (self.visual, self.text) if tower is not None]

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 from trainer.store.run_label import free_label, label_of
+from trainer.store.start_source import bound_mix, bound_start
 from trainer.untrusted import confined, shell
 from trainer.untrusted.files import expanded
 
@@ -125,19 +127,30 @@ class RunTable:
         return {"decodes": {"run": of.id, "name": of.name, "objective": of.objective, "step": source.step}}
 
     def bound(self, run: config.Run) -> config.Run:
-        """Return a decoder's configuration with the data and towers of the run it decodes; any other as it is.
+        """Return the configuration of a run that needs others, with what it takes of them; any other as it is.
+
+        Of a decoder the data and towers of the run it decodes; of a fine-tuning the towers of the run it starts from.
 
         Raises:
-            ConfigError: There is nothing to decode.
+            ConfigError: There is nothing to decode, or nothing to start from.
         """
-        if run.objective.source is None:
+        if run.objective.source is not None:
+            return bound_decoder(run, *self._source(run.objective.source.run, "objective.of"), self._kept_steps)
+        if not run.tuning.start_run:
             return run
+        made = bound_start(run, *self._source(run.tuning.start_run, "tuning.start"), self._kept_steps)
         try:
-            source_row = self.get(run.objective.source.run)
-            source = self.config_of(source_row.id)
+            return replace(made, tuning=bound_mix(made.tuning, self.get, self._kept_steps))
         except StoreError as error:
-            raise config.ConfigError(f"objective.of: {error}") from error
-        return bound_decoder(run, source_row, source, self._kept_steps)
+            raise config.ConfigError(f"tuning.mix: {error}", field="tuning.mix") from error
+
+    def _source(self, name: str, field: str) -> tuple[RunRow, config.Run]:
+        """Return the run that a field names, and its configuration."""
+        try:
+            source_row = self.get(name)
+            return source_row, self.config_of(source_row.id)
+        except StoreError as error:
+            raise config.ConfigError(f"{field}: {error}", field=field) from error
 
     def _kept_steps(self, run: int) -> list[int]:
         columns = schema.checkpoint.c

@@ -19,6 +19,7 @@ from trainer.messages import RunCost
 from trainer.models import Architecture
 from trainer.training import system_load
 from trainer.training.session import FitError, TrainingSession, load_splits
+from trainer.training.starting_point import prospective_start
 
 STEPS: Final = 3
 _MIB: Final = 2**20
@@ -40,15 +41,10 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     def preparing(share: float, note: str) -> None:
         progress(share / 2, note)
 
-    cache = workspace_folder / "cache"
-    published = None
-    if not isinstance(run.model, config.TinyTowers):
-        published = pretrained.find(run.model, cache=cache, progress=preparing)
-    sizes = run.model if isinstance(run.model, config.TinyTowers) else published.blueprint if published else None
-    assert sizes is not None
-    pairs, heldout = _pairs(run, sizes, workspace_folder, preparing, steps)
-    tokenizer = published.tokenizer if published else _tokenizer(run, pairs.captions, cache, preparing)
-    training = TrainingSession(run, pairs, tokenizer, where, published=published, built_from=sizes)
+    start = prospective_start(run, workspace_folder, preparing)
+    pairs, heldout = _pairs(run, start.sizes, workspace_folder, preparing, steps)
+    tokenizer = start.tokenizer or _tokenizer(run, pairs.captions, workspace_folder / "cache", preparing)
+    training = TrainingSession(run, pairs, tokenizer, where, **start.session_arguments)
     took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
     memory = system_load.memory(where)
     return RunCost(

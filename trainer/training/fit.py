@@ -11,12 +11,14 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from trainer import config, data, device, pretrained, ranks
 from trainer.analysis.progress import Progress
 from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
+from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
@@ -24,6 +26,7 @@ from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
+from trainer.evaluation.reference import REFERENCE, with_reference
 from trainer.models import has_batch_norm
 from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import train as train_by_ranks
@@ -33,10 +36,11 @@ from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
+from trainer.training.mixing import mix_until_end
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession, load_splits
-from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, starting_point
+from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, start_config, starting_point
 from trainer.training.text_log import TextLog
 from trainer.training.untrained import may_be_measured_ahead
 from trainer.untrusted import confined
@@ -221,6 +225,8 @@ def _train(
         return "stopped", "Stopped while the untrained model was being measured."
     if shared is not None:
         shared.announced(BEGINS, str(training.step))
+    if run.tuning.mix:
+        return mix_until_end(workspace, log, control, text_log, training, recorder)
     return _update_until_end(job, training, recorder)
 
 
@@ -253,12 +259,13 @@ def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
 
 
 def _load(job: _Job, start: StartingPoint, progress: Progress) -> DataSplits:
-    run = job.run
-    if run.optimizer.epochs:
-        return load_splits(run, start.sizes, job.workspace.folder, progress)
+    run, folder = job.run, job.workspace.folder
     # A model that is only measured needs no more than those among which neighbors are sought.
-    splits = load_splits(run, start.sizes, job.workspace.folder, progress, most_training=STORED)
-    return replace(splits, suite=untrained_suite(splits.suite))
+    most = None if run.optimizer.epochs else STORED
+    splits = load_splits(run, start.sizes, folder, progress, most_training=most)
+    if not (run.optimizer.epochs or run.tuning.start):
+        return replace(splits, suite=untrained_suite(splits.suite))
+    return with_reference(splits, run, start.sizes, folder, progress, start=start_config(job.log.folder))
 
 
 def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
@@ -267,14 +274,7 @@ def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
     job.room.until_written(lambda: keep(job.log.folder / TOKENIZER, tokenizer.to_json()))
     device.keep_freed_memory(job.where)
     training = TrainingSession(
-        job.run,
-        splits.train,
-        tokenizer,
-        job.where,
-        published=start.published,
-        built_from=start.sizes,
-        shared=job.shared,
-        source=start.weights,
+        job.run, splits.train, tokenizer, job.where, shared=job.shared, **start.session_arguments
     )
     _record_facts(job.log, splits, training)
     _introduce(job.text_log, splits, training)
@@ -330,7 +330,7 @@ def _measure_ahead(job: _Job, recorder: Recorder, progress: Progress) -> None:
     same time: both take all cores, and the numbers are wanted first.
     """
     run = job.run
-    if not isinstance(run.model, config.TinyTowers) or not may_be_measured_ahead(run, job.log):
+    if not isinstance(run.model, config.TinyTowers) or run.tuning.start or not may_be_measured_ahead(run, job.log):
         return
     ahead = data.load_untrained(
         run.data, image_size=run.model.image_size, workspace_folder=job.workspace.folder, progress=progress
@@ -410,11 +410,19 @@ def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) ->
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
         heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
+        **_held_data(splits),
         left_out=len(splits.report.problems) + len(splits.report.other_parts),
         split=splits.report.split,
         **{ZERO_SHOT: suite_facts(splits.suite)},
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
+
+
+def _held_data(splits: DataSplits) -> dict[str, Any]:
+    """Return the fact that says which evaluations are of the own data and which of the reference set."""
+    own = next((pairs for split, pairs in splits.heldout.items() if split != REFERENCE), None)
+    found = {"own": own, "reference": splits.heldout.get(REFERENCE)}
+    return {HELD: {name: [pairs.name, pairs.split] for name, pairs in found.items() if pairs is not None}}
 
 
 def _parameters(training: TrainingSession) -> int:

@@ -14,6 +14,7 @@ from trainer.checkpoints import checkpoint
 from trainer.data.published_tokenizers import read_tokenizer
 from trainer.errors import UserError
 from trainer.pretrained import read_architecture
+from trainer.pretrained.peft_layout import kept_adapter
 from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.text_log import TextLog
 from trainer.untrusted import files as untrusted_files
@@ -80,7 +81,9 @@ def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSess
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
     tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))
     device.keep_freed_memory(where)
-    return TrainingSession(run, splits.train, tokenizer, where, built_from=sizes, shared=shared)
+    return TrainingSession(
+        run, splits.train, tokenizer, where, built_from=sizes, shared=shared, adapter=kept_adapter(folder)
+    )
 
 
 def _leave_signals_to_rank_0() -> None:

@@ -3,68 +3,66 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from trainer import config
-
-_BLOCK: Final = re.compile(r"(?:resblocks|blocks|layers|layer)\.(\d+)\.|\blayer([1-4])\.(\d+)\.")
-"""Number of a block in the name of a parameter; a ResNet's has a stage and a place in it."""
-_BELOW: Final = re.compile(r"conv1|conv2|conv3|\bbn[123]\b|embed|class_emb|ln_pre|stem|vectors")
-"""Names of what comes before the first block; whatever else is outside the blocks comes after the last."""
+from trainer.models.layer_depth import depth
 
 
-def parameter_groups(module: nn.Module, weight_decay: float, *, layer_decay: float = 1.0) -> list[dict]:
+def parameter_groups(
+    module: nn.Module, weight_decay: float, *, layer_decay: float = 1.0, rates: Mapping[str, float] | None = None
+) -> list[dict]:
     """Return parameter groups: matrices and kernels, which decay, and biases, norms and scales, which do not.
 
     With a `layer_decay` below 1 every layer of a tower has groups of its own, whose `share` of the learning rate
     falls by that factor from each layer to the one below it.
+
+    Args:
+        module: Whose parameters.
+        weight_decay: Of those that decay.
+        layer_decay: Factor from a layer to the one below it.
+        rates: Factor on the learning rate of each tower, `visual` and `text`; None: 1.
     """
-    shares = _shares(module, layer_decay)
+    shares = _shares(module, layer_decay, rates or {})
     groups: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): [], (1.0, False): []}
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
             groups.setdefault((shares.get(name, 1.0), parameter.ndim >= 2), []).append(parameter)
     return [
-        {"params": members, "weight_decay": weight_decay if decayed else 0.0}
-        | ({} if layer_decay == 1.0 else {"share": share})
+        {"params": members, "weight_decay": weight_decay if decayed else 0.0} | ({"share": share} if shares else {})
         for (share, decayed), members in groups.items()
     ]
 
 
-def _shares(module: nn.Module, layer_decay: float) -> dict[str, float]:
-    """Return each tower parameter's share of the learning rate; 1 for others."""
-    if layer_decay == 1.0:
+def _shares(module: nn.Module, layer_decay: float, rates: Mapping[str, float]) -> dict[str, float]:
+    """Return each tower parameter's share of the learning rate; none where all are 1."""
+    if layer_decay == 1.0 and all(rate == 1.0 for rate in rates.values()):
         return {}
     shares: dict[str, float] = {}
-    for tower in ("towers.visual.", "towers.text."):
-        names = [name for name, _ in module.named_parameters() if name.startswith(tower)]
-        depth = {name: _depth(name.removeprefix(tower)) for name in names}
-        order = sorted(set(depth.values()))
-        shares |= {name: layer_decay ** (len(order) - 1 - order.index(depth[name])) for name in names}
+    for tower in ("visual", "text"):
+        prefix, rate = f"towers.{tower}.", rates.get(tower, 1.0)
+        names = [name for name, _ in module.named_parameters() if name.startswith(prefix)]
+        depths = {name: depth(name.removeprefix(prefix)) for name in names}
+        order = sorted(set(depths.values()))
+        shares |= {name: rate * layer_decay ** (len(order) - 1 - order.index(depths[name])) for name in names}
     return shares
 
 
-def _depth(name: str) -> tuple[int, int, int]:
-    """Return a parameter's depth in its tower as a sort key, from input to output."""
-    if block := _BLOCK.search(name):
-        return (1, int(block[1]), 0) if block[1] else (1, int(block[2]), int(block[3]))
-    above = "attnpool" in name or "attn_pool" in name or not _BELOW.search(name)
-    return (2, 0, 0) if above else (0, 0, 0)
-
-
-def build(module: nn.Module, choice: config.Optimizer) -> torch.optim.Optimizer:
+def build(
+    module: nn.Module, choice: config.Optimizer, rates: Mapping[str, float] | None = None
+) -> torch.optim.Optimizer:
     """Return the optimizer over the trainable parameters of `module`: AdamW with one fused kernel per device, or LARS.
+
+    `rates` are those of `parameter_groups`.
 
     LARS scales the step of each matrix and kernel to its length; what does not decay takes plain momentum steps.
     Loshchilov & Hutter, Decoupled Weight Decay Regularization, 2019, https://arxiv.org/abs/1711.05101;
     You et al., Large Batch Training of Convolutional Networks, 2017, https://arxiv.org/abs/1708.03888
     """
-    all_groups = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay)
+    all_groups = parameter_groups(module, choice.weight_decay, layer_decay=choice.layer_decay, rates=rates)
     groups = [group for group in all_groups if group["params"]]
     if not groups:  # everything is frozen; the optimizer has nothing to do, and torch knows no empty one
         groups = [{"params": [nn.Parameter(torch.zeros(()))], "weight_decay": 0.0}]

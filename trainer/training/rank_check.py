@@ -15,6 +15,7 @@ from trainer import config, data, device, models, pretrained, ranks
 from trainer.data.tokenizer import train_tokenizer
 from trainer.store import Workspace
 from trainer.training.session import FitError, TrainingSession
+from trainer.training.starting_point import prospective_start
 from trainer.untrusted.terminal import say_json
 
 UPDATES: Final = 20
@@ -117,11 +118,8 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
     # Rank 0 prepares, then the others read what it has prepared.
     if not shared.leads:
         shared.announced("prepared")
-    found = None
-    if not isinstance(run.model, config.TinyTowers):
-        found = pretrained.find(run.model, cache=cache, progress=quiet)
-    sizes = found.blueprint if found else run.model if isinstance(run.model, config.TinyTowers) else None
-    assert sizes is not None
+    start = prospective_start(run, workspace_folder, quiet)
+    sizes = start.sizes
     splits = data.load(
         run.data,
         image_size=sizes.image_size,
@@ -130,8 +128,8 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
         loading=run.loading,
         preprocessing=models.preprocessing_of(sizes),
     )
-    if found is not None:
-        tokenizer = found.tokenizer
+    if start.tokenizer is not None:
+        tokenizer = start.tokenizer
     elif named := run.model.tokenizer.strip():
         tokenizer = pretrained.tokenizer_by_name(named, cache=cache, progress=quiet)
     else:
@@ -140,7 +138,7 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
     if shared.leads:
         shared.announced("prepared", "yes")
     return lambda together: TrainingSession(
-        run, splits.train, tokenizer, where, published=found, built_from=sizes, shared=together
+        run, splits.train, tokenizer, where, shared=together, **start.session_arguments
     )
 
 

@@ -22,12 +22,14 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, NeighborReference
 from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
+from trainer.evaluation.reference import REFERENCE
 from trainer.metrics import headline
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
 from trainer.training import system_load
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard
+from trainer.training.forgetting_watch import ForgettingWatch
 from trainer.training.session import FitError, TrainingSession, Update
 from trainer.training.text_log import TextLog
 
@@ -90,7 +92,12 @@ class _Evaluation:
     def add(self, heldout: HeldOut, numbers: Mapping[str, float], questions: Mapping[str, Question]) -> None:
         self.numbers[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
         if retrieval := questions.get("retrieval"):
-            self.asking[heldout.pairs.split] = retrieval.asked_by_direction
+            self.asking[_noted_split(heldout)] = retrieval.asked_by_direction
+
+
+def _noted_split(heldout: HeldOut) -> str:
+    """Return what the facts of a run call a split: a reference set may have a split of the same name as its own."""
+    return REFERENCE if heldout.prefix == REFERENCE else heldout.pairs.split
 
 
 class Recorder:
@@ -130,6 +137,7 @@ class Recorder:
         self._saved_step: int | None = None
         self._evaluation: _Evaluation | None = None
         self._noted_asking: dict[str, dict[str, int]] = {}
+        self._forgetting = ForgettingWatch(log.folder)
         self._pace = _Pace()
         self._session = _Session(0)
 
@@ -151,7 +159,8 @@ class Recorder:
         if self._evaluation is None:
             self._alarms = AlertWatch(self._log.folder, total, training.method.inv_tau_limits)
         self._log.memory = lambda: system_load.memory(training.device)
-        self._snapshot_steps = {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
+        mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
+        self._snapshot_steps = mixes or {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
         self._tokenizer = tokenizer.to_json()
         self._heldout = []
         length = training.architecture.context_length
@@ -162,9 +171,8 @@ class Recorder:
             )
         for split, pairs in splits.heldout.items():
             prefix = split if self._heldout else "val"
-            self._heldout.append(
-                HeldOut(pairs, prefix=prefix, suite=splits.suite, tokenizer=tokenizer, context_length=length)
-            )
+            suite = splits.reference_suite if split == REFERENCE else splits.suite
+            self._heldout.append(HeldOut(pairs, prefix=prefix, suite=suite, tokenizer=tokenizer, context_length=length))
         if with_batch and self._run.objective.compares_pairs:
             batch = training.first_batch()
             self._batch = HeldOut(batch, prefix=BATCH, suite=None, tokenizer=tokenizer, context_length=length)
@@ -238,6 +246,24 @@ class Recorder:
             improved = self._measure()
         if improved or (step % watching.checkpoint_every == 0 and not last):
             self.save()
+
+    def visit(self, step: int) -> None:
+        """Measure and save the weights as a step that no update has led to."""
+        self._training.step = step
+        self._report(TRAINING)
+        self._measure()
+        self.save()
+
+    def mark_best(self, step: int) -> None:
+        """Mark a checkpoint as the best, whatever the main metric says."""
+        self._best_step = step
+        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=step)
+
+    @property
+    def own_and_reference(self) -> tuple[tuple[str, str], tuple[str, str] | None]:
+        """Data set and split of the first held-out pairs, and of the reference set; None without one."""
+        named = {heldout.prefix: (heldout.pairs.name, heldout.pairs.split) for heldout in self._heldout}
+        return named["val"], named.get(REFERENCE)
 
     @property
     def _is_evaluated(self) -> bool:
@@ -386,12 +412,14 @@ class Recorder:
         numbers |= self._plugin_numbers(embedded)
         questions = measurement.questions(heldout)
         neighbors: dict[str, float] = {}
-        if self._reference is not None:
+        if self._reference is not None and heldout.prefix != REFERENCE:
             questions["knn"] = of_reference(self._reference, heldout, images=embedded.image is not None)
             neighbors = {} if stored is None else self._reference.numbers(heldout, embedded, stored)
         evaluation.add(heldout, numbers | neighbors if measurement.by_neighbors else numbers, questions)
         if measurement.makes_embeddings and heldout is self._heldout[0]:
             self._watch_collapse(embedded)
+        if heldout.prefix == REFERENCE and not self._run.tuning.mix:
+            self._ring(self._forgetting.measured(evaluation.step, heldout, embedded))
         self._log.evaluation(evaluation.step, pairs.name, pairs.split, numbers | neighbors, questions)
         if measurement.makes_embeddings and is_due:
             self._snapshot(heldout, embedded)
@@ -405,7 +433,7 @@ class Recorder:
         total = self._training.total_steps
         sizes = {heldout.prefix: len(heldout.pairs) for heldout in self._heldout}
         for heldout in self._heldout:
-            asking = evaluation.asking.get(heldout.pairs.split, {})
+            asking = evaluation.asking.get(_noted_split(heldout), {})
             sizes |= {f"{heldout.prefix}/{direction}": n for direction, n in asking.items()}
         summary = self._measurement.summary(evaluation.all_numbers, sizes)
         self._text_log.say(f"step {evaluation.step:>{len(str(total))}} of {total}  {summary}")

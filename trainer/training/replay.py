@@ -29,6 +29,7 @@ from trainer.methods import Batch, ImageText
 from trainer.methods.pair_losses import pair_losses
 from trainer.models import Architecture
 from trainer.pretrained import read_architecture
+from trainer.pretrained.peft_layout import kept_adapter
 from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_records import ReplayRecord
@@ -279,8 +280,10 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     file = run_row.folder / "tokenizer.json"
     text = untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER) if file.exists() else target.tokenizer
     tokenizer = read_tokenizer(text)
-    check_run(sizes, target.weights, vocabulary=tokenizer.size, towers=run.objective.towers, source=run_row.name)
-    training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
+    check_run(
+        sizes, target.averaged().weights, vocabulary=tokenizer.size, towers=run.objective.towers, source=run_row.name
+    )
+    training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes, adapter=kept_adapter(run_row.folder))
     ranks = workspace.runs.ranks_of(run_row.id)
     if ranks > 1 and not training.micro_batch:
         training.micro_batch = training.batch_size // ranks  # which has the bits of as many processes
@@ -288,9 +291,9 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     if start is not None:
         checkpoint.restore(start, modules=training.modules, optimizer=training.optimizer)
         training.step = start.step
-    elif not isinstance(run.model, config.TinyTowers):
+    elif run.tuning.start or not isinstance(run.model, config.TinyTowers):
         raise ReplayError(
-            f"{run_row.name} began with a published model and keeps no checkpoint up to step {most:,}. Choose a "
+            f"{run_row.name} began with trained weights and keeps no checkpoint up to step {most:,}. Choose a "
             "later step."
         )
     return ReplayState(run, training, sizes, splits, tokenizer, training.step, verified, target)

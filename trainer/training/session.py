@@ -27,6 +27,8 @@ from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.streamed_images import StreamedImages
 from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
+from trainer.models.lora import Adapter, attach
+from trainer.pretrained.state_dict_formats import Learned
 from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
 from trainer.training.device_images import DeviceImages, fits
@@ -34,6 +36,10 @@ from trainer.training.weight_average import WeightAverage
 
 AHEAD_S: Final = 1.0
 """Seconds of updates that are enqueued on a GPU before their losses are read: so late a stop is heard."""
+
+
+MIX_STEPS: Final = 100
+"""Steps of a run that mixes others: alpha in percent."""
 
 
 class FitError(UserError):
@@ -122,6 +128,8 @@ class TrainingSession:
         built_from: models.Architecture | None = None,
         shared: Ranks | None = None,
         source: Mapping[str, Tensor] | None = None,
+        learned: Learned | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
         """Create all parts.
 
@@ -133,7 +141,9 @@ class TrainingSession:
             published: A published model to begin with.
             built_from: Sizes of the towers where neither the configuration nor `published` tells them.
             shared: The processes that share each batch; None: this one has them for itself.
-            source: Weights of the run that is decoded; None where a checkpoint has them.
+            source: Weights of the run that is decoded or started from; None where a checkpoint has them.
+            learned: Temperature and bias of the run that is started from.
+            adapter: Where LoRA begins; None: at nothing, with the sizes of the configuration.
 
         Raises:
             FitError: The objective cannot be trained by several processes.
@@ -143,10 +153,12 @@ class TrainingSession:
         towers = models.build(self.architecture, vocabulary=tokenizer.size, towers=run.objective.towers)
         if published is not None:
             pretrained.start_from(published, towers)
-        towers.freeze(getattr(run.model, "freeze", "none"))
+        if source is not None:
+            towers.load_state_dict(source)
         if run.objective.source is not None:
-            towers.load_state_dict(source or towers.state_dict())
             towers.freeze_all()
+        else:
+            _restrict(towers, run, adapter)
         if run.optimizer.recompute:
             models.recompute_blocks(towers)
         if run.compile != "off":
@@ -154,21 +166,22 @@ class TrainingSession:
         self.towers = towers.to(where, memory_format=device.memory_format(where))
         material = methods.Material(run, pairs, tokenizer, self.towers, self.architecture)
         self.method = methods.build(run.objective, material).to(where)
-        if published is not None:
-            self.method.adopt(inv_tau=published.learned.inv_tau, bias=published.learned.bias)
+        learned = published.learned if published is not None else learned
+        if learned is not None:
+            self.method.adopt(inv_tau=learned.inv_tau, bias=learned.bias)
         self._shared = shared
         if shared is not None:
             _share_batch_norms(self.towers, self.method, shared)
         averaged = run.optimizer.average > 0 and run.objective.source is None
         self.average = WeightAverage(self.towers, run.optimizer.average) if averaged else None
-        self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer)
+        self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer, _rates(run.tuning))
         self.device = where
         self.runs_ahead = shared is None and may_run_ahead(run.optimizer, where)
         self.step = 0
         epochs = run.optimizer.epochs
         # A model that is only opened and measured needs no whole batch.
         self._per_epoch = steps_per_epoch(len(pairs), batch_size=run.optimizer.batch_size) if epochs else 0
-        self.total_steps = self._per_epoch * epochs
+        self.total_steps = MIX_STEPS if run.tuning.mix else self._per_epoch * epochs
         self.micro_batch = run.optimizer.micro_batch
         self.batch_size = run.optimizer.batch_size
         self._run = run
@@ -269,18 +282,44 @@ class TrainingSession:
         """Give every parameter its gradient; return loss and norm on the device, the rate, and the data's seconds."""
         began = time.perf_counter()
         choice = self._run.optimizer
-        rate = optimizer.learning_rate(self.step, total_steps=self.total_steps, choice=choice)
+        rate = self._rate()
         optimizer.set_learning_rate(self.optimizer, rate)
         batch = batch or self.batch()
         data_s = time.perf_counter() - began
-        self.towers.train()
+        # A linear probe learns of what the model makes of pictures, so batch norms stay as they are meanwhile.
+        self.towers.train(not self._probes)
         self.method.train()
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._loss(batch)
+        if self._probes:
+            self._keep_below_last_layers()
         parameters = (p for group in self.optimizer.param_groups for p in group["params"])
         norm = optimizer.clip_gradients(parameters, choice.clip_norm)
         wide = loss if loss.dtype == torch.float64 else loss.float()
         return torch.stack((wide, norm.to(wide.dtype))), rate, data_s
+
+    @property
+    def _probes(self) -> bool:
+        return self.step < self._run.tuning.probe_steps
+
+    def _rate(self) -> float:
+        """Return the learning rate of the next update: that of the probe, or of the schedule of what follows it.
+
+        Kumar et al., Fine-Tuning can Distort Pretrained Features and Underperform Out-of-Distribution, 2022,
+        https://arxiv.org/abs/2202.10054
+        """
+        tuning = self._run.tuning
+        if self._probes:
+            return tuning.probe_rate
+        rest = self.total_steps - tuning.probe_steps
+        return optimizer.learning_rate(self.step - tuning.probe_steps, total_steps=rest, choice=self._run.optimizer)
+
+    def _keep_below_last_layers(self) -> None:
+        """Forget the gradients of all but the last layer of each tower, so that nothing below changes."""
+        for tower in (self.towers.visual, self.towers.text):
+            for name, parameter in () if tower is None else tower.named_parameters():
+                if not models.is_projection(name):
+                    parameter.grad = None
 
     def _follow(self, bad: Tensor | None = None) -> None:
         """Count an update, and let what follows the weights follow them, unless `bad` is 1 on the device."""
@@ -377,6 +416,21 @@ class TrainingSession:
             first = random_crops(images, rows, seed, epoch, self._run.optimizer.crop_scale)
         first = first.contiguous(memory_format=layout)
         return first, None if other is None else other.contiguous(memory_format=layout)
+
+
+def _restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None) -> None:
+    """Freeze what a run does not train, and put LoRA where it is to learn."""
+    tuning = run.tuning
+    towers.freeze(getattr(run.model, "freeze", "none"))
+    towers.freeze_lowest(image=tuning.freeze_image, text=tuning.freeze_text)
+    towers.freeze_towers(image=tuning.image_rate == 0, text=tuning.text_rate == 0)
+    if adapter is not None or tuning.lora_rank:
+        sizes = {"rank": tuning.lora_rank, "alpha": tuning.lora_alpha, "targets": tuning.lora_targets}
+        attach(towers, **sizes, adapter=adapter)
+
+
+def _rates(tuning: config.Tuning) -> dict[str, float]:
+    return {"visual": tuning.image_rate, "text": tuning.text_rate}
 
 
 def may_run_ahead(choice: config.Optimizer, where: torch.device) -> bool:

@@ -1,25 +1,31 @@
-"""What a run starts from: random towers, a published model, or the frozen towers of another run."""
+"""What a run starts from: random towers, a published model, or the towers of another run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from torch import Tensor
 
-from trainer import config, pretrained
+from trainer import config, methods, pretrained
 from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.config import SourceRun
 from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.models import Architecture
+from trainer.models.lora import Adapter
 from trainer.pretrained import BLUEPRINT, read_architecture
+from trainer.pretrained.peft_layout import keep_adapter, kept_adapter, read_adapter
+from trainer.pretrained.state_dict_formats import Learned
 from trainer.store import RunLog, RunRow, Workspace, disk, write_atomically
 from trainer.untrusted import files as untrusted_files
 
 TOKENIZER = "tokenizer.json"
 """File of a run with its tokenizer."""
+START_FILE: Final = "start.toml"
+"""File of a fine-tuning with the configuration of the run that it started from."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,28 @@ class StartingPoint:
         sizes: Of the towers.
         tokenizer: Of the model that the run starts from; None: the run's own.
         published: The model; None without one, or where a checkpoint has the weights.
-        weights: Of the frozen towers of another run, without a prefix; None likewise.
+        weights: Of the towers of another run, without a prefix; None likewise.
+        learned: Temperature and bias of that run.
+        adapter: Where LoRA begins; None: at nothing.
     """
 
     sizes: Architecture
     tokenizer: AnyTokenizer | None = None
     published: pretrained.ResolvedModel | None = None
     weights: Mapping[str, Tensor] | None = None
+    learned: Learned | None = None
+    adapter: Adapter | None = None
+
+    @property
+    def session_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of a `TrainingSession`."""
+        return {
+            "published": self.published,
+            "built_from": self.sizes,
+            "source": self.weights,
+            "learned": self.learned,
+            "adapter": self.adapter,
+        }
 
 
 def starting_point(workspace: Workspace, run: config.Run, log: RunLog, progress: Progress) -> StartingPoint:
@@ -49,13 +70,20 @@ def starting_point(workspace: Workspace, run: config.Run, log: RunLog, progress:
     """
     blueprint, checkpoints = log.folder / BLUEPRINT, log.folder / "checkpoints"
     is_saved = (log.folder / TOKENIZER).exists() and bool(checkpoint.steps(checkpoints))
-    if run.objective.source is not None and not is_saved:
-        return _of_run(workspace, run, log, run.objective.source)
-    if run.objective.source or isinstance(run.model, config.TinyTowers) or (is_saved and blueprint.exists()):
-        return StartingPoint(read_architecture(run.model, log.folder))
+    source = source_of(run)
+    if source is not None and not is_saved:
+        return _of_run(workspace, run, log, source)
+    if source or isinstance(run.model, config.TinyTowers) or (is_saved and blueprint.exists()):
+        return StartingPoint(read_architecture(run.model, log.folder), adapter=kept_adapter(log.folder))
     published = pretrained.find(run.model, cache=workspace.folder / "cache", progress=progress)
     keep(blueprint, published.blueprint.to_json())
     return StartingPoint(published.blueprint, published.tokenizer, published=published)
+
+
+def start_config(run_folder: Path) -> config.Run | None:
+    """Return the configuration of the run that a fine-tuning started from; None for another beginning."""
+    file = run_folder / START_FILE
+    return config.read(file) if file.is_file() else None
 
 
 def keep(file: Path, text: str) -> None:
@@ -69,26 +97,113 @@ def keep(file: Path, text: str) -> None:
             write_atomically(file, write, private=True)
 
 
-def _of_run(workspace: Workspace, run: config.Run, log: RunLog, source: SourceRun) -> StartingPoint:
-    run_row = workspace.runs.get(source.run)
-    loaded = _checkpoint(run_row, source.step)
-    blueprint = run_row.folder / BLUEPRINT
-    if blueprint.is_file():
-        keep(log.folder / BLUEPRINT, untrusted_files.read_text(blueprint, untrusted_files.MOST_FACTS))
-    log.facts(decodes={"run": run_row.id, "name": run_row.name, "objective": run_row.objective, "step": loaded.step})
+def source_of(run: config.Run) -> SourceRun | None:
+    """Return the run whose towers a run begins with, frozen to be decoded or to go on; None for another beginning."""
+    if run.objective.source is None and run.tuning.start_run:
+        return SourceRun(run.tuning.start_run, run.tuning.start_step)
+    return run.objective.source
+
+
+@dataclass(frozen=True)
+class TrainedTowers:
+    """The towers of a checkpoint of a run, LoRA and averages worked in.
+
+    Attributes:
+        row: The run.
+        step: Of its checkpoint.
+        sizes: Of the towers.
+        tokenizer: Its own.
+        weights: Without a prefix.
+        learned: Its temperature and bias.
+    """
+
+    row: RunRow
+    step: int
+    sizes: Architecture
+    tokenizer: AnyTokenizer
+    weights: dict[str, Tensor]
+    learned: Learned
+
+
+def trained_towers(workspace: Workspace, source: SourceRun) -> TrainedTowers:
+    """Return the towers of a run in a workspace.
+
+    Raises:
+        CheckpointError: It has no such checkpoint.
+        StoreError: There is no such run.
+        ModelError: The run does not tell what its towers are built from.
+    """
+    row = workspace.runs.get(source.run)
+    run = workspace.runs.config_of(row.id)
+    loaded = checkpoint_of(row, source.step)
     weights = loaded.averaged().weights
     towers = {key.removeprefix("towers."): value for key, value in weights.items() if key.startswith("towers.")}
     tokenizer = read_tokenizer(loaded.tokenizer)
-    return StartingPoint(read_architecture(run.model, log.folder), tokenizer, weights=towers)
+    return TrainedTowers(
+        row, loaded.step, read_architecture(run.model, row.folder), tokenizer, towers, _learned(run, loaded)
+    )
 
 
-def _checkpoint(run_row: RunRow, step: int) -> checkpoint.Checkpoint:
+def _learned(run: config.Run, loaded: checkpoint.Checkpoint) -> Learned:
+    if not run.objective.compares_pairs:
+        return Learned()
+    method = methods.build(run.objective)
+    checkpoint.load_weights(loaded, {"method": method})
+    return Learned(inv_tau=method.inv_tau, bias=method.logit_bias)
+
+
+def prospective_start(run: config.Run, workspace_folder: Path, progress: Progress) -> StartingPoint:
+    """Return what a run would start from that has no folder yet: to measure what it takes, for instance.
+
+    Raises:
+        UserError: As `starting_point`.
+    """
+    if (source := source_of(run)) is not None:
+        return _start_of(run, trained_towers(Workspace(workspace_folder), source))
+    if isinstance(run.model, config.TinyTowers):
+        return StartingPoint(run.model)
+    published = pretrained.find(run.model, cache=workspace_folder / "cache", progress=progress)
+    return StartingPoint(published.blueprint, published.tokenizer, published=published)
+
+
+def _start_of(run: config.Run, trained: TrainedTowers) -> StartingPoint:
+    folder = run.tuning.adapter.strip()
+    return StartingPoint(
+        trained.sizes,
+        trained.tokenizer,
+        weights=trained.weights,
+        learned=trained.learned,
+        adapter=read_adapter(Path(folder).expanduser()) if folder else None,
+    )
+
+
+def _of_run(workspace: Workspace, run: config.Run, log: RunLog, source: SourceRun) -> StartingPoint:
+    trained = trained_towers(workspace, source)
+    blueprint = trained.row.folder / BLUEPRINT
+    if blueprint.is_file():
+        keep(log.folder / BLUEPRINT, untrusted_files.read_text(blueprint, untrusted_files.MOST_FACTS))
+    facts = {"run": trained.row.id, "name": trained.row.name, "objective": trained.row.objective, "step": trained.step}
+    log.facts(**{"starts_from" if run.objective.source is None else "decodes": facts})
+    if run.tuning.start_run:
+        keep(log.folder / START_FILE, config.to_toml(workspace.runs.config_of(trained.row.id)))
+    start = _start_of(run, trained)
+    if start.adapter is not None:
+        keep_adapter(log.folder, start.adapter)
+    return start
+
+
+def checkpoint_of(run_row: RunRow, step: int) -> checkpoint.Checkpoint:
+    """Return a checkpoint of a run; -1: its newest.
+
+    Raises:
+        CheckpointError: It has none of that step.
+    """
     folder = run_row.folder / "checkpoints"
     if step >= 0:
         return checkpoint.load(folder / f"step_{step:06d}", training=False)
     loaded, _ = checkpoint.newest(folder, training=False)
     if loaded is None:
         raise checkpoint.CheckpointError(
-            f"{run_row.name} has no checkpoint to decode. Train it first, then resume this decoder."
+            f"{run_row.name} has no checkpoint to start from. Train it first, then resume this run."
         )
     return loaded

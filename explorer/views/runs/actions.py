@@ -136,6 +136,20 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "A run that learns pictures from its embeddings, for Decode",
         _trainable,
     ),
+    "fine-tune": ActionSpec(
+        "Fine-tune\u2026",
+        "sliders-horizontal",
+        "",
+        "A new run that continues from its weights; settings follow what these are",
+        _trainable,
+    ),
+    "mix": ActionSpec(
+        "Mix with its base\u2026",
+        "blend",
+        "",
+        "Measure weights between fine-tuned runs and what they started from: WiSE-FT, of several a model soup",
+        lambda runs: bool(runs) and all(_trainable([run]) for run in runs),
+    ),
     "duplicate": ActionSpec(
         "Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable
     ),
@@ -188,6 +202,8 @@ CONTEXT_MENU: Final = (
     "show-b",
     "",
     "duplicate",
+    "fine-tune",
+    "mix",
     "repeat",
     "experiment",
     "branch",

@@ -50,11 +50,12 @@ TITLES: Final[dict[str, str]] = {
     "model": "Model",
     "objective": "Objective",
     "optimizer": "Optimizer",
+    "tuning": "Fine-tuning",
     "watching": "Logging",
 }
 assert list(TITLES) == list(config.SECTIONS), "a section of the configuration without a title"
 
-FOLDED: Final = frozenset({"model", "watching"})
+FOLDED: Final = frozenset({"model", "tuning", "watching"})
 """Sections that start folded: the preset's choices rarely need a change."""
 
 BROWSE: Final[dict[type, dict[str, Browse]]] = {
@@ -101,6 +102,8 @@ class NewRun(QDialog):
         image_size: int | None = None,
         captions_repeat: bool = False,
         client: ModelClient | None = None,
+        title: str = "",
+        source: str = "",
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog.
@@ -115,11 +118,13 @@ class NewRun(QDialog):
             image_size: Of tiny towers, whichever preset is chosen, in pixels.
             captions_repeat: Whether two pairs of `data` to train on have one caption.
             client: Measures what the run would take; without it nothing is measured.
+            title: Of the dialog; empty: by whether it is a copy.
+            source: Name of the run whose weights `start_from` fine-tunes; where its settings come from is told then.
             parent: Qt's parent.
         """
         super().__init__(parent)
         self.setObjectName("new-run")
-        self.setWindowTitle("New run" if start_from is None else "Duplicate run")
+        self.setWindowTitle(title or ("New run" if start_from is None else "Duplicate run"))
         self.setModal(True)
         high = parent.window().height() - theme.AROUND if parent is not None else HIGH_PX
         self.resize(760, max(520, min(HIGH_PX, high)))
@@ -134,7 +139,8 @@ class NewRun(QDialog):
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
         self.help_panel: HelpPanel | None = None
-        self._shown_model: config.Model = config.Run().model
+        self._source, self._start_from = source, start_from
+        self._shown = config.Run()
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
         if start_from is not None:
@@ -172,7 +178,9 @@ class NewRun(QDialog):
         self.top.set_value(run)
         for name, form in self._sections.items():
             form.set_value(getattr(run, name))
-        self._shown_model = run.model
+        self._shown = run
+        if run.tuning != config.Tuning():
+            self.section("tuning").fold.setChecked(True)
         self._check()
 
     def command(self) -> list[str]:
@@ -212,22 +220,33 @@ class NewRun(QDialog):
         for name, form in self._sections.items():
             form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
+        self._show_origins(run)
         self.foot.allow(not problems, may_queue=not self.where.name)
         self._show_foot(run, problems, repairs)
 
     def _by_weights(self, run: config.Run) -> config.Run:
         """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those."""
-        before, self._shown_model = self._shown_model, run.model
+        before, self._shown = self._shown, run
         usual = self._presets.get(self.preset_name, config.Run()).optimizer
         stated = [name for name in config.FINE_TUNING if getattr(run.optimizer, name) != getattr(usual, name)]
-        suited = config.by_weights(dataclasses.replace(run, model=before), run, stated)
-        if config.is_pretrained(before) and not config.is_pretrained(run.model):
+        began = dataclasses.replace(run, model=before.model, tuning=before.tuning)
+        suited = config.by_weights(began, run, stated)
+        if config.continues_training(began) and not config.continues_training(run):
             ours = [name for name, value in config.FINE_TUNING.items() if getattr(run.optimizer, name) == value]
             plain = dataclasses.replace(run.optimizer, **{name: getattr(usual, name) for name in ours})
             suited = dataclasses.replace(run, optimizer=plain)
         if suited != run:
             self.section("optimizer").set_value(suited.optimizer)
         return suited
+
+    def _show_origins(self, run: config.Run) -> None:
+        """Say where the settings of a fine-tuning come from."""
+        self.origins.setVisible(bool(self._source))
+        if not self._source or self._start_from is None:
+            return
+        stated = {key for key, _, _ in config.difference(self._start_from, run)}
+        found = config.origins(run, source=self._source, stated=stated, pairs=self._pairs)
+        self.origins.setText("\n".join(f"{each.label} {each.value}: {each.why}." for each in found))
 
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
@@ -387,8 +406,10 @@ class NewRun(QDialog):
         self.where = WhereRow(self)
         self.where.changed.connect(self._check_later)
         self.where.manage_asked.connect(self.places_asked)
+        self.origins = layouts.text(role="small", name="new-run-origins")
+        self.origins.hide()
         column = layouts.column(
-            self._preset_row(), self.where, self.top, gap=theme.BETWEEN, margins=theme.AROUND, of=inside
+            self._preset_row(), self.origins, self.where, self.top, gap=theme.BETWEEN, margins=theme.AROUND, of=inside
         )
         for name in config.SECTIONS:
             section = SectionForm(name, folded=name in FOLDED, parent=inside)
@@ -582,8 +603,8 @@ def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) ->
         if type(section) is not type(getattr(now, name)):
             now = dataclasses.replace(now, **{name: type(section)()})
             arguments += ["--set", f"{name}={section.kind}"]
-    if config.is_pretrained(run.model):
-        suited = config.by_weights(now, dataclasses.replace(now, model=run.model), ())
+    if config.continues_training(run):
+        suited = config.by_weights(now, dataclasses.replace(now, model=run.model, tuning=run.tuning), ())
         now = dataclasses.replace(now, optimizer=suited.optimizer)
     for key, _, value in config.difference(now, run):
         arguments += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]

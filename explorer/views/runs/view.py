@@ -16,6 +16,8 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import (
     ChooseSlots,
     EditAndRestart,
+    FineTune,
+    MixRuns,
     OpenImport,
     OpenNewRun,
     ShowRun,
@@ -180,6 +182,10 @@ class RunsView(View):
                 self.edit_and_restart(run_id)
             case TrainDecoder(run_id):
                 self.train_decoder(run_id)
+            case FineTune(run_id):
+                self.fine_tune(run_id)
+            case MixRuns(run_ids):
+                self.mix(run_ids)
             case ShowRun(run_id):
                 self.table.choose([run_id])
             case _:
@@ -323,6 +329,27 @@ class RunsView(View):
     def train_decoder(self, run: int) -> None:
         """Open the New run form for a decoder of this run."""
         self.context.jobs.do(actions.decoder_like, run, done=lambda form: self._open_sheet(form, DECODER))
+
+    def _fine_tune(self) -> None:
+        for run in self.table.chosen()[:1]:
+            self.fine_tune(run.id)
+
+    def fine_tune(self, run: int) -> None:
+        """Open the New run form for a run that continues from the weights of this one."""
+        row = self.context.jobs.run(run)
+        name, preset = (row.short_name, row.preset) if row is not None else (str(run), "")
+        self.context.jobs.do(
+            actions.fine_tuning_like,
+            run,
+            done=lambda form: self._open_sheet(form, preset, parent_run=run, title=f"Fine-tune {name}", source=name),
+        )
+
+    def mix(self, runs: Sequence[int]) -> None:
+        """Open the New run form for a run that measures mixes of these with what they were fine-tuned from."""
+        title = "Mix with its base" if len(runs) == 1 else "Soup of runs"
+        self.context.jobs.do(
+            actions.mix_like, tuple(runs), done=lambda form: self._open_sheet(form, "", parent_run=runs[0], title=title)
+        )
 
     def _stop(self, after: str = "step") -> None:
         self.context.jobs.stop([run.id for run in self.table.chosen() if run.active], after=after)
@@ -509,6 +536,8 @@ class RunsView(View):
         commands["resume"].triggered.connect(self._resume)
         commands["duplicate"].triggered.connect(self._duplicate)
         commands["decode"].triggered.connect(self._decode)
+        commands["fine-tune"].triggered.connect(self._fine_tune)
+        commands["mix"].triggered.connect(lambda: self.mix([run.id for run in self.table.chosen()]))
         commands["rename"].triggered.connect(self.table.rename_current)
         commands["delete"].triggered.connect(self._delete)
         commands["show-a"].triggered.connect(lambda: self._show_as("A"))

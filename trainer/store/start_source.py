@@ -1,0 +1,85 @@
+"""The run whose weights a run starts from: found when it is created, so that its towers are that run's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainer import config
+from trainer.store.rows import ENDED, RunRow
+
+
+def bound_start(
+    run: config.Run, source_row: RunRow, source: config.Run, steps: Callable[[int], list[int]]
+) -> config.Run:
+    """Return a fine-tuning's configuration with the towers of the run it starts from, which it names by its folder.
+
+    Args:
+        run: With `tuning.start`.
+        source_row: The run to start from.
+        source: Its configuration.
+        steps: Gives the steps of the checkpoints that a run keeps.
+
+    Raises:
+        ConfigError: That run has no such towers, or no checkpoint of that step.
+    """
+    if isinstance(source.model, config.NoModel) or source.objective.source is not None:
+        raise config.ConfigError(
+            f"tuning.start {source_row.name} has no model of its own: choose a run that was trained here, or open the "
+            "model first (trainer open MODEL).",
+            field="tuning.start",
+        )
+    if source.objective.towers != run.objective.towers:
+        raise config.ConfigError(
+            f"tuning.start {source_row.name} ({source.objective.label}) has other towers than {run.objective.label} "
+            "trains: choose an objective of the same kind.",
+            field="tuning.start",
+        )
+    step = kept_step(source_row, run.tuning.start_step, steps(source_row.id), field="tuning.start")
+    start = _called(source_row, step)
+    model = source.model
+    if isinstance(run.model, type(model)) and hasattr(model, "freeze"):
+        model = replace(model, freeze=run.model.freeze)
+    return replace(run, model=model, tuning=replace(run.tuning, start=start))
+
+
+def bound_mix(tuning: config.Tuning, rows: Callable[[str], RunRow], steps: Callable[[int], list[int]]) -> config.Tuning:
+    """Return the fine-tuning with the mixed runs named by their folders and steps.
+
+    Raises:
+        StoreError: There is no such run.
+        ConfigError: One keeps no checkpoint of that step.
+    """
+    parts = []
+    for name, step in tuning.mixed_runs:
+        row = rows(name)
+        parts.append(_called(row, kept_step(row, step, steps(row.id), field="tuning.mix")))
+    return replace(tuning, mix=" ".join(parts))
+
+
+def kept_step(row: RunRow, step: int, steps: list[int], *, field: str) -> int:
+    """Return the step of a checkpoint that a run keeps; -1, its newest, only while it is trained.
+
+    Args:
+        row: The run.
+        step: That is asked for; -1: the newest.
+        steps: Steps of its checkpoints.
+        field: That names it, for the sentence.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    listed = ", ".join(map(str, sorted(steps))) or "none"
+    if step >= 0 and step not in steps:
+        raise config.ConfigError(
+            f"{field} {row.name}@{step}: it keeps no checkpoint of that step. Choose among {listed}.", field=field
+        )
+    if step < 0 and row.status in ENDED:
+        if not steps:
+            raise config.ConfigError(f"{field} {row.name} has no checkpoint. Train it first.", field=field)
+        return max(steps)
+    return step
+
+
+def _called(row: RunRow, step: int) -> str:
+    return row.folder.name if step < 0 else f"{row.folder.name}@{step}"
