@@ -130,6 +130,12 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
         "−mean 1/|W| Σ_{w∈W} ln softmax_w(f)",
         "Words compete although several are right; order and grammar are lost. " + _NO_RECALL,
     ),
+    "pairwise_ranking": (
+        "f: logits of all words; w: a word of the caption, v: one that it lacks, drawn anew in every update.",
+        "mean max(0, m − f_w + f_v)",
+        "Two words are learned from an image at a time, so it is slower than the other two; ranks, no probabilities. "
+        + _NO_RECALL,
+    ),
     "caption_prediction": (
         "t_1 … t_L: tokens of the caption of image x.",
         "−mean ln p(t_l | t_1 … t_{l−1}, x)",

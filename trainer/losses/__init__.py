@@ -27,6 +27,7 @@ from trainer.losses.multiclass_logistic import multiclass_logistic
 from trainer.losses.nt_logistic import nt_logistic
 from trainer.losses.nt_xent import nt_xent
 from trainer.losses.one_vs_all_logistic import one_vs_all_logistic
+from trainer.losses.pairwise_ranking import pairwise_ranking
 from trainer.losses.proto_nce import concentration, proto_nce
 from trainer.losses.sigmoid import sigmoid
 from trainer.losses.simsiam import simsiam
@@ -62,6 +63,7 @@ __all__ = [
     "nt_logistic",
     "nt_xent",
     "one_vs_all_logistic",
+    "pairwise_ranking",
     "proto_nce",
     "sigmoid",
     "simsiam",

@@ -28,7 +28,7 @@ from trainer.methods.pcl import PclViews
 from trainer.methods.plugin_pairs import PluginPairs
 from trainer.methods.rank_gradients import backward_over_ranks
 from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
-from trainer.methods.words import BagOfWords, MulticlassWords, OneVsAllWords, Word2VecTokens
+from trainer.methods.words import BagOfWords, MulticlassWords, OneVsAllWords, RankedWords, Word2VecTokens
 
 __all__ = [
     "METHODS",
@@ -66,6 +66,7 @@ METHODS: Final[dict[type, Callable[[Any, Material | None], Method]]] = {
     config.CrossEntropy: SupervisedImages,
     config.OneVsAll: OneVsAllWords,
     config.Multiclass: MulticlassWords,
+    config.PairwiseRanking: RankedWords,
     config.CaptionPrediction: CaptionPrediction,
     config.Word2Vec: Word2VecTokens,
     config.EmbeddingDecoder: DecoderPictures,

@@ -14,14 +14,24 @@ from torch import Tensor, nn
 
 from trainer import config
 from trainer.analysis.huffman import huffman_paths
+from trainer.data.augment import uniform
 from trainer.data.order import word_batches
 from trainer.device import sent
-from trainer.losses import multiclass_logistic, one_vs_all_logistic, skip_gram, skip_gram_softmax, skip_gram_tree
+from trainer.losses import (
+    multiclass_logistic,
+    one_vs_all_logistic,
+    pairwise_ranking,
+    skip_gram,
+    skip_gram_softmax,
+    skip_gram_tree,
+)
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method, MethodError, generator_of, needed
 from trainer.models import TwoTowers
 
 _WORD: Final = re.compile(r"\w+")
+_RANKED: Final = 0x9A12
+"""Purpose of the numbers by which ranked words are drawn."""
 
 
 class BagOfWords(Method):
@@ -35,7 +45,7 @@ class BagOfWords(Method):
 
     loss: ClassVar[Callable[..., Tensor]]
 
-    def __init__(self, choice: config.OneVsAll | config.Multiclass, material: Material | None) -> None:
+    def __init__(self, choice: config.BagOfWords, material: Material | None) -> None:
         super().__init__()
         material = needed(material)
         captions = [_WORD.findall(caption.lower()) for caption in material.pairs.captions]
@@ -79,6 +89,36 @@ class MulticlassWords(BagOfWords):
     """Spreads one choice over the words of the caption."""
 
     loss = staticmethod(multiclass_logistic)
+
+
+class RankedWords(BagOfWords):
+    """Ranks one word of the caption above one that it lacks, both drawn anew in every update."""
+
+    def __init__(self, choice: config.PairwiseRanking, material: Material | None) -> None:
+        super().__init__(choice, material)
+        self._margin, self._seed = choice.margin, needed(material).run.seed
+
+    def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
+        """Return the loss of the drawn words' logits; the draw of a pair depends on (seed, step, its index) only."""
+        (logits,) = embedded
+        rows = batch.rows.cpu().numpy()
+        drawn = uniform(rows, seed=self._seed, epoch=batch.step, purpose=(_RANKED,), count=2)
+        pairs = [self._drawn(int(row), *shares) for row, shares in zip(rows, drawn.T, strict=True)]
+        right, wrong = sent(torch.tensor(pairs, dtype=torch.long).view(-1, 2).T, logits.device)
+        scores = (logits.gather(1, words[:, None])[:, 0] for words in (right, wrong))
+        counted = [bool(self._bags[row]) and len(self._bags[row]) < logits.shape[1] for row in rows.tolist()]
+        return pairwise_ranking(*scores, sent(torch.tensor(counted), logits.device), margin=self._margin)
+
+    def _drawn(self, row: int, right_share: float, wrong_share: float) -> tuple[int, int]:
+        """Return a word of a caption and one that it lacks, each uniform; two zeros where there is none."""
+        caption = sorted(self._bags[row])
+        rest = len(self.words) - len(caption)
+        if not caption or not rest:
+            return 0, 0
+        wrong = int(wrong_share * rest)
+        for word in caption:  # the index among the others, moved past each word of the caption
+            wrong += word <= wrong
+        return caption[int(right_share * len(caption))], wrong
 
 
 def vocabulary_of(captions: Sequence[Sequence[str]], size: int, *, drop_frequent: int) -> list[str]:

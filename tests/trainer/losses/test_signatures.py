@@ -27,6 +27,7 @@ CALLS = {
     "contrastive_margin": "embeddings labels",
     "triplet": "embeddings labels",
     "margin": "embeddings labels",
+    "pairwise_ranking": "positive negative counted",
     "cross_entropy": "logits classes",
     "one_vs_all_logistic": "logits bag_of_words",
     "multiclass_logistic": "logits bag_of_words",

@@ -13,7 +13,8 @@ from torch import nn
 
 from tests.tolerances import rounding
 from trainer import config, losses, models
-from trainer.analysis.neighbors import accuracy, nearest
+from trainer.analysis.neighbors import accuracy
+from trainer.analysis.tiled_neighbors import nearest
 from trainer.data import Pairs
 from trainer.data.augment import DEVIATION, MEAN, normalized, placed, uniform
 from trainer.data.caption_tokens import CaptionTokens, sentences
@@ -457,3 +458,17 @@ def test_convirt_sees_the_papers_views_if_asked():
     look = ViewStrength(0.6, 0.5, 0.0, 0.5, flip=True, turn=20.0, tint=False)
     expected = augmented_view(images, rows, look, seed=7, epoch=3, view=0)
     assert torch.equal(method.augmented(images, rows, epoch=3, view=0), expected)
+
+
+def test_ranked_words_are_of_the_caption_and_of_the_others():
+    method = build(choice := config.PairwiseRanking(drop_frequent=0, vocabulary=5), material(choice))
+    for row, words in enumerate(method._bags):
+        shares = (np.arange(200) + 0.5) / 200
+        drawn = [method._drawn(row, share, share) for share in shares]
+        if not words or len(words) == len(method.words):
+            assert set(drawn) == {(0, 0)}
+            continue
+        right, wrong = (Counter(side) for side in zip(*drawn, strict=True))
+        assert set(right) == set(words)
+        assert set(wrong) == set(range(len(method.words))) - set(words)
+        assert all(abs(count - 200 / len(side)) <= 1 for side in (right, wrong) for count in side.values()), "uniform"

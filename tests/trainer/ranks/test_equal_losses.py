@@ -37,6 +37,7 @@ WITHOUT_BATCH_NORM = {
     "margin": config.Margin(learn_beta=True),
     "cross_entropy": config.CrossEntropy(),
     "one_vs_all": config.OneVsAll(drop_frequent=0),
+    "pairwise_ranking": config.PairwiseRanking(drop_frequent=0),
     "multiclass": config.Multiclass(drop_frequent=0),
     "caption_prediction": config.CaptionPrediction(decoder_width=32, decoder_layers=1),
     "word2vec": config.Word2Vec(),

@@ -69,7 +69,11 @@ LABELED = {
     "margin": config.Margin(),
     "cross_entropy": config.CrossEntropy(smoothing=0.1),
 }
-WORDS = {"one_vs_all": config.OneVsAll(drop_frequent=4), "multiclass": config.Multiclass(drop_frequent=4)}
+WORDS = {
+    "one_vs_all": config.OneVsAll(drop_frequent=4),
+    "multiclass": config.Multiclass(drop_frequent=4),
+    "pairwise_ranking": config.PairwiseRanking(drop_frequent=4),
+}
 
 
 @pytest.fixture(scope="session")

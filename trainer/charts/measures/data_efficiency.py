@@ -155,7 +155,10 @@ def efficiency(
     budget, test = _at_budget(groups)
     test = None if question is None else test
     objectives = {row.objective for row in every} if measure.startswith("zero_shot") else set()
-    class_texts, captions = bool(objectives & {"multiclass", "one_vs_all"}), "caption_prediction" in objectives
+    class_texts, captions = (
+        bool(objectives & {"multiclass", "one_vs_all", "pairwise_ranking"}),
+        "caption_prediction" in objectives,
+    )
     n = _samples(workspace, every, key, same) if question is None else question.n
     return EfficiencyChart(
         *key,

@@ -17,7 +17,14 @@ from trainer.config.objectives.image_text import (
 )
 from trainer.config.objectives.labeled import ContrastiveMargin, CrossEntropy, Labeled, Margin, Triplet
 from trainer.config.objectives.two_views import Byol, Dcl, Moco, Pcl, SimClr, SimSiam, Swav, TwoViews
-from trainer.config.objectives.words import BagOfWords, CaptionPrediction, Multiclass, OneVsAll, Word2Vec
+from trainer.config.objectives.words import (
+    BagOfWords,
+    CaptionPrediction,
+    Multiclass,
+    OneVsAll,
+    PairwiseRanking,
+    Word2Vec,
+)
 
 __all__ = [
     "BagOfWords",
@@ -41,6 +48,7 @@ __all__ = [
     "Objective",
     "ObjectiveBase",
     "OneVsAll",
+    "PairwiseRanking",
     "Pcl",
     "SigLip",
     "SimClr",
@@ -74,6 +82,7 @@ Objective = (
     | CrossEntropy
     | OneVsAll
     | Multiclass
+    | PairwiseRanking
     | CaptionPrediction
     | Word2Vec
     | EmbeddingDecoder

@@ -64,6 +64,21 @@ class Multiclass(BagOfWords):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairwiseRanking(BagOfWords):
+    """Pairwise ranking: a word of the caption scores a margin above a word that the caption lacks.
+
+    Weston, Bengio and Usunier, WSABIE, 2011, https://www.ijcai.org/Proceedings/11/Papers/460.pdf; considered by Joulin
+    et al., Learning Visual Features from Large Weakly Supervised Data, 2015, https://arxiv.org/abs/1511.02251
+    """
+
+    kind: ClassVar[str] = "pairwise_ranking"
+    label: ClassVar[str] = "Bag of words, ranking"
+    paper: ClassVar[str] = "https://arxiv.org/abs/1511.02251"
+
+    margin: float = option(1.0, "Margin", "By how much the word of the caption must lead.", low=0.01, high=100.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CaptionPrediction(ObjectiveBase):
     """Caption prediction: a transformer says the caption word by word from the image's embedding.
 
