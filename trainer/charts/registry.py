@@ -70,6 +70,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "diffusion",
         "sampling-variance",
         "softmax-cost",
+        "skip-gram",
         "hopfield-temperature",
     ),
     "evaluate": (
