@@ -17,7 +17,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "showMethod": ("Tutorial", "Documentation", "Manual", "How does this work", "Formula", "Paper"),
     "showKeysAction": ("Shortcuts", "Keyboard", "Hotkeys"),
     "changeKeys": ("Shortcuts", "Keyboard", "Hotkeys", "Customize"),
-    "exportFigure": ("Save figure", "SVG", "PDF", "PNG", "CSV", "Parquet", "Download"),
+    "exportFigure": ("Export", "Save figure", "SVG", "PDF", "PNG", "CSV", "Parquet", "Download"),
     "exportBundle": ("Report", "Archive", "Share", "Supplement"),
     "copyLink": ("Share", "URL"),
     "evaluate-action-go": ("Accuracy", "Zero-shot accuracy", "Measure", "Benchmark", "Linear probe"),

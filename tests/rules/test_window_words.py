@@ -48,7 +48,7 @@ OLD = (
     "Pull of the merge",
     "Gradient that InfoNCE keeps",
     "leave to chance",
-    "on its way",
+    "decoder is on its way",
     "one of B like that of A",
     "Takes the concept out",
     "holds too little",

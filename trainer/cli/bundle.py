@@ -186,9 +186,6 @@ def _fill(
     *,
     live: bool,
 ) -> dict[str, Any]:
-    from trainer.cli.export.map import Placement
-    from trainer.cli.report import write_report
-
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines = [], [], []
     for index, command in enumerate(figures):
@@ -203,12 +200,12 @@ def _fill(
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": written, "problem": problem})
     report(0.9 * len(figures) / (len(figures) + 1), "Writing the report")
-    refs = [row.id for row in rows]
-    # What its own figures tell of their progress is not that of the bundle.
-    with contextlib.redirect_stderr(io.StringIO()):
-        write_report(workspace, refs, folder / "report.html", live=Placement(color="") if live else None)
-    arguments = ["trainer", "report", *map(str, refs), *(["--live"] if live else []), "--out", "report.html"]
-    lines.append(shell.join(arguments, posix=True))
+    arguments = ["trainer", "report", *(str(row.id) for row in rows), *(["--live"] if live else [])]
+    line = shell.join([*arguments, "--out", "report.html"], posix=True)
+    problem = _report_page(workspace, rows, folder / "report.html", live=live)
+    lines.append(line if not problem else f"# not written ({spelled(problem)}):\n# {line}")
+    if problem:
+        failed.append({"name": "report", "command": line, "files": [], "problem": problem})
     seeds = {row.name: copy_run(workspace, row, folder / "runs", shortener) for row in rows}
     _write_json(folder / "environment.json", shortener.document(environment()))
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"
@@ -228,6 +225,20 @@ def _fill(
     }
     _write_json(folder / FACTS, values)
     return values
+
+
+def _report_page(workspace: Workspace, rows: Sequence[RunRow], file: Path, *, live: bool) -> str:
+    """Write the page; return why there is none, or an empty string: figures need no evaluation, the page does."""
+    from trainer.cli.export.map import Placement
+    from trainer.cli.report import write_report
+
+    try:
+        # What its own figures tell of their progress is not that of the bundle.
+        with contextlib.redirect_stderr(io.StringIO()):
+            write_report(workspace, [row.id for row in rows], file, live=Placement(color="") if live else None)
+    except UserError as problem:
+        return str(problem)
+    return ""
 
 
 def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], run_command: Run) -> str:

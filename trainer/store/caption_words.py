@@ -64,12 +64,12 @@ def read_caption_words(folder: Path) -> CaptionWords | None:
 
 
 def unseen_sentences(names: Iterable[str], words: Iterable[CaptionWords | None], texts: Sequence[str]) -> list[str]:
-    """Return a sentence for each run whose training captions lack a word of the texts."""
-    sentences = []
+    """Return a sentence for the runs whose training captions lack the same words of the texts."""
+    runs: dict[str, list[str]] = {}
     for name, known in zip(names, words, strict=True):
         unseen = dict.fromkeys(word for text in texts for word in known.unseen(text)) if known else ()
         if known and unseen:
             listed = ", ".join([*unseen][:MOST_LISTED])
             listed += f" and {len(unseen) - MOST_LISTED} more" if len(unseen) > MOST_LISTED else ""
-            sentences.append(f"{name}: 0 of {known.captions:,} training captions contain {listed}.")
-    return sentences
+            runs.setdefault(f"0 of {known.captions:,} training captions contain {listed}.", []).append(name)
+    return [f"{', '.join(names_of)}: {sentence}" for sentence, names_of in runs.items()]

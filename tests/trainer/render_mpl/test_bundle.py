@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.analysis.progress import rising
+from trainer.charts.figure_choices import FigureChoices
 from trainer.cli import bundle
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace, run_files
@@ -157,3 +159,43 @@ def test_words_beside_numbers_take_the_place_of_no_other_column(tmp_path: Path) 
         "n_text_text_text_text": ["b", None],
         "n_text_text": ["c", "d"],
     }
+
+
+def test_a_bundle_without_an_evaluation_says_why_it_has_no_report(charted: Workspace, tmp_path: Path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise bundle.BundleError("Nothing to compare.")
+
+    monkeypatch.setattr("trainer.cli.report.write_report", refuse)
+    values = bundle.write_bundle(charted, [1], tmp_path / "folder", main, figures=[])
+    assert [(each["name"], each["problem"]) for each in values["not_drawn"]] == [("report", "Nothing to compare.")]
+    assert "# not written (Nothing to compare.)" in (tmp_path / "folder" / "commands.sh").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("command", "stem"),
+    [
+        (["export", "toy-batch"], "toy-batch"),
+        (["export", "map", "--runs", "1", "--color", "label"], "map-label"),
+        (["classify", "/home/me/my cat.png", "--runs", "1"], "classify-my_cat"),
+        (["saliency", "--json"], "saliency"),
+    ],
+)
+def test_figures_are_named_by_what_they_show(command: list[str], stem: str):
+    assert bundle._stem(command) == stem
+
+
+def test_choices_hold_for_figures_without_choices_of_their_own():
+    choices = FigureChoices(panels=("cosines",), width="1", names="letters")
+    assert bundle._with_choices(["export", "map", "--names", "seed"], choices) == [
+        *("export", "map", "--names", "seed", "--width", "1")
+    ]
+    for command in (["export", "timeline"], ["saliency", "1"]):
+        assert bundle._with_choices(command, choices) == command
+
+
+def test_progress_never_falls():
+    told: list[float] = []
+    report = rising(lambda share, _note: told.append(share))
+    for share in (0.14, 0.48, 0.0, 1.0, 0.98):
+        report(share, "")
+    assert told == [0.14, 0.48, 0.48, 1.0, 1.0]

@@ -41,6 +41,9 @@ def test_nothing_is_said_of_captions_that_were_not_counted(tmp_path: Path, monke
 def test_a_sentence_names_run_words_and_count(tmp_path: Path):
     write_caption_words(tmp_path, CAPTIONS)
     words = read_caption_words(tmp_path)
+    assert unseen_sentences(["CLIP", "CLOOB"], [words, words], ["tent"]) == [
+        "CLIP, CLOOB: 0 of 4 training captions contain tent."
+    ]
     assert unseen_sentences(["CLIP", "CLOOB"], [words, None], ["red", "tent", "a tent", "box"]) == [
         "CLIP: 0 of 4 training captions contain tent, box."
     ]
