@@ -17,7 +17,8 @@ class LightningCallback(Callback):
     """Logs the embeddings that `validation_step` returns: a dictionary with `image`, `text` or both, and `items`.
 
     `items` are columns of the batch, `id` among them; without, rows are known by number. Of several processes rank 0
-    logs its part of the validation pairs, as a sample. The logger's run ends when somebody stops it in the window.
+    logs its part of the validation pairs, as a sample, unless the logger has `merge_ranks`. The logger's run ends when
+    somebody stops it in the window.
     """
 
     def __init__(self, logger: LightningLogger, *, split: str = "val") -> None:
@@ -37,7 +38,8 @@ class LightningCallback(Callback):
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Keep the embeddings of a batch of the first loader."""
-        if trainer.sanity_checking or dataloader_idx or not trainer.is_global_zero or not isinstance(outputs, Mapping):
+        is_silent = not (trainer.is_global_zero or self._logger.merges_parts)
+        if trainer.sanity_checking or dataloader_idx or is_silent or not isinstance(outputs, Mapping):
             return
         for name in ("image", "text"):
             if outputs.get(name) is not None:
@@ -52,7 +54,7 @@ class LightningCallback(Callback):
         sides = {name: _joined(batches[name]) for name in ("image", "text") if batches.get(name)}
         if sides:
             items = {name.removeprefix("items."): values for name, values in batches.items() if "." in name}
-            sampled = trainer.world_size > 1
+            sampled = trainer.world_size > 1 and not self._logger.merges_parts
             self._logger.experiment.embeddings(
                 trainer.global_step, items=items or None, split=self._split, sampled=sampled, **sides
             )

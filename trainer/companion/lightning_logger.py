@@ -35,6 +35,11 @@ class LightningLogger(Logger):
         return self._open()
 
     @property
+    def merges_parts(self) -> bool:
+        """Whether later ranks log their parts of the embeddings."""
+        return bool(self._options.get("merge_ranks"))
+
+    @property
     def name(self) -> str:
         """Name of the run."""
         return self._open().name or self._run_name or "run"
@@ -75,7 +80,7 @@ class LightningLogger(Logger):
             self._logger.finish(*how_it_ended(error))
 
     def _open(self) -> RunLogger:
-        if getattr(rank_zero_only, "rank", 0):
+        if getattr(rank_zero_only, "rank", 0) and not self.merges_parts:
             return RunLogger(None)
         options: dict[str, Any] = {"names": "lightning", "name": self._run_name} | self._options
         self._logger = log_on(self._logger, self._folder, **options)

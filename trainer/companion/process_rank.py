@@ -22,10 +22,12 @@ class ProcessRank:
     Attributes:
         is_first: Whether it is the one that writes: rank 0, or the only process.
         size: How many processes there are; 1 where nothing says so.
+        name: Its rank, or node and rank there; no other process of the training has it.
     """
 
     is_first: bool
     size: int
+    name: str = "0"
 
 
 def process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank:
@@ -35,9 +37,9 @@ def process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank:
     """
     for name, of_size in _RANKS:
         if (rank := _number(environment, name)) is not None:
-            return ProcessRank(rank == 0, _number(environment, of_size) or 1)
+            return ProcessRank(rank == 0, _number(environment, of_size) or 1, str(rank))
     local, node = _number(environment, "LOCAL_RANK") or 0, _number(environment, "NODE_RANK") or 0
-    return ProcessRank(local == node == 0, _number(environment, "WORLD_SIZE") or 1)
+    return ProcessRank(local == node == 0, _number(environment, "WORLD_SIZE") or 1, f"{node}.{local}")
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:

@@ -19,7 +19,8 @@ from trainer.companion.captured_values import captured_number, captured_step
 from trainer.companion.embedding_set import captured_set
 from trainer.companion.kept_steps import KEEP_BYTES
 from trainer.companion.process_rank import process_rank
-from trainer.companion.writer_thread import LoggingWarning, RunStart, WriterThread
+from trainer.companion.rank_parts import RankParts
+from trainer.companion.writer_thread import LoggingWarning, PartWriterThread, RunStart, WriterThread
 from trainer.companion.writing_queue import LoggedNumbers, LoggedSettings, RunEnd, SavedCheckpoint
 from trainer.store.rows import VAL_BATCH
 from trainer.store.run_texts import SETTINGS, plain_settings
@@ -157,10 +158,12 @@ class RunLogger:
                 `id`, `path`, `caption` and `label` are known; ids tie steps and runs together. None: those of the
                 step before, else rows are known by number.
             split: Its name.
-            sampled: Whether these are a part of the split; None: they are where there are several processes.
+            sampled: Whether these are a part of the split; None: they are where there are several processes, whose
+                parts are not merged.
         """
         writer = self._active
-        is_part = self._size > 1 if sampled is None else sampled
+        is_merged = writer.merges_parts
+        is_part = self._size > 1 and not is_merged if sampled is None else sampled
         captured = captured_set(captured_step(step), image, text, items, split, sampled=is_part)
         if lost_kind := writer.queue.put(captured):
             reason = f"{captured.size / 2**20:,.0f} MiB come faster than the disk takes them, or exceed the queue"
@@ -245,6 +248,7 @@ def log_run(
     val_batch: int | None = None,
     keep_bytes: int = KEEP_BYTES,
     every_rank: bool = False,
+    merge_ranks: int = 0,
 ) -> RunLogger:
     """Return the logger of a new run, for a training of one's own; it needs no torch, and never harms the training.
 
@@ -263,6 +267,9 @@ def log_run(
         val_batch: Pairs of a batch that the validation loss is taken in; InfoNCE depends on it.
         keep_bytes: What the embeddings may take; of more the first, the last, and steps spread between them are kept.
         every_rank: Log in each of several processes, each to a run of its own.
+        merge_ranks: How many processes call `embeddings`, each with its part of a split and ids in `items`: the first
+            one merges them by id, and waits up to 20 s for the others without holding up the training. They must see
+            the same folder and give the same name.
 
     >>> from trainer import api as ce
     >>> with ce.log_run("runs", name="two steps", total_steps=2) as log:
@@ -271,14 +278,22 @@ def log_run(
     >>> ce.workspace("runs").run("two steps").row.status
     'finished'
     """
-    if not (process_rank().is_first or every_rank):
+    rank = process_rank()
+    if not (rank.is_first or every_rank or merge_ranks):
         return RunLogger(None)
     workspace = Path(folder).expanduser().absolute()
     label = configuration.repaired_name(name or _name_of_script())
+    parts = RankParts(workspace, label, rank.name, int(merge_ranks)) if merge_ranks > 1 else None
+    if not rank.is_first and not every_rank and parts is not None:
+        writer = _LIVE[workspace, label] = PartWriterThread(
+            RunStart(workspace, _run_of(label, data), data, parts=parts)
+        )
+        return RunLogger(writer)
     _end_earlier(workspace, label)
     facts: dict[str, Any] = {SETTINGS: plain_settings(_texts(config))} if config is not None else {}
     facts |= {VAL_BATCH: int(val_batch)} if val_batch is not None else {}
-    start = RunStart(workspace, _run_of(label, data), data, max(int(total_steps), 0), facts, keep_bytes, resume)
+    steps = max(int(total_steps), 0)
+    start = RunStart(workspace, _run_of(label, data), data, steps, facts, keep_bytes, resume, parts)
     writer = _LIVE[workspace, label] = WriterThread(start)
     if not writer.wait_until_open(OPEN_S):
         writer.warn("slow", f"{workspace} has not answered for {OPEN_S:.0f} s; the run appears when it does.")

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
-from trainer.companion.embedding_set import EmbeddingSet, named_ids, prepared
+from trainer.companion.embedding_set import EmbeddingSet, PreparedSet, named_ids, prepared
 from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
+from trainer.companion.rank_parts import WAIT_S, RankParts, merged
 from trainer.companion.stop_request import is_asked_to_stop
 from trainer.companion.writing_queue import (
     LoggedNumbers,
@@ -43,6 +44,7 @@ _RETRY_S: Final = 5.0
 """How soon a disk that was full is tried again."""
 _MOST_PENDING: Final = 100_000
 """Calls of `metrics` that wait for a disk; of more the earliest are lost."""
+_LOOK_S: Final = 0.1
 _MOST_CHECKPOINTS: Final = 1_000
 
 
@@ -62,6 +64,7 @@ class RunStart:
         facts: What is noted at the start.
         keep_bytes: What the snapshots may take.
         resume: Number or name of the run that goes on in place of a new one.
+        parts: Of the sets that several processes log together; None where one process has all.
     """
 
     workspace: Path
@@ -71,6 +74,16 @@ class RunStart:
     facts: Mapping[str, Any] | None = None
     keep_bytes: int = KEEP_BYTES
     resume: int | str | None = None
+    parts: RankParts | None = None
+
+
+@dataclass(frozen=True)
+class _AwaitedSet:
+    """A set of which this process has a part, and until when the others may bring theirs."""
+
+    record: EmbeddingSet
+    part: PreparedSet
+    until: float
 
 
 @dataclass
@@ -118,10 +131,16 @@ class WriterThread:
         self._settings: dict[str, str] = {}
         self._checkpoints: dict[str, str] = {}
         self._notes: dict[str, str] = {}
+        self._awaited: list[_AwaitedSet] = []
         self.started_at = time.monotonic()
         self.trained_s = 0.0
         self._thread = threading.Thread(target=self._run, name="contrastive-explorer-log", daemon=True)
         self._thread.start()
+
+    @property
+    def merges_parts(self) -> bool:
+        """Whether sets of embeddings are parts, which the first process merges."""
+        return self._start.parts is not None
 
     @property
     def is_alive(self) -> bool:
@@ -179,8 +198,12 @@ class WriterThread:
                 records = self.queue.take(BATCH_S)
                 self._turn(workspace, log, records)
                 if is_last and not records:
-                    break
+                    if not self._awaited:
+                        break
+                    time.sleep(_LOOK_S)
             self._close(log)
+        if self._start.parts is not None:
+            self._start.parts.clear()
         workspace.close()
 
     def _number(self, workspace: Workspace) -> int:
@@ -221,6 +244,7 @@ class WriterThread:
                 lost_kind, count = lost_with(record)
                 self.lose(lost_kind, _sentence(error), count)
         try:
+            self._write_merged(log)
             self._write_numbers(log)
             self._report(log)
             self.stopping = is_asked_to_stop(workspace, log, self._identity, self.step)
@@ -300,11 +324,44 @@ class WriterThread:
             self._pending = self._pending[len(excess) :]
 
     def _write_set(self, log: RunLog, record: EmbeddingSet) -> None:
+        part = self._prepared(record)
+        if self._start.parts is None:
+            self._store(log, record, part, sampled=record.sampled)
+        else:
+            self._awaited.append(_AwaitedSet(record, part, time.monotonic() + WAIT_S))
+
+    def _prepared(self, record: EmbeddingSet) -> PreparedSet:
         columns = record.columns
         if columns is None and len(next(iter(self._columns.get(record.split, {}).values()), ())) == record.n:
             columns = self._columns[record.split]
-        stored = prepared(record, columns)
+        if self._start.parts is not None and "id" not in (columns or {}):
+            raise ValueError("parts of several processes are merged by id, and the items have none")
+        part = prepared(record, columns)
         self._columns[record.split] = columns or {}
+        return part
+
+    def _write_merged(self, log: RunLog) -> None:
+        """Store the sets whose parts are all there, and those whose time is over."""
+        parts = self._start.parts
+        for awaited in list(self._awaited) if parts is not None else ():
+            assert parts is not None
+            record = awaited.record
+            others = parts.read(record.step, record.split)
+            is_complete = len(others) >= parts.count - 1
+            if not is_complete and time.monotonic() < awaited.until:
+                continue
+            self._awaited.remove(awaited)
+            try:
+                self._store(log, record, merged([awaited.part, *others]), sampled=record.sampled or not is_complete)
+            except Exception as error:
+                self.lose("sets of embeddings", _sentence(error))
+            if not is_complete:
+                share = f"the parts of {1 + len(others)} of {parts.count} processes"
+                self._note(log, f"parts_{record.split}", f"Of {record.split} at step {record.step} there are {share}.")
+                self.warn("parts", f"of {record.split} there are {share}: the others did not bring theirs in time.")
+            parts.remove(record.step, record.split)
+
+    def _store(self, log: RunLog, record: EmbeddingSet, stored: PreparedSet, *, sampled: bool) -> None:
         split = self._split_of(record.split, stored.width)
         folder = log.write_snapshot(
             record.step,
@@ -313,7 +370,7 @@ class WriterThread:
             image=stored.arrays.get("image"),
             text=stored.arrays.get("text"),
             items=stored.items,
-            sampled=record.sampled,
+            sampled=sampled,
         )
         self.step = max(self.step, record.step)
         if stored.dropped:
@@ -381,6 +438,28 @@ class WriterThread:
             log.facts(not_logged=dict(self.queue.lost))
         log.status(end.status, end.reason)
         stop_flag.remove(log.folder)
+
+
+class PartWriterThread(WriterThread):
+    """Writes the parts of a process that is not the first one; all else is logged by the first one."""
+
+    def _write_until_end(self) -> None:
+        self._opened.set()
+        while True:
+            is_last = self.queue.end is not None
+            records = self.queue.take(BATCH_S)
+            for record in records:
+                if isinstance(record, EmbeddingSet):
+                    self._write_part(record)
+            if is_last and not records:
+                break
+
+    def _write_part(self, record: EmbeddingSet) -> None:
+        assert self._start.parts is not None
+        try:
+            self._start.parts.write(record.step, record.split, self._prepared(record))
+        except Exception as error:
+            self.lose("sets of embeddings", _sentence(error))
 
 
 def _sentence(error: BaseException) -> str:

@@ -487,3 +487,54 @@ def test_a_process_that_ends_by_an_error_fails_its_run(tmp_path: Path) -> None:
     process.communicate()
     row = Workspace(tmp_path).runs.get(1)
     assert (row.status, row.reason, row.step) == ("failed", "out of ideas", 20)
+
+
+PART = """
+import os, sys, numpy as np
+from trainer import api as ce
+rank, size, folder = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), sys.argv[1]
+with ce.log_run(folder, name="parts", total_steps=2, merge_ranks=size) as log:
+    for step in (1, 2):
+        # As a sampler deals them out, with a repeat so that all parts are equally long.
+        ids = [*range(rank, 7, size), 0][: -(-7 // size)]
+        values = np.random.default_rng(step).normal(size=(7, 4))
+        log.metrics(step, {"x": float(rank)})
+        log.embeddings(step, image=values[ids], items={"id": ids, "caption": [f"caption {i}" for i in ids]})
+assert not log.lost, log.lost
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.real_process
+def test_parts_of_several_processes_are_merged_by_id(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "WORLD_SIZE": "3"}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", PART, str(tmp_path)], env=environment | {"RANK": str(rank)})
+        for rank in (2, 1, 0)
+    ]
+    assert [process.wait(120) for process in processes] == [0, 0, 0]
+    store = Workspace(tmp_path)
+    (row,) = store.runs.all()
+    assert (row.status, list(store.results.series(row.id, "x")[1])) == ("finished", [0.0, 0.0])
+    for step, snapshot in zip((1, 2), store.results.snapshots(row.id), strict=True):
+        stored = read_snapshot(snapshot.folder)
+        assert (list(stored.items.id), stored.sampled) == (list(range(7)), False)
+        assert list(stored.items.caption) == [f"caption {number}" for number in range(7)]
+        np.testing.assert_allclose(stored.image, unit_of(np.random.default_rng(step).normal(size=(7, 4))), atol=5e-4)
+    assert not list((tmp_path / "cache").glob("ranks-*/*"))
+
+
+def test_a_part_that_does_not_come_makes_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_thread, "WAIT_S", 0.2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ce.log_run(tmp_path, name="parts", merge_ranks=2) as log:
+            log.embeddings(1, image=rows(1), items=IDS)
+            log.embeddings(2, image=rows(1))
+    assert read_snapshot(Workspace(tmp_path).results.snapshots(1)[0].folder).sampled
+    assert row_of(log, tmp_path).facts["parts_val"] == "Of val at step 2 there are the parts of 1 of 2 processes."
+    assert any("did not bring theirs in time" in str(warning.message) for warning in caught)
+    with warnings.catch_warnings(), ce.log_run(tmp_path, name="numbered", merge_ranks=2) as log:
+        warnings.simplefilter("ignore")
+        log.embeddings(1, image=rows(1))
+    assert log.lost == {"sets of embeddings": 1}
