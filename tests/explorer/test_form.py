@@ -548,3 +548,27 @@ def test_a_number_in_a_box_stands_apart_from_its_edge(qtbot: QtBot, dressed: QAp
     image = box.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
     ground, middle = image.pixel(3, image.height() // 2), range(6, image.height() - 6)
     assert all(image.pixel(x, y) == ground for x in range(2, 6) for y in middle)
+
+
+def test_what_the_views_of_an_objective_look_like_is_shown_in_its_section(qtbot: QtBot, sheet: NewRun):
+    """A picture for each augmentation that is on; a slider of the form changes the strip."""
+    section = sheet.section("objective")
+    section.set_value(config.Clip())
+    assert not sheet.views.isVisible()
+    section.set_value(config.SimClr(flip=False, rotate=0.5, blur=0.0, gray=0.0))
+    qtbot.waitUntil(lambda: bool(sheet.views.row.shown))
+    names = [item.words for item in sheet.views.row.shown]
+    assert names == [
+        "original",
+        *["crop, resize"] * 3,
+        *(f"rotate {angle}°" for angle in (90, 180, 270)),
+        *["color jitter"] * 3,
+    ]
+    assert sheet.views.isVisible()
+    jittered = sheet.views.row.shown[-1].pixmap.toImage()
+    section.form.editor("color").set_value(1.0)
+    qtbot.waitUntil(lambda: sheet.views.row.shown[-1].pixmap.toImage() != jittered)
+    section.form.editor("color").set_value(0.0)
+    qtbot.waitUntil(lambda: "color jitter" not in [item.words for item in sheet.views.row.shown])
+    section.set_value(config.Clip())
+    assert not sheet.views.isVisible()

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
+from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
 from explorer.views.view import hairline
 from explorer.widgets import layouts
@@ -421,6 +422,9 @@ class NewRun(QDialog):
             elif name == "objective":
                 tip = "What this objective minimizes, its paper and its caveats"
                 section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
+                self.views = ViewStrip(self._background, section)
+                section.show_below(self.views)
+                section.changed.connect(lambda section=section: self.views.show_objective(section.value()))
             layouts.add(column, hairline(), section)
         column.addStretch(1)
         area = QScrollArea(self)
@@ -508,7 +512,7 @@ class SectionForm(QWidget):
         self.kind.setVisible(len(self._kinds) > 1)
         self.kind.currentIndexChanged.connect(self._show_kind)
         self._inside = QWidget(self)
-        layouts.column(gap=None, of=self._inside)
+        self._column = layouts.column(gap=None, of=self._inside)
         layouts.column(self._head(), self._inside, of=self)
         self._inside.setVisible(not folded)
         with QSignalBlocker(self.fold):
@@ -526,7 +530,7 @@ class SectionForm(QWidget):
             if kind in self._values:
                 made.set_value(self._values[kind])
             made.changed.connect(self.changed)
-            self._inside.layout().addWidget(made)
+            self._column.insertWidget(0, made)
         return self._forms[kind]
 
     def value(self) -> Any:
@@ -550,6 +554,10 @@ class SectionForm(QWidget):
             self.fold.setChecked(True)
         if self.kind.currentData() in self._forms:
             self.form.set_problems(problems, repairs)
+
+    def show_below(self, widget: QWidget) -> None:
+        """Place a widget below the fields; it is folded with them."""
+        self._column.addWidget(widget)
 
     def add_button(self, button: QPushButton) -> None:
         """Add a button at the right end of the section's header."""
