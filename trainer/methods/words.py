@@ -105,9 +105,9 @@ class RankedWords(BagOfWords):
         drawn = uniform(rows, seed=self._seed, epoch=batch.step, purpose=(_RANKED,), count=2)
         pairs = [self._drawn(int(row), *shares) for row, shares in zip(rows, drawn.T, strict=True)]
         right, wrong = sent(torch.tensor(pairs, dtype=torch.long).view(-1, 2).T, logits.device)
-        scores = (logits.gather(1, words[:, None])[:, 0] for words in (right, wrong))
+        positive, negative = (logits.gather(1, words[:, None])[:, 0] for words in (right, wrong))
         counted = [bool(self._bags[row]) and len(self._bags[row]) < logits.shape[1] for row in rows.tolist()]
-        return pairwise_ranking(*scores, sent(torch.tensor(counted), logits.device), margin=self._margin)
+        return pairwise_ranking(positive, negative, sent(torch.tensor(counted), logits.device), margin=self._margin)
 
     def _drawn(self, row: int, right_share: float, wrong_share: float) -> tuple[int, int]:
         """Return a word of a caption and one that it lacks, each uniform; two zeros where there is none."""
