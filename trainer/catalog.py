@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TypeGuard
 from trainer import config
 from trainer.errors import UserError
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
 
 USER_PRESETS: Final = "presets"
 _PRESET_NAME: Final = re.compile(r"\w[\w .-]{0,59}")
@@ -35,6 +36,13 @@ DEMO: Final = {
 First the two that are compared; InfoLOOB and half of the retrieval then show what the bound and the retrieval do.
 """
 WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
+
+
+MOST_SUITE: Final = 64 << 20
+"""Bytes of a file of prompts."""
+_SUITE_FILES: Final = (
+    'Give a JSON object of class -> list of sentences, or {"classes": [...], "templates": ["a photo of a {}."]}.'
+)
 
 
 class CatalogError(UserError):
@@ -54,6 +62,7 @@ class PromptSuite:
         folders: Names of classes by what the data set calls their folders, where that is a code or another name.
         worded: Where the templates are from: `prompts` were written for these classes, `captions` word the captions of
             the pairs, and `plain` is what is asked where neither is known.
+        sentences: Whole prompts of each class, where every class has its own and there are no templates.
     """
 
     name: str
@@ -63,6 +72,13 @@ class PromptSuite:
     license: str
     folders: Mapping[str, str] = field(default_factory=dict)
     worded: Literal["prompts", "captions", "plain"] = "prompts"
+    sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def prompts_of(self, name: str) -> tuple[str, ...]:
+        """Return what is asked about a class: its own sentences, else its name in every template."""
+        from trainer.analysis.class_prompts import captioned
+
+        return self.sentences.get(name) or tuple(captioned(template, name) for template in self.templates)
 
 
 def assets_dir() -> Path:
@@ -188,6 +204,32 @@ def prompt_suites() -> dict[str, PromptSuite]:
     files = sorted((assets_dir() / "prompts").glob("*.json"))
     suites = [_read_suite(path, path.stat().st_mtime_ns) for path in files]
     return {suite.name: suite for suite in suites}
+
+
+def suite_in(path: Path) -> PromptSuite:
+    """Return the suite of a person's file: sentences of each class, or classes and templates as the bundled ones have.
+
+    A JSON object of class -> list of sentences is what CuPL publishes (Pratt et al., What does a platypus look like?
+    Generating customized prompts for zero-shot image classification, 2023, https://arxiv.org/abs/2209.03320).
+
+    Raises:
+        CatalogError: The file is neither.
+    """
+    try:
+        document = untrusted_files.read_record(path, MOST_SUITE)
+    except (OSError, ValueError) as error:
+        raise CatalogError(f"The prompts of {path} cannot be read: {error}. {_SUITE_FILES}") from error
+    classes, templates = document.get("classes"), document.get("templates")
+    if _are_texts(classes) and _are_texts(templates):
+        bad = next((template for template in templates if template.count("{}") != 1), "")
+        if len(classes) < 2 or not templates or bad:
+            raise CatalogError(f"{path}: {bad!r} is no template with one {{}}, or there is none. {_SUITE_FILES}")
+        return PromptSuite(path.stem, tuple(classes), tuple(templates), str(path), "")
+    wrong = next((name for name, prompts in document.items() if not _are_texts(prompts) or not prompts), None)
+    if wrong is not None or len(document) < 2:
+        raise CatalogError(f"{path}: class {wrong!r} has no list of sentences, or there are no two. {_SUITE_FILES}")
+    sentences = {name: tuple(prompts) for name, prompts in document.items()}
+    return PromptSuite(path.stem, tuple(sentences), (), str(path), "", sentences=sentences)
 
 
 def published_suite(dataset: str) -> PromptSuite | None:

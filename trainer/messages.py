@@ -392,11 +392,14 @@ class Evaluate(ModelRequest[EvaluateAnswer]):
     data: str = option("", "Data", "folder, table, tars, or cifar10; empty: the run's own data")
     snapshot: bool = option(False, "Snapshot", "measure stored embeddings instead of embedding again")
     split: str = option("", "Split", "split to evaluate; empty: the held-out one")
-    suite: str = option("", "Suite", "class names and templates; empty: those of the data")
+    suite: str = option("", "Suite", "class names and templates, by name or a JSON file; empty: those of the data")
     most: int = option(0, "Max samples", "evaluate at most N pairs of whole pictures, a separate split; 0: all", low=0)
     most_train: int = option(5_000, "Max training samples", "most samples to train probes on", low=1)
     features: bool = option(False, "Features", "probes and neighbors read features before the projection")
     shift: str = option("", "Shift", "a second data set; its drop in accuracy is part of robustness")
+    explain: bool = option(
+        False, "Explain", "say what each deviation from the published protocol costs zero_shot and retrieval"
+    )
 
 
 @dataclass(frozen=True)

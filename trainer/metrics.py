@@ -108,6 +108,9 @@ def metric(name: str) -> Metric:
         split = "combinations" if name.startswith("combinations/") else "val"
         model = METRICS[f"{split}/{match[1]}_hard10"]
         return replace(model, name=name, label=model.label.replace("10 ", f"{match[2]} "))
+    _, choice, kind = name.partition("caption_choice_")
+    if choice:
+        return replace(_TASKS["caption_choice"], name=name, label=f"Caption choice, {kind.replace('_', ' ')}")
     split, _, attribute = name.partition("/knn_")
     if attribute and split in ("val", "combinations"):
         attribute_label = attribute.replace("_", " ")
@@ -306,6 +309,11 @@ def _tasks() -> dict[str, Metric]:
         label = "JPEG" if kind == "jpeg" else kind
         shares[f"robust_{kind}"] = (f"Under {label}", "up")
     shares |= {"robust_mean": ("Under all corruptions", "up"), "robust_kept": ("Kept of the clean accuracy", "up")}
+    shares["caption_choice"] = ("Caption choice", "up")
+    shares["protocol_zero_shot"] = ("Zero-shot by the published protocol", "up")
+    shares["protocol_zero_shot_changed"] = ("Zero-shot with every deviation", "up")
+    shares["protocol_image_to_text_R@1"] = ("Image to text R@1 by the published protocol", "up")
+    shares["protocol_text_to_image_R@1"] = ("Text to image R@1 by the published protocol", "up")
     shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Fall on the shifted data", "down")}
     metrics = {name: Metric(name, label, "", better, tasks, percent=True) for name, (label, better) in shares.items()}
     metrics["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)

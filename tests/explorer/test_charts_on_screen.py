@@ -59,6 +59,17 @@ def evaluate(workspace: Workspace, run: int, step: int) -> None:
     write_task(folder, TaskRecord("few_shot", {}, 48, 48, curve, {}, ASKED["few_shot"]))
     found = {"label": np.arange(48) % 2, "predicted": np.arange(48) % 3 % 2, "path": np.arange(48).astype(str)}
     write_task(folder, TaskRecord("knn", {}, 48, 48, {"classes": ["a", "b"]}, found, Question("knn", 48, 2)))
+    said = {"published": "p", "changed": "c", "why_not": ""}
+    factors = [{"name": name, "label": name, **said} for name in ("captions", "gallery")]
+    cost = {"share": step / 50, "difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1, "p_holm": 0.2, "test": "delta"}
+    costs = {"published": 0.5, "changed": step / 50, "n": 48, "factors": factors}
+    costs |= {way: dict.fromkeys(("captions", "gallery"), cost) for way in ("alone", "in_order")}
+    told = {"measures": {"image_to_text": costs}, "metric": "R@1"}
+    write_task(folder, TaskRecord("retrieval_protocol", {}, 48, 48, told, {}, Question("retrieval_protocol", 48)))
+    chosen = {name: np.arange(48).astype(str) for name in ("path", "caption", "negative")}
+    chosen |= {"kind": np.array(["color", "order"] * 24), "right": np.arange(48) < 2 * step, "margin": np.zeros(48)}
+    kinds = {"kinds": {kind: {"share": 0.5, "n": 24, "low": 0.3, "high": 0.7} for kind in ("color", "order")}}
+    write_task(folder, TaskRecord("caption_choice", {}, 48, 48, kinds, chosen, Question("caption_choice", 48)))
     workspace.results.add_evaluation(run, step, "scenes", "renderings", metrics, ASKED)
     with RunLog.claim(workspace, run) as log:
         for at in range(1, 50):

@@ -943,7 +943,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "probe-strip": "searches every snapshot: tests/trainer/charts/test_probe_strip.py",
         "snapshot-curves": "measures every snapshot: tests/trainer/charts/test_timeline.py, test_snapshot_curves.py",
         **dict.fromkeys(
-            ("comparison", "confusion", "evaluation-scores", "groups"),
+            ("comparison", "confusion", "evaluation-scores", "groups", "protocol", "caption-choice"),
             "show what `evaluate` has stored: tests/trainer/charts",
         ),
         **dict.fromkeys(

@@ -254,8 +254,9 @@ def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
 
 @pytest.mark.parametrize("kind", _some_nightly(FIGURES))
 def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
-    if kind in ("evaluation-scores", "confusion", "evaluation-curves"):
-        ask("evaluate", "1", "2", "--task", "zero_shot", whole=False)
+    more = {"protocol": ("--explain",), "caption-choice": ("--task", "caption_choice")}.get(kind, ())
+    if kind in ("evaluation-scores", "confusion", "evaluation-curves", "protocol", "caption-choice"):
+        ask("evaluate", "1", "2", "--task", "zero_shot", *more, whole=False)
     files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "csv")]
     ask("export", kind, "--runs", "1", "2", *FIGURES[kind], "--out", *files)
     svg, numbers = (Path(file).read_text(encoding="utf-8") for file in files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -17,6 +19,17 @@ def class_weights(prompts: Float[np.ndarray, "c t d"]) -> Float[np.ndarray, "c d
     """
     prompts = np.asarray(prompts, dtype=np.result_type(prompts.dtype, np.float32))
     return normalized(normalized(prompts).mean(1))
+
+
+def grouped(prompts: Float[np.ndarray, "p d"], counts: Sequence[int]) -> Float[np.ndarray, "c t d"]:
+    """Return the unit embeddings of prompts, class after class, by class: their mean where classes have unequal counts.
+
+    `class_weights` is the same of both. A class without prompts keeps zeros.
+    """
+    if len({*counts}) == 1:
+        return prompts.reshape(len(counts), counts[0], -1)
+    parts = np.split(prompts, np.cumsum(counts)[:-1])
+    return np.stack([part.mean(0, keepdims=True) if len(part) else np.zeros_like(prompts[:1]) for part in parts])
 
 
 def class_ranks(

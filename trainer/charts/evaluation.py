@@ -31,6 +31,9 @@ TASK_WORDS: Final = {
     "fine_tune": "Fine-tuning",
     "knn": "Neighbors",
     "robustness": "Robustness",
+    "caption_choice": "Caption choice",
+    "zero_shot_protocol": "Zero-shot by protocol",
+    "retrieval_protocol": "Retrieval by protocol",
 }
 LETTERS: Final = "ABCDEFGH"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from trainer.analysis.progress import Progress
@@ -32,6 +32,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measures.comparison import CERTAIN_NOTE
 from trainer.charts.measures.groups import p_text
+from trainer.charts.published_numbers import PublishedNumber
 from trainer.charts.spec import Chart, Request
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text
@@ -55,7 +56,7 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     if shares:
         rows.append((_plot(chart, shares),))
     if chart.published:
-        rows.append((_published(chart),))
+        rows.append((published_table(chart.published),))
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
     notes = (NOTE, *([CERTAIN_NOTE] if certain else [])) if len(chart.runs) > 1 else ()
     return Panel(
@@ -103,11 +104,12 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
     return XYPlot("shares", "Shares", categories("", names), y, **marks)
 
 
-def _published(chart: EvaluationChart) -> NumberTable:
+def published_table(published: Sequence[PublishedNumber]) -> NumberTable:
+    """Return the numbers that others have published, with the source of each as its hint."""
     lines = []
-    for result in chart.published:
+    for result in published:
         spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
-        cells = (TASK_WORDS[result.task], result.trained, f"{result.runs}", f"{100 * result.value:.2f}{spread} %")
+        cells = (result.task_label, result.trained, f"{result.runs}", f"{100 * result.value:.2f}{spread} %")
         lines.append(NumberRow(result.model, result.source, cells))
     title = "Published numbers, of other models at full resolution"
     return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)

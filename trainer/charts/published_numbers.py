@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from typing import Final
 
 from trainer.catalog import assets_dir
+
+_TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,8 @@ class PublishedNumber:
 
     Attributes:
         dataset: As the field calls it.
-        task: `zero_shot` or `linear_probe`.
+        task: `zero_shot`, `linear_probe` or `retrieval`.
+        metric: `acc1`, `mean_per_class`, or a recall of one direction.
         value: Accuracy in [0, 1].
         std: Deviation over runs; None for one run.
         runs: How many were averaged.
@@ -31,6 +35,14 @@ class PublishedNumber:
     std: float | None
     runs: int
     source: str
+
+    @property
+    def task_label(self) -> str:
+        """What was measured, in words."""
+        direction, _, k = self.metric.partition("_R@")
+        if k:
+            return f"{direction.replace('_', ' ').capitalize()} R@{k}"
+        return _TASKS[self.task] + (", mean per class" if self.metric == "mean_per_class" else "")
 
     @property
     def trained(self) -> str:

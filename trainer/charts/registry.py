@@ -42,7 +42,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "probes": ("probe-strip",),
     "similarity": ("similarity", "words", "axes"),
     "search": ("search", "hubness"),
-    "changes": ("changes", "representation-similarity"),
+    "changes": ("changes", "separated-groups", "representation-similarity"),
     "gap": ("gap",),
     "geometry": ("geometry", "concepts", "prototypes", "bad-clustering", "word-map"),
     "hopfield": (
@@ -75,6 +75,8 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "evaluate": (
         "evaluation-scores",
+        "protocol",
+        "caption-choice",
         "confusion",
         "evaluation-curves",
         "comparison",

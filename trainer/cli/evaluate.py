@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
 """As `trainer.evaluation.benchmark` has them; named here too, for the help must not import torch."""
+ON_REQUEST: Final = ("caption_choice", "zero_shot_protocol", "retrieval_protocol")
+"""Further tasks, which `all` does not name."""
 
 SILENT_S: Final = 5.0
 """Seconds without a word on a stderr that is no terminal."""
@@ -65,9 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        choices=(*TASKS, "all"),
+        choices=(*TASKS, *ON_REQUEST, "all"),
         metavar="TASK",
-        help=f"{', '.join(TASKS)} or all (zero_shot, retrieval, knn)",
+        help=f"{', '.join((*TASKS, *ON_REQUEST))} or all (zero_shot, retrieval, knn)",
     )
     add_options(tasks, Evaluate)
     tasks.add_argument(
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             from trainer.config import ConfigError
 
             raise ConfigError(f"--{option} belongs to mixes of runs: trainer evaluate RUN --interpolate 0 .5 1.")
-    chosen = (args.split, args.suite, args.most, args.shift, args.features)
+    chosen = (args.split, args.suite, args.most, args.shift, args.features, args.explain)
     if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
     from trainer import config
@@ -243,7 +245,23 @@ def _task_text(done: Evaluated) -> str:
         info = metric(f"val/{name}")
         n = record.question.asked(name) if record.question else record.n
         lines.append(f"  {info.on(done.split, n):<48}{info.text(value):>12}")
+    lines += [line for details in record.details.get("measures", {}).values() for line in _cost_lines(details)]
     return "\n".join([*lines, ""])
+
+
+def _cost_lines(details: dict[str, Any]) -> list[str]:
+    """Return what each decision of a protocol costs, alone and in order."""
+    lines = [f"  {'decision':<26}{'instead':<28}{'alone':>8}{'95 % interval':>18}{'p':>8}{'in order':>10}{'then':>9}"]
+    for factor in details["factors"]:
+        alone, after = (details[way].get(factor["name"]) for way in ("alone", "in_order"))
+        if alone is None:
+            lines.append(f"  {factor['label']:<26}{factor['why_not']}")
+            continue
+        interval = f"{100 * alone['low']:+.2f} to {100 * alone['high']:+.2f}"
+        ordered = f"{100 * after['difference']:>+10.2f}{100 * after['share']:>7.2f} %" if after else ""
+        cells = f"{100 * alone['difference']:>+8.2f}{interval:>18}{alone['p_holm']:>8.3f}{ordered}"
+        lines.append(f"  {factor['label']:<26}{factor['changed']:<28}{cells}")
+    return [*lines, "  points; p is McNemar's, or by the delta method where rows count unequally, adjusted by Holm"]
 
 
 def record_notes(record: TaskRecord) -> list[str]:
@@ -257,11 +275,18 @@ def record_notes(record: TaskRecord) -> list[str]:
     if details.get("suite") and record.task == "zero_shot":
         templates = details["templates"]
         prompts = f"{len(templates)} templates" if len(templates) > 1 else f'"{"".join(templates)}"'
+        prompts = f"{details['sentences']:,} sentences of single classes" if details.get("sentences") else prompts
         by = "words of the names" if details.get("by") == "words" else prompts
         by += ", by likelihood" if details.get("by") == "captions" else ""
         notes.append(f"suite {details['suite']}: {len(details['classes'])} classes, {by}")
         if silent := details.get("classes_without_a_word"):
             notes.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")
+    if record.task == "caption_choice":
+        every = {f"{kind} ": told for kind, told in details["kinds"].items()} | {"all, n of pictures ": details["all"]}
+        notes += [
+            f"{kind}n = {told['n']:,}: {100 * told['low']:.1f} to {100 * told['high']:.1f} % (95 %)"
+            for kind, told in every.items()
+        ]
     if details.get("of") == "features":
         notes.append("on features before the projection")
     for share in details.get("shares", ()):

@@ -80,6 +80,11 @@ class HubTokenizer:
         """The number of ids."""
         return self._pairs.get_vocab_size()
 
+    def without_cleaning(self) -> HubTokenizer:
+        """Return the same tokenizer that takes texts as they are."""
+        pairs = AnyPairs.from_str(self._text)
+        return HubTokenizer(pairs, padding=self._padding, cleaning="none", left=self._left)
+
     def encode(self, texts: Sequence[str], context_length: int) -> Int[Tensor, "n length"]:
         """Return one row per text, padded with the tokenizer's padding."""
         self._pairs.enable_truncation(context_length)

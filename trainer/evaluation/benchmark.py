@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -11,21 +12,24 @@ import torch
 from jaxtyping import Float, Int, UInt8
 
 from trainer.analysis import corruptions
-from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbors import NEIGHBORS, voted
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import question_ranks
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.word_scores import class_words
-from trainer.analysis.zero_shot import class_weights, predict
+from trainer.analysis.zero_shot import class_weights, grouped, predict
 from trainer.data.pairs import DataError
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation import questions, tasks
 from trainer.evaluation.caption_answers import prompt_likelihoods
+from trainer.evaluation.caption_choice import Negatives, choose, swapped
 from trainer.evaluation.fine_tuning import SHARES, FineTuned, Some, fine_tune
+from trainer.evaluation.protocol_factors import Factor, Reading, explained
+from trainer.evaluation.retrieval_protocol import DIRECTIONS, RetrievalProtocol
 from trainer.evaluation.task_data import TaskBatch, TaskData
 from trainer.evaluation.word_answers import word_logits
+from trainer.evaluation.zero_shot_protocol import ZeroShotProtocol
 from trainer.inference.batches import embed_features, embed_images, embed_tokens
 from trainer.methods import BagOfWords, CaptionPrediction
 from trainer.models import TwoTowers
@@ -33,7 +37,10 @@ from trainer.models.backbone import backbone
 from trainer.store.question import Question, retrieval_question
 from trainer.store.task_records import TaskRecord
 
-TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness")
+TASKS: Final = (
+    *("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune", "knn", "robustness"),
+    *("caption_choice", "zero_shot_protocol", "retrieval_protocol"),
+)
 AT_ONCE: Final = 256
 
 
@@ -73,15 +80,25 @@ class Evaluation:
         *,
         shift: TaskData | None = None,
         features: bool = False,
+        reading: Callable[[], Reading] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Create it without embedding; `features` lets probes use features, which need a known projection."""
-        self.subject, self.data, self._shift = subject, data, shift
+        """Create it without embedding.
+
+        Args:
+            subject: The model.
+            data: What it is tried on.
+            shift: A second data set, for robustness.
+            features: Lets probes use features, which need a known projection.
+            reading: How the images are read by the published preprocessing and others; None: they cannot be.
+            progress: Told the share done.
+        """
+        self.subject, self.data, self._shift, self._reading = subject, data, shift, reading
         visual = subject.towers.visual
         reads_features = features and visual is not None and backbone(visual) is not None
         self.of: Literal["embeddings", "features"] = "features" if reads_features else "embeddings"
         self._progress = progress or (lambda _share, _note: None)
-        self._kept: dict[str, np.ndarray] = {}
+        self._kept: dict[str, Any] = {}
         label = data.numbers_of(data.tried.labels)
         self._known = data.tried.pictures(label >= 0)
         self._label = label[self._known]
@@ -105,10 +122,26 @@ class Evaluation:
             "fine_tune": learned,
             "knn": learned,
             "robustness": no_image or (learned if no_text else ""),
+            "caption_choice": no_image or no_text or self._no_cosines() or self._no_negatives(),
+            "zero_shot_protocol": no_image or no_class or no_text or self._no_cosines() or self._no_reading(),
+            "retrieval_protocol": no_image or no_text or self._no_cosines() or self._no_reading(),
         }
+
+    def _no_negatives(self) -> str:
+        if len(self._negatives()):
+            return ""
+        return "No caption has two colors, a relation such as left of, or things around one, to exchange."
+
+    def _no_reading(self) -> str:
+        return "" if self._reading is not None else "Images have to be read again, which embeddings do not allow."
+
+    def _no_cosines(self) -> str:
+        return "Its answers are no cosines of prompts." if self.subject.namer else ""
 
     def _no_words(self) -> str:
         """Return why no class can be named: a bag of words needs a learned word in the class name."""
+        if self.data.suite is not None and self.data.suite.sentences:
+            return "It names classes by words or templates, not by sentences of single classes."
         if not isinstance(self.subject.namer, BagOfWords):
             return ""
         names = self.data.suite.classes if self.data.suite else ()
@@ -128,13 +161,21 @@ class Evaluation:
     def _question(self, record: TaskRecord) -> Question:
         """Return the question that the record answers."""
         details, suite = record.details, self.data.suite
+        if record.task == "retrieval_protocol":
+            return Question(record.task, record.n, gallery=record.n, protocol="every caption an item of its own")
         if record.task == "retrieval":
             return retrieval_question(record.n, texts=details["captions"], images=details["images"])
+        if record.task == "caption_choice":
+            counts = ", ".join(f"{kind} {told['n']:,}" for kind, told in details["kinds"].items())
+            return Question(record.task, record.n, protocol=f"{details['source']}: {counts}")
         if record.task == "robustness":
             return questions.robustness(record.n, suite, details)
         assert suite is not None, "what asks for classes has been refused without any"
         if record.task == "zero_shot":
             return questions.zero_shot(record.n, suite, by=details.get("by", "prompts"))
+        if record.task == "zero_shot_protocol":
+            asked = questions.zero_shot(record.n, suite)
+            return replace(asked, task=record.task, protocol=f"published protocol, {details['metric']}")
         learned = {"rows": len(self.targets), "source": self.data.source, "of": details.get("of", "embeddings")}
         return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 
@@ -143,6 +184,7 @@ class Evaluation:
     def _zero_shot(self) -> TaskRecord:
         suite = self.data.suite
         about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
+        about |= {"sentences": sum(map(len, suite.sentences.values()))} if suite.sentences else {}
         if isinstance(self.subject.namer, BagOfWords):
             scores = self._word_scores(self.subject.namer)[self._known]
             measured = tasks.word_zero_shot(scores, self.subject.namer.words, suite.classes, self._label)
@@ -225,6 +267,60 @@ class Evaluation:
         paths = [tried.paths[row] for row in rows.tolist()]
         return tasks.record("robustness", (metrics, details, arrays), paths=paths, total=tried.whole_pictures)
 
+    def _caption_choice(self) -> TaskRecord:
+        negatives, tried = self._negatives(), self.data.tried
+        false = self._sentences(negatives.caption, "Embedding false captions")
+        metrics, details, arrays = choose(self._tried(), self._texts(), negatives, false)
+        rows = arrays.pop("row").tolist()
+        arrays["caption"] = np.array([tried.captions[row] for row in rows], str)
+        source = f"negatives of {self.data.dataset}" if tried.negatives is not None else "captions with words exchanged"
+        paths = [tried.paths[row] for row in rows]
+        return tasks.record("caption_choice", (metrics, details, arrays), paths=paths, total=len(paths), source=source)
+
+    def _negatives(self) -> Negatives:
+        """Return the false captions that come with the data, else minimal swaps of each distinct picture's caption."""
+        tried = self.data.tried
+        if tried.negatives is not None:
+            return tried.negatives
+        first = tried.pictures(np.ones(len(tried), bool))
+        return self._once("negatives", lambda: swapped(tried.captions, first))
+
+    def _zero_shot_protocol(self) -> TaskRecord:
+        reading = self._reread()
+        protocol = ZeroShotProtocol(self.subject, self.data, reading)
+        split = Factor("split", "Split", self.data.split, "another", "The data has no other split with these classes.")
+        there = None
+        if reading.other is not None:
+            split = replace(split, changed=f"{reading.other.split}, n = {len(reading.other.tried):,}", why_not="")
+            there = protocol.other_split(reading.other)
+        details, arrays = explained(
+            protocol.factors(), protocol.answers, protocol.unit, split=(split, there), progress=self._progress
+        )
+        metrics = {"protocol_zero_shot": details["published"], "protocol_zero_shot_changed": details["changed"]}
+        about = {"metric": "mean per class" if protocol.per_class else "accuracy", "suite": protocol.suite.name}
+        parts = metrics, {"measures": {"zero_shot": details}} | about, arrays | {"label": protocol.label}
+        tried = self.data.tried
+        return tasks.record("zero_shot_protocol", parts, paths=tried.paths, total=tried.whole)
+
+    def _retrieval_protocol(self) -> TaskRecord:
+        reading, tried = self._reread(), self.data.tried
+        image = self._embedded(reading.tried, note="Embedding images by the published preprocessing")
+        protocol = RetrievalProtocol(tried, image, self._texts())
+        measures, metrics, arrays = {}, {}, {}
+        for direction in DIRECTIONS:
+            details, answers = explained(
+                protocol.factors(), partial(protocol.answers, direction), protocol.unit, progress=self._progress
+            )
+            measures[direction] = details
+            metrics |= {f"protocol_{direction}_R@1": details["published"]}
+            arrays |= {f"{direction}_{name}": right for name, right in answers.items()}
+        parts = metrics, {"measures": measures, "metric": "R@1"}, arrays
+        return tasks.record("retrieval_protocol", parts, paths=tried.paths, total=tried.whole)
+
+    def _reread(self) -> Reading:
+        assert self._reading is not None, "what reads images again has been refused without them"
+        return self._once("reading", self._reading)
+
     def _judged(self, image: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, str]:
         """Return which images are classified or retrieved correctly, and by which measure."""
         if self.subject.towers.text is not None and not self.possible()["zero_shot"]:
@@ -290,11 +386,11 @@ class Evaluation:
 
     def _prompts(self) -> Float[np.ndarray, "c t d"]:
         suite = self.data.suite
-        sentences = [captioned(template, name) for name in suite.classes for template in suite.templates]
-        shape = (len(suite.classes), len(suite.templates), -1)
-        return self._once("prompts", lambda: self._sentences(sentences, "Embedding prompts").reshape(shape))
+        prompts = [suite.prompts_of(name) for name in suite.classes]
+        sentences, counts = [prompt for each in prompts for prompt in each], [len(each) for each in prompts]
+        return self._once("prompts", lambda: grouped(self._sentences(sentences, "Embedding prompts"), counts))
 
-    def _once(self, name: str, make: Any) -> np.ndarray:
+    def _once(self, name: str, make: Any) -> Any:
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]

@@ -35,6 +35,9 @@ def zero_shot(n: int, suite: PromptSuite, *, by: By = "prompts") -> Question:
     templates = () if by == "words" else suite.templates
     protocol = _PROTOCOL.get(by, "")
     names, sentences = hash_of(suite.classes), hash_of(templates)
+    if suite.sentences:
+        prompts = [prompt for name in suite.classes for prompt in suite.sentences[name]]
+        protocol, sentences = f"by {len(prompts):,} sentences of single classes", hash_of(prompts)
     return Question(
         "zero_shot", n, len(suite.classes), len(templates), protocol=protocol, names=names, sentences=sentences
     )

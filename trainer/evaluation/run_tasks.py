@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +16,15 @@ from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.messages import Evaluate
 from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
+from trainer.untrusted.files import expanded
 
 if TYPE_CHECKING:
     from trainer import config
     from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
+    from trainer.evaluation.protocol_factors import Reading
     from trainer.evaluation.task_data import TaskData
+    from trainer.images import Preprocessing
     from trainer.methods import BagOfWords, CaptionPrediction
     from trainer.store import RunRow, Workspace
 
@@ -28,6 +32,10 @@ CHEAP: Final = ("zero_shot", "retrieval", "knn")
 """Tasks that are measured where none is named; the others take minutes and are chosen."""
 _LOOKING: Final = 0.1
 """Share of the progress that goes by while it is looked at what is possible."""
+OTHER_SPLIT: Final = 2_000
+"""Pairs of another split at most, on which the published protocol is measured too."""
+EXPLAINED: Final = {"zero_shot": "zero_shot_protocol", "retrieval": "retrieval_protocol"}
+"""Task -> the one that says what deviations from its published protocol cost."""
 PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 
@@ -95,6 +103,10 @@ def evaluate_runs(
     Raises:
         UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
+    if question.explain:
+        asked = question.tasks or ("zero_shot",)
+        also = (EXPLAINED[task] for task in asked if task in EXPLAINED)
+        question = replace(question, tasks=tuple(dict.fromkeys((*asked, *also))))
     steps = question.steps or (None,) * len(question.runs)
     evaluated: list[Evaluated] = []
     left_out: dict[str, str] = {}
@@ -211,9 +223,10 @@ def _of_images(
     loaded: dict[tuple, TaskData],
     stage: _Stage,
 ) -> dict[str, Evaluation]:
+    from trainer.data.caption_choices import holds_choices
     from trainer.evaluation.benchmark import TASKS, Evaluation
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
-    from trainer.evaluation.task_data import load_task_data, names_data_of
+    from trainer.evaluation.task_data import load_choices, load_task_data, names_data_of
     from trainer.inference.word_model import word_model
 
     # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
@@ -227,7 +240,33 @@ def _of_images(
     if run_config.optimizer.epochs and not (of_run and not request.split and not request.shift):
         trained = learned_pairs(run_config.data, workspace.folder, stage)
 
+    chosen_data = run_config.data if of_run else request.choice or request.data
+
+    def reread(preprocessing: Preprocessing, split: str = "") -> TaskData:
+        return load_task_data(
+            chosen_data,
+            image_size=loaded_model.opened.image_size,
+            preprocessing=preprocessing,
+            workspace_folder=workspace.folder,
+            split=split or request.split or None,
+            suite=request.suite or None,
+            most=(request.most or OTHER_SPLIT) if split else request.most or None,
+            learn=learn,
+            progress=stage,
+        )
+
+    of_choices = "caption_choice" in request.tasks and not of_run and holds_choices(expanded(request.data))
+
     def load(data: Any) -> TaskData:
+        if of_choices and data != request.shift:
+            return load_choices(
+                expanded(request.data),
+                image_size=loaded_model.opened.image_size,
+                preprocessing=loaded_model.opened.preprocessing,
+                workspace_folder=workspace.folder,
+                most=request.most or None,
+                progress=stage,
+            )
         seen = loaded_model.opened.image_size, loaded_model.opened.preprocessing
         heldout = bool(run_config.optimizer.epochs) and of_run and not request.split and data != request.shift
         key = (repr(data), *seen, learn, heldout, repr(run_config.data) if trained else "")
@@ -249,17 +288,47 @@ def _of_images(
         return loaded[key]
 
     stage.begin(0.0, 0.1, "reading the data")
-    data = _worded(
-        load(run_config.data if of_run else request.choice or request.data), row, run_config, of_run, request
-    )
+    data = _worded(load(chosen_data), row, run_config, of_run, request)
     shift = load(request.shift) if request.shift else None
     if shift is not None and shift.suite is not None and data.suite is not None and not request.suite:
         # The same question on both: the classes of the second data set are asked with the first's sentences.
         shift = replace(shift, suite=replace(shift.suite, templates=data.suite.templates))
     reads_words = not request.tasks or "zero_shot" in request.tasks
     subject = _subject(loaded_model, word_model(workspace, row, loaded_model.opened, stage) if reads_words else None)
-    evaluation = Evaluation(subject, data, shift=shift, features=request.features, progress=stage)
+    evaluation = Evaluation(
+        subject,
+        data,
+        shift=shift,
+        features=request.features,
+        reading=lambda: _reading(loaded_model, data, reread),
+        progress=stage,
+    )
     return dict.fromkeys(TASKS, evaluation)
+
+
+def _reading(loaded_model: CachedModel, data: TaskData, reread: Callable[..., TaskData]) -> Reading:
+    """Return how the images of the data are read again, and another split of the data.
+
+    Raises:
+        DataError: Read in another way, other images can be read.
+    """
+    from trainer.data import DataError
+    from trainer.evaluation.protocol_factors import Reading
+
+    published = loaded_model.opened.file_preprocessing
+
+    def images(preprocessing: Preprocessing) -> np.ndarray:
+        again = reread(preprocessing).tried
+        if again.paths != data.tried.paths:
+            raise DataError("The images of the data have changed while they were read. Evaluate again.")
+        return again.images
+
+    other = None
+    for split in (name for name in ("test", "val", "validation", "train") if name not in data.split.split("-")):
+        with contextlib.suppress(DataError):
+            other = reread(published, split)
+            break
+    return Reading(published, images(published), images, other)
 
 
 def _reads(loaded_model: CachedModel) -> bool:

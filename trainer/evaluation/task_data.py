@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,21 +14,25 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
+from PIL import Image
 
 from trainer import config
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.analysis.distinct import in_order, numbered
 from trainer.analysis.progress import Progress, between
-from trainer.catalog import PromptSuite, learned_suite, prompt_suites, published_suite
+from trainer.catalog import PromptSuite, learned_suite, prompt_suites, published_suite, suite_in
 from trainer.charts.matching import units_of
+from trainer.data.caption_choices import CaptionChoice, read_choices
 from trainer.data.content import pixel_digests
 from trainer.data.dataset_index import folder_name, listing
 from trainer.data.pairs import BATCH, DataError, Source
 from trainer.data.prepared import digests_of, prepare
 from trainer.data.splits import fingerprint, parts_of
+from trainer.evaluation.caption_choice import Negatives
 from trainer.evaluation.learned_pairs import LearnedPairs
 from trainer.format_detection import recognize
-from trainer.images import Preprocessing
+from trainer.images import Preprocessing, read_picture
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
@@ -38,6 +43,8 @@ TRIED: Final = ("test", "val", "validation", "heldout", "renderings")
 """Splits that are tried where none is named, the first that there is."""
 OTHERS: Final = "others of the split"
 _PROBE_SHARE: Final = 0.3
+_MOST_EDGE: Final = 8_000
+"""Of a picture of which a part is meant: it is not made smaller."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class TaskBatch:
         whole: Pairs of the split they were drawn from.
         fingerprint: Hash of images, captions and labels, the same as that of a snapshot of these pairs; "" if unknown.
         content: Of each image a text that is equal exactly where the pixels are; none where `images` has the pixels.
+        negatives: False captions that come with the data; None: there are none.
     """
 
     images: UInt8[np.ndarray, "n s s 3"]
@@ -57,6 +65,7 @@ class TaskBatch:
     whole: int
     fingerprint: str = ""
     content: list[str] = field(default_factory=list)
+    negatives: Negatives | None = None
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -183,7 +192,7 @@ def load_task_data(
         image_size: Side of the decoded images.
         workspace_folder: Where decoded images are kept.
         split: Which to try; None: what the run holds out; of other data test, val or heldout, else a third.
-        suite: Name of a prompt suite that comes with the application; None: that of the data.
+        suite: Name of a prompt suite that comes with the application, or a file of one; None: that of the data.
         most: Try at most so many pairs; None: all.
         most_train: Learn from at most so many.
         learn: Whether pairs to learn from are wanted; without, a training split beside the tried one is not opened.
@@ -249,6 +258,64 @@ def choose_pairs(
     total = len(tried) if name == "sample" else len(listed.splits[name])
     chosen = _chosen_suite(suite, listed, [*tried, *train])
     return ChosenPairs(listed, name, tried, train if learn else [], total, chosen)
+
+
+def load_choices(
+    path: Path,
+    *,
+    image_size: int,
+    workspace_folder: Path,
+    most: int | None,
+    progress: Progress,
+    preprocessing: Preprocessing | None = None,
+) -> TaskData:
+    """Return pictures with their captions and hard negatives, of a file or folder of `trainer.data.caption_choices`.
+
+    Raises:
+        DataError: It is none, or no image of it can be read.
+    """
+    choices = read_choices(path)
+    crops = workspace_folder / "cache" / "crops"
+    sources = [
+        Source(_cropped(one, crops), f"{number}/{one.pair or number}", one.caption, metadata={"row": f"{number}"})
+        for number, one in enumerate(choices)
+    ]
+    tried_sources = sampled(sources, most)
+    how: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache", "preprocessing": preprocessing}
+    prepared = prepare(tried_sources, progress=progress, **how)
+    rows = [tried_sources[row] for row in prepared.rows]
+    if not rows:
+        raise DataError(f"No image of {path} can be read. The pictures are sought beside the file and in images/.")
+    chosen = [choices[int(source.metadata["row"])] for source in rows]
+    offered = [(row, one.kind, text) for row, one in enumerate(chosen) for text in one.negatives]
+    row, kind, caption = zip(*offered, strict=True)
+    tried = TaskBatch(
+        prepared.images,
+        [source.caption for source in rows],
+        [""] * len(rows),
+        [str(source.path) for source in rows],
+        len(sources),
+        negatives=Negatives(np.array(row, np.int64), kind, caption, tuple(one.pair for one in chosen)),
+    )
+    nothing = TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), [], [], [], 0)
+    return TaskData(folder_name(path.stem), _name_of_sample("test", len(rows), len(choices)), tried, nothing, None)
+
+
+def _cropped(choice: CaptionChoice, folder: Path) -> Path:
+    """Return the file of a picture, or of the part of it that is meant, which is kept."""
+    if choice.box is None:
+        return choice.image
+    name = hashlib.blake2b(f"{choice.image.resolve()} {choice.box}".encode(), digest_size=12).hexdigest()
+    file = folder / f"{name}.png"
+    if not file.is_file():
+        left, top, right, bottom = choice.box
+        pixels = read_picture(str(choice.image), _MOST_EDGE)[max(top, 0) : bottom, max(left, 0) : right]
+        if not pixels.size:
+            raise DataError(f"{choice.image} has nothing within {choice.box}. Repair the file that names this box.")
+        content = io.BytesIO()
+        Image.fromarray(pixels).save(content, "PNG")
+        confined.write(confined.make_folder(folder.parent, folder.name), file.name, content.getvalue())
+    return file
 
 
 def load_every_pair(
@@ -445,11 +512,13 @@ def _chosen_suite(name: str | None, listed: Listed, sources: Sequence[Source]) -
     labels = {source.label for source in sources} - {""}
     suites = prompt_suites()
     if name is not None:
-        if name not in suites:
-            raise DataError(f"There is no prompt suite {name!r}; choose one of {', '.join(suites)}.")
-        if labels and not labels & set(suites[name].classes):
+        path = untrusted_files.expanded(name)
+        if name not in suites and not path.is_file():
+            raise DataError(f"There is no prompt suite or file {name!r}; choose one of {', '.join(suites)}.")
+        suite = suites[name] if name in suites else suite_in(path)
+        if labels and not labels & set(suite.classes):
             raise DataError(f"No class of {listed.dataset} is in the prompt suite {name}. Choose another suite.")
-        return suites[name]
+        return suite
     if listed.chosen and listed.suite is not None:
         # The question that training asks, so that both numbers are of one question.
         return listed.suite

@@ -116,13 +116,21 @@ class TwoTowers(nn.Module):
         Raises:
             ModelError: There is no text tower.
         """
+        return _unit(self.text_features(tokens))
+
+    def text_features(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n d"]:
+        """Return unnormalized embeddings by the text tower.
+
+        Raises:
+            ModelError: There is no text tower.
+        """
         if self.text is None:
             raise ModelError(
                 "This model has no text tower: its objective learns from images alone. "
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs."
             )
         pooled = at_end(self.text, tokens) if reads_end_alone(self.text) else _pooled(self.text(tokens))
-        return _unit(pooled if self.text_head is None else self.text_head(pooled))
+        return pooled if self.text_head is None else self.text_head(pooled)
 
 
 def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> TwoTowers:

@@ -38,6 +38,9 @@ _TASKS: Final = {
     "own_image_weight": "own_weight",
     "text_gradient": "gradient",
     "loss": "loss",
+    "caption_choice": "caption_choice",
+    "protocol_zero_shot": "zero_shot_protocol",
+    "protocol": "retrieval_protocol",
     "mean_picture": "decoder",
     "denoising": "decoder",
     "velocity_error": "decoder",
@@ -53,7 +56,8 @@ class Question:
 
     Attributes:
         task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
-            `spectrum`, `own_weight`, `gradient`, `decoder` or `loss`.
+            `spectrum`, `own_weight`, `gradient`, `decoder`, `loss`, `caption_choice`, `zero_shot_protocol` or
+            `retrieval_protocol`.
         n: Samples that were tried; of a retrieval the pairs, or the questions of each direction where they were drawn.
         classes: Among how many classes an answer was chosen; 0 where it is no class.
         templates: Sentences a class.

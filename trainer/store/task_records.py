@@ -34,7 +34,8 @@ class TaskRecord:
     """One task of one run on one split.
 
     Attributes:
-        task: `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `fine_tune`, `knn` or `robustness`.
+        task: `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`, `caption_choice`,
+            `zero_shot_protocol` or `retrieval_protocol`.
         metrics: Name -> value, by the names of `trainer.metrics` without a prefix.
         n: Samples.
         whole: Samples of the split the `n` were drawn from.

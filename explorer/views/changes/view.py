@@ -19,7 +19,9 @@ from explorer.views.changes.group_chips import GroupChips
 from explorer.views.changes.load import by_difference, columns_of, right_and_wrong, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
+from explorer.views.changes.one_run_groups import OneRunGroups
 from explorer.views.changes.whole_runs import WholeRuns
+from explorer.views.chart_tab import ChartTab
 from explorer.views.selected import PairTable
 from explorer.views.view import View
 from explorer.widgets import layouts
@@ -32,11 +34,11 @@ from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
-TABS: Final = ("pairs", "changes", "mispairs", "representation-similarity")
+TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
 
 
 class ChangesView(View):
-    """A against B, pair by pair: a table with both neighborhoods, a scatter, mispairs, and whole snapshots."""
+    """A against B, pair by pair: a table with both neighborhoods, a scatter, mispairs, groups, and whole snapshots."""
 
     title = "Compare"
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
@@ -60,6 +62,7 @@ class ChangesView(View):
         self.compared = Compared(context, self.pictures)
         yield
         self.mispairs = MispairLists(self.pictures)
+        self.one_run_groups = OneRunGroups(context, self.pictures, self._request)
         self.wholes = WholeRuns(context, self.pictures)
         self.tabs = QTabWidget(objectName="changes-tabs", accessibleName="Views of the changes")
         yield
@@ -77,7 +80,13 @@ class ChangesView(View):
     def command(self) -> list[str] | None:
         if self.is_empty:
             return None
-        return (self.wholes if self.tabs.currentWidget() is self.wholes else self.compared).command()
+        return (self._own_chart or self.compared).command()
+
+    @property
+    def _own_chart(self) -> ChartTab | None:
+        """The open tab, where it is a chart that asks for itself."""
+        tab = self.tabs.currentWidget()
+        return next((chart for chart in (self.one_run_groups, self.wholes) if chart is tab), None)
 
     def refresh(self) -> None:
         if not self.context.selection.runs:
@@ -96,8 +105,8 @@ class ChangesView(View):
         self.compared.request = request
         self.compared.refresh()
         self._show_waiting()
-        if self.tabs.currentWidget() is self.wholes:
-            self.wholes.refresh()
+        if self._own_chart is not None:
+            self._own_chart.refresh()
 
     def _show_waiting(self) -> None:
         """Dim the lists of the comparison before, or show that there will be some."""
@@ -109,7 +118,7 @@ class ChangesView(View):
 
     def _forget(self) -> None:
         self._shown = None
-        for tab in (self.compared, self.wholes):
+        for tab in (self.compared, self.one_run_groups, self.wholes):
             tab.pane.stop()
             tab.forget()
 
@@ -200,6 +209,9 @@ class ChangesView(View):
         if self._shown is not None:
             self.context.selection.pairs = np.asarray(pairs, np.int64)
 
+    def _choose_rows(self, pairs: object) -> None:
+        self.context.selection.pairs = np.asarray(pairs, np.int64)
+
     def _brush(self, rows: np.ndarray, adds: bool) -> None:
         self._choose(np.union1d(self.context.selection.pairs, rows) if adds else rows)
 
@@ -231,7 +243,7 @@ class ChangesView(View):
 
     def _on_snapshots(self, run: int) -> None:
         if self.isVisible() and run in self.context.selection.runs:
-            for tab in (self.compared, self.wholes):
+            for tab in (self.compared, self.one_run_groups, self.wholes):
                 tab.forget()
             self.refresh()
 
@@ -284,6 +296,8 @@ class ChangesView(View):
             row.hovered.connect(self._hover)
             row.doubleClicked.connect(lambda index: self._choose([index.data(Qt.ItemDataRole.UserRole).pair]))
         self.suite.picked.connect(self._pick_suite)
+        self.one_run_groups.chosen.connect(self._choose_rows)
+        self.one_run_groups.pair_chosen.connect(lambda pair: self._choose_rows([pair]))
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
         self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
@@ -298,6 +312,7 @@ class ChangesView(View):
             (self.areas[0], "Pairs", "Which pairs differ, and what are their neighbors in A and in B?"),
             (self.compared, "Scatter", self.compared.chart.question),
             (self.areas[1], "Mispairs", "Which captions fit another picture better, in A and in B?"),
+            (self.one_run_groups, "Groups of one run", self.one_run_groups.chart.question),
             (self.wholes, "Representation similarity", self.wholes.chart.question),
         ):
             self.tabs.setTabToolTip(self.tabs.addTab(widget, label), question)

@@ -81,11 +81,10 @@ class ResultTable(QTableWidget):
 
 def show_published(table: ResultTable, published: Sequence[PublishedNumber]) -> None:
     """Show the results that papers report for the data set."""
-    tasks = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
     rows, tips = [], []
     for result in published:
         spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
         accuracy = f"{100 * result.value:.2f}{spread} %"
-        rows.append([result.model, tasks[result.task], result.trained, f"{result.runs}", accuracy])
+        rows.append([result.model, result.task_label, result.trained, f"{result.runs}", accuracy])
         tips.append(result.source)
     table.show_cells(["Model", "Task", "Trained on", "Runs", "Accuracy"], rows, tips=tips, text_columns=3)

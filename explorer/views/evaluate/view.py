@@ -21,6 +21,7 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
+from explorer.views.evaluate.evaluation_tab import EvaluationTab
 from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import View, reason_of
@@ -31,6 +32,7 @@ from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StatePage, reason_words
+from trainer.charts.caption_choice import CHART as CHOICE
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
@@ -38,13 +40,14 @@ from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, ev
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
+from trainer.charts.protocol import CHART as PROTOCOL
 from trainer.charts.published_numbers import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError
 from trainer.messages import Evaluate, EvaluateAnswer, Failure
 from trainer.store import Workspace
 
-TABS: Final = (SCORES, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY)
+TABS: Final = (SCORES, PROTOCOL, CHOICE, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY)
 """The charts of the tabs."""
 OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 """Charts that show more than the data set chosen."""
@@ -85,6 +88,9 @@ class EvaluateView(View):
         self.table = ChartPane(context, SCORES.name)
         self.published = ResultTable("evaluate-published", "Published numbers of this data set")
         yield
+        self.protocol = EvaluationTab(context, PROTOCOL.name, self.pictures)
+        self.choice = EvaluationTab(context, CHOICE.name, self.pictures)
+        yield
         self.confusion = ConfusionPane(self.pictures)
         yield
         self.curves = ChartPane(context, CURVES.name)
@@ -113,9 +119,18 @@ class EvaluateView(View):
         return ["export", CONFUSION.name, *request_words(self._request(self.chart)), *task]
 
     @property
-    def open_pane(self) -> ChartPane | ConfusionPane | SeedsPane | EfficiencyPane:
+    def open_pane(self) -> ChartPane | EvaluationTab | ConfusionPane | SeedsPane | EfficiencyPane:
         """What the open tab shows."""
-        panes = (self.table, self.confusion, self.curves, self.comparison, self.seeds, self.efficiency)
+        panes = (
+            self.table,
+            self.protocol,
+            self.choice,
+            self.confusion,
+            self.curves,
+            self.comparison,
+            self.seeds,
+            self.efficiency,
+        )
         return panes[self.tabs.currentIndex()]
 
     @property
@@ -212,6 +227,8 @@ class EvaluateView(View):
             pane.forget()
             pane.setVisible(self.chart is not None)
         if self.chart is not None:
+            for tab in (self.protocol, self.choice):
+                tab.show_evaluations(self._request(self.chart))
             for pane, chart in ((self.table, SCORES), (self.curves, CURVES)):
                 pane.ask(chart, self._request(self.chart), chart.settings())
 
@@ -338,6 +355,8 @@ class EvaluateView(View):
         self.shown.setMaximumWidth(280)
         for pane in (
             self._numbers(),
+            self.protocol,
+            self.choice,
             self.confusion,
             self._curves_pane(),
             self.comparison,

@@ -19,6 +19,7 @@ from explorer import theme
 from explorer.state.selection import Side
 from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
+from explorer.views.inspect.swap_margins import SwapMargins, SwapQuestion
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
 from explorer.widgets import layouts
@@ -61,7 +62,7 @@ class InspectView(PictureQuestionView):
     """Saliency of a caption for run A, run B, and their difference."""
 
     title = "Inspect"
-    question = "Saliency: which regions support the caption, and whether the runs agree."
+    question = "Which regions support the caption, and whether its words are bound: by how much swaps of it lose."
     icon = "scan-search"
     when_chosen = "Then compute the saliency of a caption."
     prefix = "inspect"
@@ -86,6 +87,8 @@ class InspectView(PictureQuestionView):
         self.grid.setRange(4, 32)
         self.grid.setValue(int(context.settings.value("inspect/grid", 12)))
         yield
+        self.swaps = SwapMargins(context.client, self.pictures, self._named)
+        context.jobs.run_ended.connect(lambda row: self.swaps.asking.forget(row.id))
         self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
         self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
         self._badges = tuple(RunBadge(letter, index) for index, letter in enumerate("AB"))
@@ -137,6 +140,7 @@ class InspectView(PictureQuestionView):
         if (question := self.question_now()) is not None:
             self._keep_caption(question.caption)
         super().ask()
+        self.swaps.ask(self._swap_question())
 
     # -- images and captions -----------------------------------------------------------------------------------
 
@@ -219,6 +223,11 @@ class InspectView(PictureQuestionView):
             steps=tuple(side.step for side in sides),
         )
 
+    def _swap_question(self) -> SwapQuestion | None:
+        question = self.question_now()
+        sides = tuple(self.context.selection.sides)
+        return None if question is None else SwapQuestion(sides, question.image, question.caption)
+
     # -- showing -----------------------------------------------------------------------------------------------
 
     def show_now(self) -> None:
@@ -233,6 +242,7 @@ class InspectView(PictureQuestionView):
             self.status.setText("Press Enter or Compute (a few seconds).")
         self.show_progress()
         self._show_maps(chart)
+        self.swaps.show_question(self._swap_question())
 
     def _show_maps(self, chart: SaliencyChart | None) -> None:
         selection = self.context.selection
@@ -335,7 +345,7 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 1), self.status, self.strip), 1)
+        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 1), self.swaps, self.status, self.strip), 1)
 
 
 def images_of(

@@ -92,7 +92,7 @@ def test_compare_writes_groups_and_refuses_half_a_question(seeds: Workspace, tmp
 
 def test_published_numbers_have_a_source_and_are_found_by_name():
     every = references()
-    assert len(every) == 110
+    assert len(every) == 254
     assert all(one.source and 0 < one.value < 1 for one in every)
     cars = [one for one in references("stanford-cars") if one.pretraining == "CC3M"]
     assert [(one.model, one.epochs, one.value, one.std, one.runs) for one in cars[:2]] == [
@@ -104,4 +104,8 @@ def test_published_numbers_have_a_source_and_are_found_by_name():
         "cloob-cc",
         "cloob-linear-probe",
         "cloob-yfcc",
+        "open-clip",
     }
+    pets = [one for one in references("oxfordiiitpet") if (one.model, one.pretraining) == ("ViT-B-32", "openai")]
+    assert [(one.task_label, one.value) for one in pets] == [("Zero-shot, mean per class", pytest.approx(0.87))]
+    assert [one.task_label for one in references("flickr30k")[::6]] == ["Image to text R@1", "Text to image R@1"]

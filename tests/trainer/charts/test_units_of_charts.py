@@ -60,6 +60,8 @@ ELSEWHERE: Final = {
     "hopfield-temperature": "settings alone",
     "evaluation-scores": "stored evaluations",
     "confusion": "stored evaluations",
+    "protocol": "stored evaluations",
+    "caption-choice": "stored evaluations",
     "evaluation-curves": "stored evaluations",
     "comparison": "stored evaluations",
     "groups": "stored evaluations",

@@ -1,0 +1,270 @@
+"""Groups of pictures or captions that one run separates and the other merges, each named in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from jaxtyping import Int
+
+from trainer.analysis.cluster_words import distinct_words, distinctive_words
+from trainer.analysis.progress import Progress
+from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, separated_groups
+from trainer.charts import ChartError
+from trainer.charts.common_pairs import common_rows
+from trainer.charts.marks import (
+    Axis,
+    ImageRow,
+    Mark,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Points,
+    RowImage,
+    Series,
+    XYPlot,
+    axis_over,
+    heading_row,
+    run_tone,
+)
+from trainer.charts.matching import units_of
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_targets
+from trainer.charts.spec import Chart, Request
+from trainer.config.fields import option
+from trainer.store import Workspace
+from trainer.store.snapshot_files import Items
+
+METHOD: Final = """\
+SPEC (Jalali, Wu, Shaham and Farnia, ICML 2025, arXiv 2506.06231): the eigenvectors of (K_A - K_B) / n with large \
+positive eigenvalues live on pictures that A relates otherwise than B does; of (K_B - K_A) / n likewise for B. \
+K(x, y) = exp(-|x - y|² / 2σ²) of centered rows of unit length, σ a share of the median distance in each run. By \
+Nyström features (Williams and Seeger 2001) with 400 landmarks the cost grows linearly with n: the nonzero spectrum is \
+that of a matrix of twice their number.
+
+A group of n·s pictures that B mixes with an equally large one has the eigenvalue s. Eigenvalues up to the least \
+share count as noise. Within and across are mean kernels: 1 is the same point, 0 \
+far apart. Gain is (within - across) of the run that separates minus that of the other; groups \
+of less than the least gain are left out, as two noisy copies of the same clusters have. Two equal embeddings, or one \
+turned as a whole, have no groups. Groups are found, not tested: look whether another seed has them."""
+MOST_PICTURES: Final = 8
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """How groups are sought."""
+
+    modality: Literal["image", "text"] = option(
+        "image", "Embeddings", "What is grouped.", named={"image": "Pictures", "text": "Captions"}
+    )
+    bandwidth: float = option(0.5, "Bandwidth σ", "In median distances; smaller finds smaller groups.", low=0.1, high=2)
+    least_share: float = option(0.01, "Least share", "Of all pictures, that a group has.", low=0.002, high=0.5)
+    least_gain: float = option(0.2, "Least gain", "By how much more one run separates a group.", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class NamedGroup:
+    """A group of one side.
+
+    Attributes:
+        number: By which a click chooses it.
+        side: 0: only A separates it; 1: only B does.
+        words: Of its captions.
+        pairs: All rows of A's snapshot that show its pictures or captions.
+        typical: Some of them, evenly spread.
+    """
+
+    number: int
+    side: int
+    words: str
+    group: SeparatedGroup
+    pairs: Int[np.ndarray, " k"]
+    typical: Int[np.ndarray, " m"]
+
+
+@dataclass(frozen=True)
+class SeparatedGroupsChart:
+    """Both directions.
+
+    Attributes:
+        opened: A and B.
+        differences: The spectrum of A over B, and of B over A.
+        groups: Of A first.
+        n: Distinct pictures or captions.
+    """
+
+    opened: tuple[OpenedSnapshot, OpenedSnapshot]
+    differences: tuple[KernelDifference, KernelDifference]
+    groups: tuple[NamedGroup, ...]
+    n: int
+
+    def pairs_of(self, number: int) -> Int[np.ndarray, " k"]:
+        """Return the pairs of a group: the selection that it is."""
+        return self.groups[number].pairs
+
+
+def compute(
+    workspace: Workspace, request: Request, settings: GroupSettings, progress: Progress
+) -> SeparatedGroupsChart:
+    """Return the groups that only one of the first two snapshots separates.
+
+    Raises:
+        ChartError: A run lacks the modality, or they have fewer than 10 pictures in common.
+    """
+    first, second = opened = open_targets(workspace, request)[:2]
+    vectors = [getattr(each.snapshot, settings.modality) for each in opened]
+    if any(of is None for of in vectors):
+        raise ChartError(f"A run has no {settings.modality} embeddings. Choose the other embeddings, or other runs.")
+    at_a, at_b = common_rows(first.snapshot.items, second.snapshot.items)
+    unit = {"image": "picture", "text": "caption"}[settings.modality]
+    units = units_of(first.snapshot, at_a)
+    rows = units.rows(unit)
+    if len(rows) < 10:
+        raise ChartError(f"These snapshots have {len(rows)} {unit}s in common; groups are sought among 10 or more.")
+    a, b = vectors[0][at_a[rows]], vectors[1][at_b[rows]]
+    how: dict[str, Any] = {"bandwidth": settings.bandwidth, "least_share": settings.least_share}
+    how |= {"least_gain": settings.least_gain}
+    differences = []
+    for index, (of, other) in enumerate(((a, b), (b, a))):
+        progress(index / 2, f"groups that only {'AB'[index]} separates")
+        differences.append(separated_groups(of, other, **how))
+    number_of = np.asarray(getattr(units, unit))
+    groups = _named(differences, first.snapshot.items, at_a, rows, number_of)
+    return SeparatedGroupsChart((first, second), (differences[0], differences[1]), groups, len(rows))
+
+
+def _named(
+    differences: list[KernelDifference], items: Items, at_a: np.ndarray, rows: np.ndarray, number_of: np.ndarray
+) -> tuple[NamedGroup, ...]:
+    """Return the groups with the words that tell each from the rest of all captions, and the pairs of each."""
+    found = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]
+    words = []
+    for side in (0, 1):
+        members = [group for of, group in found if of == side]
+        label = np.full(len(rows), len(members), np.int64)
+        for number, group in enumerate(members):
+            label[group.rows] = number
+        captions = [items.caption[row] for row in at_a[rows].tolist()]
+        if members:
+            words += distinct_words(distinctive_words(captions, label, len(members) + 1, most=6)[:-1], 2)
+    named = []
+    for number, ((side, group), of) in enumerate(zip(found, words, strict=True)):
+        pairs = np.sort(at_a[np.isin(number_of, number_of[rows[group.rows]])])
+        spread = np.unique(np.linspace(0, len(group.rows) - 1, MOST_PICTURES).astype(np.int64))
+        typical = at_a[rows[group.rows[spread]]]
+        named.append(NamedGroup(number, side, " ".join(of) or f"group {number + 1}", group, pairs, typical))
+    return tuple(named)
+
+
+def draw(chart: SeparatedGroupsChart, _settings: GroupSettings) -> Panel:
+    """Draw the groups by how close both runs hold them, their table, the spectra, and pictures of each."""
+    names = [each.run.short_name for each in chart.opened]
+    rows: list[tuple[Mark, ...]] = [(_overview(chart), _spectra(chart, names))]
+    if chart.groups:
+        rows.append((_table(chart, names),))
+    rows += [(_pictures(chart, group, names),) for group in chart.groups]
+    row = chart.opened[0].row
+    steps = ", ".join(f"{'AB'[side]} {names[side]}, step {each.row.step:,}" for side, each in enumerate(chart.opened))
+    head = f"{row.dataset}, {row.split}, n = {chart.n:,}. {steps}"
+    none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
+    return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=none)
+
+
+def _overview(chart: SeparatedGroupsChart) -> XYPlot:
+    points = []
+    for side in (0, 1):
+        of = [group for group in chart.groups if group.side == side]
+        xy = np.array([_margins(group) for group in of]).reshape(-1, 2)
+        ids = np.array([group.number for group in of], np.int64)
+        points.append(Points(f"only {'AB'[side]}", run_tone(side), xy, ids, size=9.0))
+    axes = [Axis(f"within - across, {'AB'[side]}", -0.2, 1.0) for side in (0, 1)]
+    note = "a click selects the pairs of a group"
+    return XYPlot("groups", "Groups", *axes, points=tuple(points), ids_are="concepts", equal=True, note=note)
+
+
+def _margins(named: NamedGroup) -> tuple[float, float]:
+    group = named.group
+    own, other = group.within_a - group.across_a, group.within_b - group.across_b
+    return (own, other) if named.side == 0 else (other, own)
+
+
+def _spectra(chart: SeparatedGroupsChart, names: list[str]) -> XYPlot:
+    curves = []
+    for side, difference in enumerate(chart.differences):
+        top = difference.eigenvalues[::-1][:30]
+        x = np.arange(1.0, len(top) + 1)
+        curves.append(Series(names[side], run_tone(side), x, np.maximum(top, 0.0), marked=True))
+    level = max(difference.threshold for difference in chart.differences)
+    ends, height = np.array([1.0, 30.0]), np.array([level, level])
+    curves.append(Series("counts as noise below", "quiet", ends, height, dashed=True))
+    y = axis_over("eigenvalue", [curve.y for curve in curves], include=(0.0,))
+    return XYPlot("spectra", "Spectra of the differences", Axis("rank", 0.5, 30.5), y, curves=tuple(curves))
+
+
+def _table(chart: SeparatedGroupsChart, names: list[str]) -> NumberTable:
+    lines = []
+    for side in (0, 1):
+        of = [group for group in chart.groups if group.side == side]
+        lines += [heading_row(f"Only {'AB'[side]} · {names[side]} separates")] if of else []
+        for named in of:
+            group, pair = named.group, f" from {_partner(chart, named)}"
+            own = (group.within_a, group.across_a, group.within_b, group.across_b)
+            numbers = own if side == 0 else (*own[2:], *own[:2])
+            cells = (f"{len(named.pairs):,}", *numbers, group.gain)
+            lines.append(NumberRow(named.words + pair, "Mean kernels; 1: one point.", cells, 2))
+    heads = ("pairs", "within A", "across A", "within B", "across B", "gain")
+    return NumberTable("table", "Groups", heads, tuple(lines), badges=False)
+
+
+def _partner(chart: SeparatedGroupsChart, named: NamedGroup) -> str:
+    of = [group for group in chart.groups if group.side == named.side]
+    return of[named.group.partner].words if named.group.partner >= 0 else "all others"
+
+
+def _pictures(chart: SeparatedGroupsChart, named: NamedGroup, names: list[str]) -> ImageRow:
+    items = chart.opened[0].snapshot.items
+    cells = tuple(RowImage(row, items.path[row], items.caption[row], "") for row in named.typical.tolist())
+    title = f"Only {names[named.side]}: {named.words}, apart from {_partner(chart, named)}"
+    note = f"{len(cells)} of {len(named.pairs):,} pairs"
+    return ImageRow(f"group-{named.number}", title, run_tone(named.side), cells, note)
+
+
+def values(chart: SeparatedGroupsChart, _settings: GroupSettings) -> list[dict[str, Any]]:
+    """Return one dictionary per group."""
+    return [
+        {
+            "separated_by": "AB"[named.side],
+            "run": chart.opened[named.side].run.id,
+            "words": named.words,
+            "from": _partner(chart, named),
+            "pairs": len(named.pairs),
+            "pictures": len(named.group.rows),
+            **{name: getattr(named.group, name) for name in ("within_a", "across_a", "within_b", "across_b", "gain")},
+        }
+        for named in chart.groups
+    ]
+
+
+def records(chart: SeparatedGroupsChart, _settings: GroupSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return a row per group and pair."""
+    items = chart.opened[0].snapshot.items
+    return ("separated_by", "group", "words", "pair", "id", "caption"), [
+        ("AB"[named.side], named.number, named.words, row, str(items.id[row]), items.caption[row])
+        for named in chart.groups
+        for row in named.pairs.tolist()
+    ]
+
+
+CHART: Final = Chart(
+    name="separated-groups",
+    view="changes",
+    label="Groups of one run",
+    question="Which groups does only one of the runs separate?",
+    method=METHOD,
+    settings=GroupSettings,
+    needs="two_runs",
+    compute=compute,
+    draw=draw,
+    values=values,
+    records=records,
+)
