@@ -7,7 +7,7 @@ D = (K_A - K_B) / n with large positive eigenvalues live on rows that A relates 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,7 @@ LEADERS: Final = 2_000
 _NEAR: Final = 0.8
 """Cosine of two rows in the space of the eigenvectors that are of one group."""
 _HALF: Final = 0.5
+_MOSTLY: Final = 0.8
 _FLOOR: Final = 1e-10
 
 
@@ -107,6 +108,29 @@ def separated_groups(
     renamed = {number: index for index, number in enumerate(order)}
     kept = tuple(_with_partner(groups[number], renamed) for number in order)
     return KernelDifference(values, least_share, kept, (widths[0], widths[1]))
+
+
+def compared_groups(
+    a: Float[np.ndarray, "n d"], b: Float[np.ndarray, "n e"], **how: float
+) -> tuple[KernelDifference, KernelDifference]:
+    """Return the groups that A alone separates, and those that B alone does; arguments are those of `separated_groups`.
+
+    What B merges is one group of B that A has not: it is told once, as the groups of A that are mixed.
+    """
+    of_a, of_b = separated_groups(a, b, **how), separated_groups(b, a, **how)  # type: ignore[arg-type]
+    return _without_unions(of_a, of_b, len(a)), _without_unions(of_b, of_a, len(a))
+
+
+def _without_unions(difference: KernelDifference, other: KernelDifference, n: int) -> KernelDifference:
+    """Return the difference without groups of which most rows are of groups that it merges."""
+    mixed = np.zeros(n, bool)
+    for group in other.groups:
+        if group.partner >= 0:
+            mixed[group.rows] = True
+    kept = [number for number, group in enumerate(difference.groups) if mixed[group.rows].mean() < _MOSTLY]
+    renamed = {number: index for index, number in enumerate(kept)}
+    groups = tuple(_with_partner(difference.groups[number], renamed) for number in kept)
+    return replace(difference, groups=groups)
 
 
 def _centered(rows: np.ndarray) -> Float[np.ndarray, "n d"]:
@@ -195,5 +219,4 @@ def _least_mixed(within: tuple[float, float]) -> float:
 
 
 def _with_partner(group: SeparatedGroup, renamed: dict[int, int]) -> SeparatedGroup:
-    values = {**vars(group), "partner": renamed.get(group.partner, -1)}
-    return SeparatedGroup(**values)
+    return replace(group, partner=renamed.get(group.partner, -1))

@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from trainer.analysis.cluster_words import distinct_words, distinctive_words
 from trainer.analysis.progress import Progress
-from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, separated_groups
+from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, compared_groups
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_rows
 from trainer.charts.marks import (
@@ -124,17 +124,19 @@ def compute(
     a, b = vectors[0][at_a[rows]], vectors[1][at_b[rows]]
     how: dict[str, Any] = {"bandwidth": settings.bandwidth, "least_share": settings.least_share}
     how |= {"least_gain": settings.least_gain}
-    differences = []
-    for index, (of, other) in enumerate(((a, b), (b, a))):
-        progress(index / 2, f"groups that only {'AB'[index]} separates")
-        differences.append(separated_groups(of, other, **how))
+    progress(0.1, "comparing kernels")
+    differences = compared_groups(a, b, **how)
     number_of = np.asarray(getattr(units, unit))
     groups = _named(differences, first.snapshot.items, at_a, rows, number_of)
-    return SeparatedGroupsChart((first, second), (differences[0], differences[1]), groups, len(rows))
+    return SeparatedGroupsChart((first, second), differences, groups, len(rows))
 
 
 def _named(
-    differences: list[KernelDifference], items: Items, at_a: np.ndarray, rows: np.ndarray, number_of: np.ndarray
+    differences: tuple[KernelDifference, KernelDifference],
+    items: Items,
+    at_a: np.ndarray,
+    rows: np.ndarray,
+    number_of: np.ndarray,
 ) -> tuple[NamedGroup, ...]:
     """Return the groups with the words that tell each from the rest of all captions, and the pairs of each."""
     found = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trainer.analysis import separated_groups as module
-from trainer.analysis.separated_groups import separated_groups
+from trainer.analysis.separated_groups import compared_groups, separated_groups
 
 NOISE = 0.5
 """Length of the noise, of vectors of clusters that have the length 1."""
@@ -31,7 +31,7 @@ def planted(
 
 @pytest.mark.parametrize("merged", [((0, 1),), ((0, 1), (2, 3)), ((0, 1, 2), (7, 8))])
 def test_planted_groups_are_found_and_nothing_else(merged: tuple[tuple[int, ...], ...]):
-    for seed in range(3):
+    for seed in range(2):
         a, b, label = planted(seed, merged)
         groups = separated_groups(a, b).groups
         clusters = sorted(cluster for group in merged for cluster in group)
@@ -48,8 +48,21 @@ def test_planted_groups_are_found_and_nothing_else(merged: tuple[tuple[int, ...]
         for cluster, group in zip(named, groups, strict=True):
             mixed = next(of for of in merged if cluster in of)
             assert named[group.partner] in set(mixed) - {cluster}
-        # The other way round nothing is separated: B knows no group that A does not.
-        assert separated_groups(b, a).groups == ()
+        # What B merges is a group of B alone, and is told once.
+        assert len(separated_groups(b, a).groups) == len(merged)
+        both = compared_groups(a, b), compared_groups(b, a)
+        assert [len(side.groups) for each in both for side in each] == [len(clusters), 0, 0, len(clusters)]
+
+
+def test_a_group_that_only_b_gathers_is_its_own():
+    a, b, label = planted(4, ())
+    rng = np.random.default_rng(9)
+    rows = label == 6
+    a[rows] = rng.normal(size=(int(rows.sum()), a.shape[1]))
+    of_a, of_b = compared_groups(a, b)
+    assert of_a.groups == ()
+    assert [group.partner for group in of_b.groups] == [-1]
+    assert np.isin(np.flatnonzero(rows), of_b.groups[0].rows).mean() >= 0.95
 
 
 def test_equal_embeddings_and_those_turned_or_noisy_alike_have_none():
