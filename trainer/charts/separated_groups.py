@@ -11,6 +11,7 @@ from jaxtyping import Int
 from trainer.analysis.cluster_words import distinct_words, distinctive_words
 from trainer.analysis.progress import Progress
 from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, compared_groups
+from trainer.analysis.units import UNIT_OF
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_rows
 from trainer.charts.marks import (
@@ -116,7 +117,7 @@ def compute(
     if any(of is None for of in vectors):
         raise ChartError(f"A run has no {settings.modality} embeddings. Choose the other embeddings, or other runs.")
     at_a, at_b = common_rows(first.snapshot.items, second.snapshot.items)
-    unit = {"image": "picture", "text": "caption"}[settings.modality]
+    unit = UNIT_OF[settings.modality]
     units = units_of(first.snapshot, at_a)
     rows = units.rows(unit)
     if len(rows) < 10:
@@ -126,7 +127,7 @@ def compute(
     how |= {"least_gain": settings.least_gain}
     progress(0.1, "comparing kernels")
     differences = compared_groups(a, b, **how)
-    number_of = np.asarray(getattr(units, unit))
+    number_of = units.of(unit)
     groups = _named(differences, first.snapshot.items, at_a, rows, number_of)
     return SeparatedGroupsChart((first, second), differences, groups, len(rows))
 
@@ -140,7 +141,7 @@ def _named(
 ) -> tuple[NamedGroup, ...]:
     """Return the groups with the words that tell each from the rest of all captions, and the pairs of each."""
     found = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]
-    words = []
+    words: list[tuple[str, ...]] = []
     for side in (0, 1):
         members = [group for of, group in found if of == side]
         label = np.full(len(rows), len(members), np.int64)
@@ -179,9 +180,9 @@ def _overview(chart: SeparatedGroupsChart) -> XYPlot:
         xy = np.array([_margins(group) for group in of]).reshape(-1, 2)
         ids = np.array([group.number for group in of], np.int64)
         points.append(Points(f"only {'AB'[side]}", run_tone(side), xy, ids, size=9.0))
-    axes = [Axis(f"within - across, {'AB'[side]}", -0.2, 1.0) for side in (0, 1)]
+    x, y = (Axis(f"within - across, {side}", -0.2, 1.0) for side in "AB")
     note = "a click selects the pairs of a group"
-    return XYPlot("groups", "Groups", *axes, points=tuple(points), ids_are="concepts", equal=True, note=note)
+    return XYPlot("groups", "Groups", x, y, points=tuple(points), ids_are="concepts", equal=True, note=note)
 
 
 def _margins(named: NamedGroup) -> tuple[float, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QAction
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
@@ -31,11 +30,9 @@ class OneRunGroups(ChartTab):
         super().__init__(context, "separated-groups", pictures)
         self._request = request
         self.groups = SearchableComboBox(name="separated-groups-group", label="Group to select", width=360)
-        self.select = QAction("Select the pairs of the group", self, objectName="separated-groups-select")
         self.column.insertLayout(1, layouts.row(self.groups, layouts.STRETCH))
         self.groups.hide()
         self.groups.picked.connect(self.choose)
-        self.select.triggered.connect(lambda: self.choose(self.groups.key))
         self.pane.panel.concept_chosen.connect(self.choose)
         self.pane.panel.pair_chosen.connect(self.pair_chosen)
         self.answered.connect(self._list)
