@@ -43,6 +43,9 @@ def drawings() -> dict[str, Sketch]:
         "experiment-curves": (
             Frame((*bands(A, x, rising[0]), *bands(B, x, rising[1]), line(A, x, rising[0]), line(B, x, rising[1]))),
         ),
+        "protocol": intervals((A, 0.8, 0.04), (A, 0.7, 0.12), (A, 0.52, 0.1), (A, 0.45, 0.16), (A, 0.4, 0.06)),
+        "caption-choice": intervals((A, 0.52, 0.1), (B, 0.7, 0.1), (A, 0.48, 0.1), (B, 0.82, 0.08)),
+        "separated-groups": dots((A, np.array([[0.6, 0.2], [0.8, 0.3], [0.7, 0.1]])), (B, np.array([[0.2, 0.7]]))),
         "experiment-verdict": intervals((A, 0.72, 0.12), (B, 0.46, 0.2), (B, 0.3, 0.24)),
         "map-of-models": dots((A, noise.normal(0.3, 0.07, (7, 2))), (B, noise.normal(0.68, 0.08, (7, 2)))),
         "config-difference": (Frame(tuple(rows_of_table(5, 3)), axes=False),),
