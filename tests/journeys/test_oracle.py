@@ -970,6 +970,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
                 "loss-views",
                 "augmentations",
                 "diffusion",
+                "pixel-cnn",
                 "skip-gram",
                 "loss-saturation",
                 "sampling-variance",

@@ -69,6 +69,7 @@ OF_NO_RUN = {
     "loss-views": (),
     "augmentations": (),
     "diffusion": (),
+    "pixel-cnn": (),
     "skip-gram": (),
     "sampling-variance": (),
     "softmax-cost": (),

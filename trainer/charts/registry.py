@@ -68,6 +68,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "loss-views",
         "augmentations",
         "diffusion",
+        "pixel-cnn",
         "sampling-variance",
         "softmax-cost",
         "skip-gram",

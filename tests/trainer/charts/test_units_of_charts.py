@@ -53,6 +53,7 @@ ELSEWHERE: Final = {
     "loss-views": "settings alone",
     "augmentations": "settings alone",
     "diffusion": "settings alone",
+    "pixel-cnn": "settings alone",
     "skip-gram": "settings alone",
     "bad-clustering": "logged numbers",
     "sampling-variance": "settings alone",
