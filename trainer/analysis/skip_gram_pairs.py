@@ -17,8 +17,8 @@ _SENTENCE: Final = re.compile(r"[.;!?\n]+")
 
 def sentences_of(text: str) -> list[list[str]]:
     """Return the words of each sentence in lower case; sentences without a word are left out."""
-    found = (_WORD.findall(part.lower()) for part in _SENTENCE.split(text))
-    return [sentence for sentence in found if sentence]
+    parts = (_WORD.findall(part.lower()) for part in _SENTENCE.split(text))
+    return [sentence for sentence in parts if sentence]
 
 
 def positives(sentences: Sequence[Sequence[str]], word: str, window: int) -> list[str]:
@@ -47,14 +47,14 @@ def drawn_negatives(
     shares: dict[str, float], contexts: Sequence[str], count: int, generator: np.random.Generator
 ) -> list[list[str]]:
     """Return `count` negatives for each context, drawn by their shares; one equal to the context is drawn again."""
-    words, weights = list(shares), np.array(list(shares.values()))
-    if len(words) < 2:
+    vocabulary, weights = list(shares), np.array(list(shares.values()))
+    if len(vocabulary) < 2:
         return [[] for _ in contexts]
     negatives = []
     for context in contexts:
-        others = np.where([word != context for word in words], weights, 0.0)
-        chosen = generator.choice(len(words), count, p=others / others.sum())
-        negatives.append([words[index] for index in chosen])
+        others = np.where([word != context for word in vocabulary], weights, 0.0)
+        chosen = generator.choice(len(vocabulary), count, p=others / others.sum())
+        negatives.append([vocabulary[index] for index in chosen])
     return negatives
 
 

@@ -89,7 +89,7 @@ def draw(data: PerRun[LoggedClusterings], _settings: BadClusteringSettings) -> P
         rows.append((
             XYPlot(f"purity-{index}", f"{run.name}: purity", step, Axis("labeled pictures (%)", 0, 100, percent=True),
                    _curves(run, "purity", scale=100)),
-            XYPlot(f"loss-{index}", "Loss, dashed if random", step, axis_over("loss", [one.y for one in losses]),
+            XYPlot(f"loss-{index}", "Loss, dashed if random", step, axis_over("loss", [curve.y for curve in losses]),
                    tuple(losses)),
             XYPlot(f"cosine-{index}", "Gradient with a random one", step, Axis("cosine", -1, 1.02),
                    _curves(run, "random_cosine")),

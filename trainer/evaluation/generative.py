@@ -373,10 +373,10 @@ def log_likelihoods(model: GatedPixelCnn, pictures: Pictures, classes: int) -> F
     rows = []
     for part in _parts(pictures):
         values = torch.from_numpy(part).long()
-        given = [
+        by_class = [
             autoregressive(model(values, condition.expand(len(values), -1)), values) for condition in torch.eye(classes)
         ]
-        rows.append(-math.log(2) * numbers * torch.stack(given, dim=1).double())
+        rows.append(-math.log(2) * numbers * torch.stack(by_class, dim=1).double())
     return torch.cat(rows).numpy()
 
 

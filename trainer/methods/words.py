@@ -105,7 +105,7 @@ class RankedWords(BagOfWords):
         drawn = uniform(rows, seed=self._seed, epoch=batch.step, purpose=(_RANKED,), count=2)
         pairs = [self._drawn(int(row), *shares) for row, shares in zip(rows, drawn.T, strict=True)]
         right, wrong = sent(torch.tensor(pairs, dtype=torch.long).view(-1, 2).T, logits.device)
-        positive, negative = (logits.gather(1, words[:, None])[:, 0] for words in (right, wrong))
+        positive, negative = (logits.gather(1, index[:, None])[:, 0] for index in (right, wrong))
         counted = [bool(self._bags[row]) and len(self._bags[row]) < logits.shape[1] for row in rows.tolist()]
         return pairwise_ranking(positive, negative, sent(torch.tensor(counted), logits.device), margin=self._margin)
 

@@ -71,8 +71,8 @@ class DecodeView(PictureQuestionView):
         yield
         self.rows = [DecodedRow(f"decode-{'ab'[index]}", index) for index in range(2)]
         self.ways = [ImageRowWidget(lambda _path: None) for _ in self.rows]
-        for index, way in enumerate(self.ways):
-            way.setObjectName(f"decode-way-{'ab'[index]}")
+        for index, strip in enumerate(self.ways):
+            strip.setObjectName(f"decode-way-{'ab'[index]}")
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
         self._train = QAction("Train a decoder", self, objectName="decode-train")
         self._train.triggered.connect(lambda: self.context.jobs.do(actions.queue_decoders, self._without()))
