@@ -1,4 +1,4 @@
-"""A legend of classes with their colors and counts; a click isolates a class."""
+"""A row of classes with their colors and counts; a click hides a class, a double click shows only it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QItemSelection,
     QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
@@ -17,7 +18,16 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QKeyEvent, QLinearGradient, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetrics,
+    QKeyEvent,
+    QLinearGradient,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
@@ -25,6 +35,11 @@ from explorer.widgets.legend import Mark, paint_mark
 from explorer.widgets.point_map.class_glyphs import paint_glyph
 
 ROW_PX = 26
+MOST_ROWS = 2
+"""Where the classes fill more lines than this, the legend scrolls."""
+NAME_LEFT_PX = 26
+"""From the left edge of an entry to its name."""
+LONGEST_NAME_PX = 160
 
 
 @dataclass(frozen=True)
@@ -52,13 +67,13 @@ class ClassEntry:
 
 
 class ClassLegend(QListView):
-    """The classes of a plot, each with its mark, name and counts.
+    """The classes of a plot in one or two lines, each with its mark, its name, and how many are selected.
 
-    A click isolates a class, Ctrl + click several, a second click on the only one ends it; so does Escape. By keyboard
-    the arrows isolate one after the other, Enter or Space ends it.
+    A click hides a class or shows it again, a double click shows only this one, or all again; so does Escape. By
+    keyboard the arrows isolate one after the other, Enter or Space ends it.
 
     Signals:
-        isolated: Ascending numbers of the isolated entries; empty for none.
+        isolated: Ascending numbers of the entries that are in color; empty for all.
     """
 
     isolated = Signal(list)
@@ -69,7 +84,10 @@ class ClassLegend(QListView):
         self.setModel(self._entries)
         self.setItemDelegate(_EntryDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setUniformItemSizes(True)
+        self.setFlow(QListView.Flow.LeftToRight)
+        self.setWrapping(True)
+        self.setResizeMode(QListView.ResizeMode.Adjust)
+        self._before_click: list[int] = []
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Legend")
@@ -81,7 +99,7 @@ class ClassLegend(QListView):
         if [e.name for e in entries] != [e.name for e in self._entries.entries]:
             self.clearSelection()
         self._entries.show(tuple(entries))
-        self.updateGeometry()
+        self._take_height()
 
     def entries(self) -> tuple[ClassEntry, ...]:
         """Return the lines as shown."""
@@ -92,7 +110,19 @@ class ClassLegend(QListView):
         return sorted(index.row() for index in self.selectionModel().selectedIndexes())
 
     def sizeHint(self) -> QSize:
-        return QSize(200, ROW_PX * min(max(len(self.entries()), 1), 12) + 2)
+        return QSize(200, ROW_PX + 2)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._take_height()
+
+    def _take_height(self) -> None:
+        """Take as many lines as the entries fill, up to `MOST_ROWS`."""
+        lines, x = 1, 0
+        for entry in self.entries():
+            wide = entry_px(entry)
+            lines, x = (lines + 1, wide) if x and x + wide > self.width() - 2 else (lines, x + wide)
+        self.setFixedHeight(ROW_PX * min(lines, MOST_ROWS) + 2)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.chosen():
@@ -101,7 +131,9 @@ class ClassLegend(QListView):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
             self._toggle(self.currentIndex())
             return
-        super().keyPressEvent(event)
+        # In a row, up and down go where left and right do.
+        sideways = {Qt.Key.Key_Down: Qt.Key.Key_Right, Qt.Key.Key_Up: Qt.Key.Key_Left}.get(Qt.Key(event.key()))
+        super().keyPressEvent(event if sideways is None else QKeyEvent(event.type(), sideways, event.modifiers()))
 
     def _toggle(self, index: QModelIndex) -> None:
         if self.chosen() == [index.row()]:
@@ -111,11 +143,29 @@ class ClassLegend(QListView):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         pressed = self.indexAt(event.position().toPoint())
-        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
-        if plain and (not pressed.isValid() or self.chosen() == [pressed.row()]):
-            self.clearSelection()
+        if not pressed.isValid():
             return
-        super().mousePressEvent(event)
+        self._before_click = self.chosen()
+        count = len(self.entries())
+        in_color = {*(self._before_click or range(count))} ^ {pressed.row()}
+        self._choose(in_color if len(in_color) < count else set())
+        self.selectionModel().setCurrentIndex(pressed, QItemSelectionModel.SelectionFlag.NoUpdate)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        pressed = self.indexAt(event.position().toPoint())
+        if pressed.isValid():
+            # The click before has hidden it, or shown it again.
+            self._choose(set() if self._before_click == [pressed.row()] else {pressed.row()})
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() == Qt.MouseButton.NoButton:  # a drag selects nothing
+            super().mouseMoveEvent(event)
+
+    def _choose(self, rows: set[int]) -> None:
+        chosen = QItemSelection()
+        for row in rows:
+            chosen.select(self.model().index(row, 0), self.model().index(row, 0))
+        self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
 
 class _Entries(QAbstractListModel):
@@ -141,40 +191,56 @@ class _Entries(QAbstractListModel):
 
     def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         entry = self.entries[index.row()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        if role == Qt.ItemDataRole.DisplayRole:
             return entry.name
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{entry.name}: {entry.counts}. Click hides or shows it, double click shows only it."
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{entry.name}, {entry.counts}"
         return entry if role == Qt.ItemDataRole.UserRole else None
 
 
 class _EntryDelegate(QStyledItemDelegate):
-    """Paints mark, name and right-aligned counts."""
+    """Paints mark and name, and how many are selected."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        return QSize(160, ROW_PX)
+        return QSize(entry_px(index.data(Qt.ItemDataRole.UserRole)), ROW_PX)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
         entry: ClassEntry = index.data(Qt.ItemDataRole.UserRole)
+        any_chosen = bool(self.parent().chosen())
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        others = bool(self.parent().chosen()) and not chosen
+        others = any_chosen and not chosen
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        _paint_ground(painter, option, chosen)
+        _paint_ground(painter, option, False)
         mark: Mark = "diamond" if entry.diamond else "disc"
         paint_mark(painter, _mark_place(option.rect), mark, theme.color("unselected" if others else entry.color))
         if entry.glyph is not None:
             paint_glyph(painter, entry.glyph, _mark_place(option.rect), 4.5)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        numbers = painter.fontMetrics().horizontalAdvance(entry.counts)
-        name_rect = option.rect.adjusted(28, 0, -numbers - 2 * theme.INSIDE, 0)
-        name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, name_rect.width())
+        name_rect = option.rect.adjusted(NAME_LEFT_PX, 0, 0, 0)
+        name = painter.fontMetrics().elidedText(entry.name, Qt.TextElideMode.ElideRight, LONGEST_NAME_PX)
         painter.setPen(theme.color("secondary" if others else "text"))
+        font = painter.font()
+        font.setStrikeOut(others)
+        painter.setFont(font)
         painter.drawText(name_rect, Qt.AlignmentFlag.AlignVCenter, name)
-        painter.setPen(theme.color("secondary"))
-        right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-        painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, entry.counts)
+        if entry.selected:
+            font.setStrikeOut(False)
+            painter.setFont(font)
+            painter.setPen(theme.color("secondary"))
+            right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+            painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, f"{entry.selected:,}")
         painter.restore()
+
+
+def entry_px(entry: ClassEntry) -> int:
+    """Return how wide an entry is: its mark, its name, and how many are selected."""
+    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    name = min(metrics.horizontalAdvance(entry.name), LONGEST_NAME_PX)
+    selected = metrics.horizontalAdvance(f"{entry.selected:,}") + theme.SPACE if entry.selected else 0
+    return NAME_LEFT_PX + name + selected + theme.INSIDE + theme.SPACE
 
 
 class ScaleLegend(QWidget):

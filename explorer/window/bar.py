@@ -29,6 +29,8 @@ HEIGHT = 40
 WITH_CONTROLS_PX = 960
 """In a bar that is narrower than this, the main controls of a view are among its others, behind `...`."""
 LEAST_RUN_PX, MOST_RUN_PX = 76, 200
+DATASET_PX = 90
+"""More than its least width, with which the name of the data says something."""
 PICKER_FRAME_PX = 44
 """Of a picker, beside its text."""
 READING = "Reading…"
@@ -76,7 +78,7 @@ class Bar(QWidget):
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=LEAST_RUN_PX)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=LEAST_RUN_PX)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
-        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=80)
+        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=60)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.charts = QToolButton(objectName="viewCharts", accessibleName="More charts", toolTip="More charts (Ctrl+G)")
@@ -140,9 +142,13 @@ class Bar(QWidget):
             self.narrowed.emit()
 
     def _fit(self) -> None:
-        """Name the button of further charts where there is room for its words."""
+        """Give the pickers the width of their runs, and the button of further charts its words, where there is room."""
+        for picker in (self.run_a, self.run_b):
+            # Two runs must not read alike: a short name is not cut.
+            name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
+            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)) if self.has_room else LEAST_RUN_PX)
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        if self.layout().minimumSize().width() > self.width():
+        if self.layout().minimumSize().width() + DATASET_PX > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
 
     def _show_lines(self) -> None:
@@ -174,9 +180,6 @@ class Bar(QWidget):
         for picker, run in ((self.run_a, self._selection.run_a), (self.run_b, self._selection.run_b)):
             archived = self._archived.get(run) if run is not None else None
             picker.show_choices(self._runs if archived is None else (*self._runs, archived), run)
-            # Two runs must not read alike: a short name is never cut.
-            name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
-            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)))
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
         last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)

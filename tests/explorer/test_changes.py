@@ -224,7 +224,7 @@ def test_the_matrix_is_read_and_chosen_with_the_keyboard(qtbot, view: ChangesVie
     view.tabs.setCurrentIndex(3)
     qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
     view.wholes.change(measure="rsa")
-    qtbot.waitUntil(lambda: "rsa" in view.wholes.pane.panel.cards, timeout=10_000)
+    qtbot.waitUntil(lambda: "rsa" in view.wholes.pane.panel.cards and not view.wholes.pane.busy, timeout=10_000)
     heat = view.wholes.pane.panel.cards["rsa"].map
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right):
         qtbot.keyClick(heat, key)

@@ -57,12 +57,13 @@ def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplicati
 def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> None:
     legend = ClassLegend()
     qtbot.addWidget(legend)
-    legend.resize(200, 300)
+    legend.resize(700, 300)
     legend.show()
     blue = theme.run_color(0)
     legend.set_entries([ClassEntry(str(place), blue, (1,), glyph=place) for place in range(len(STROKES))])
     image = gray(legend.grab().toImage())
-    marks = [image[26 * place : 26 * place + 26, 6:24] for place in range(len(STROKES))]
+    rects = [legend.visualRect(legend.model().index(row)) for row in range(len(STROKES))]
+    marks = [image[rect.y() : rect.y() + 26, rect.x() + 6 : rect.x() + 24] for rect in rects]
     assert len({mark.tobytes() for mark in marks}) == len(STROKES)
 
 

@@ -14,7 +14,8 @@ from PySide6.QtGui import QAction, QColor, QImage
 
 from explorer.intents import OpenSample
 from explorer.thumbnails import NoThumbnail, thumbnail
-from explorer.views.map import MapView
+from explorer.views.map import MapView, load
+from explorer.views.map.appearance import dominant_labels
 from explorer.views.map.coloring import SHADES, choices, colorings
 from explorer.views.map.load import read_numbers, read_side
 from trainer.analysis.retrieval import ranks
@@ -72,6 +73,24 @@ def view(qtbot, make_context, two_runs: tuple[int, int], client: FakeClient) -> 
     shown.show()
     qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
     return shown
+
+
+@pytest.mark.parametrize(("chosen", "method"), [(None, "umap"), (["pca", 15, 0.1], "pca")])
+def test_umap_is_shown_where_it_is_there_and_nothing_else_was_chosen(
+    qtbot, make_context, two_runs: tuple[int, int], client: FakeClient, monkeypatch, chosen, method
+) -> None:
+    monkeypatch.setattr(load, "has_layout", lambda *_: True)
+    context = dataclasses.replace(make_context(), client=client)
+    if chosen is not None:
+        context.settings.set("map/projection", chosen)
+    shown = MapView(context)
+    qtbot.addWidget(shown)
+    qtbot.addWidget(shown.details_pane)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    qtbot.waitUntil(lambda: all(panel.side is not None for panel in shown.panels), timeout=5000)
+    assert shown.toolbar.projection.method == method
+    assert len(shown.panels[0].map.layer.grid), "PCA is there until then"
 
 
 def states(view: MapView, index: int) -> np.ndarray:
@@ -165,16 +184,41 @@ def test_legend_counts_selected_and_total(view: MapView):
     assert counts == {"cross": "0 / 12", "heart": "0 / 12", "ring": "2 / 12", "star": "1 / 12"}
 
 
-def test_clicking_the_legend_isolates_a_class_and_again_all(qtbot, view: MapView):
+def test_the_legend_on_the_canvas_hides_a_class_or_shows_it_alone(qtbot, view: MapView):
     legend = view.details_pane.legend
-    view.details_pane.show()
-    place = legend.visualRect(legend.model().index(2)).center()
-    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert view.isAncestorOf(legend)
+    assert legend.isVisible()
+    entry = legend.visualRect(legend.model().index(2)).center()
     rings = np.flatnonzero(np.array(view.panels[1].side.items.label) == "ring")
+    others = np.setdiff1d(np.arange(N), rings)
+    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
     for index in (0, 1):
-        assert np.flatnonzero(states(view, index) == 2).tolist() == [*rings, *(rings + N)]
-    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert np.flatnonzero(states(view, index) == 2).tolist() == [*others, *(others + N)]
+    qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
     assert (states(view, 0) == 2).all()
+    for expected in ([*rings, *(rings + N)], list(range(2 * N))):
+        qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
+        qtbot.mouseDClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
+        assert np.flatnonzero(states(view, 0) == 2).tolist() == expected
+
+
+def test_the_panel_comes_with_several_pairs_alone(view: MapView):
+    assert view.details() is None
+    view.context.selection.pairs = [3]
+    assert view.details() is None, "one pair is in the inspector"
+    view.context.selection.pairs = [3, 5]
+    assert view.details() is view.details_pane
+
+
+def test_a_class_is_named_where_it_dominates():
+    rng = np.random.default_rng(0)
+    heap, cloud = rng.normal(0, 0.02, (40, 2)), rng.uniform(2, 4, (200, 2))
+    xy = np.concatenate([heap, cloud])
+    classes = np.concatenate([np.zeros(40, int), rng.integers(1, 4, 200)])
+    labels = dominant_labels(("heap", "b", "c", "d"), classes, xy)
+    assert [label.text for label in labels] == ["heap"], "the mixed classes are named nowhere"
+    assert abs(labels[0].x) < 0.1
+    assert dominant_labels(("a",), np.zeros(0, int), np.zeros((0, 2))) == []
 
 
 def choose_color(view: MapView, by: str) -> None:

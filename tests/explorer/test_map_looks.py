@@ -258,7 +258,7 @@ def test_invert_and_grow_by_key(qtbot, view: MapView):
 
 
 def choose(view: MapView, words: str) -> None:
-    place = view.toolbar.color.findText(f"Color: {words}")
+    place = view.toolbar.color.findText(words)
     view.toolbar.color.setCurrentIndex(place)
     view.toolbar.color.activated.emit(place)
 
@@ -335,6 +335,8 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
 
 def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
     a, b = (panel.map for panel in view.panels)
+    assert view.toolbar.tools.lock.isChecked(), "at first"
+    qtbot.keyClick(a, Qt.Key.Key_K)
     drag(view, 0, [QPointF(150, 150), QPointF(170, 150), QPointF(190, 160)])
     assert a.box.viewRect() != b.box.viewRect()
     qtbot.keyClick(a, Qt.Key.Key_K)
@@ -367,6 +369,7 @@ def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
 
 def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):
     panel = view.panels[0]
+    choose(view, "Modality")
     qtbot.waitUntil(lambda: len(panel.labels.labels) > 2, timeout=4000)
     ink = theme.color("text").rgb()
 
@@ -383,6 +386,7 @@ def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):
 
 def test_clusters_get_words_and_w_takes_them_away(qtbot, view: MapView):
     labels = view.panels[0].labels
+    choose(view, "Modality")
     qtbot.waitUntil(lambda: len(labels.labels) > 2, timeout=4000)
     said = {word for label in labels.labels for word in label.text.split()}
     assert said & {"red", "green", "blue", "ring", "star", "heart", "cross"}

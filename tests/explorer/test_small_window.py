@@ -218,7 +218,10 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
 
     window.resize(1280, 800)
     open_view(qtbot, window, "map")
+    window.selection.pairs = [3, 5]
     details = window.pages.widget(1)
+    qtbot.waitUntil(details.isVisible)
+    qtbot.wait(300)  # it slides in
     wide = details.width()
     window.resize(1100, 700)
     qtbot.waitUntil(lambda: details.width() < wide)

@@ -22,9 +22,10 @@ _HALF_S: Final = 86_400.0
 
 @dataclass(frozen=True)
 class LayoutSource:
-    """The snapshots that a layout was made of, by their folders below the workspace."""
+    """The snapshots that a layout was made of, by their folders below the workspace, and how."""
 
     of: tuple[str, ...] = ()
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ def made_of(workspace_folder: Path, snapshot_folders: Sequence[Path]) -> list[st
     """Return the names, relative to the workspace, under which a layout records its snapshots."""
     inside = (folder for folder in snapshot_folders if folder.is_relative_to(workspace_folder))
     return [folder.relative_to(workspace_folder).as_posix() for folder in inside]
+
+
+def has_layout(workspace_folder: Path, snapshot_folder: Path, method: str) -> bool:
+    """Return whether a layout of this snapshot by this method lies in the workspace."""
+    names = made_of(workspace_folder, [snapshot_folder])
+    for name, _ in _files(workspace_folder):
+        source = _source(workspace_folder, name)
+        if source is not None and source.method == method and [*source.of[:1]] == names:
+            return True
+    return False
 
 
 def remove_of_run(workspace_folder: Path, run_folder_name: str, components: Sequence[str]) -> None:
@@ -102,13 +113,22 @@ def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]
     for name, _ in _files(workspace_folder):
         if not name.endswith(".json"):
             continue
+        source = _source(workspace_folder, name)
         try:
-            content = confined.read(workspace_folder, f"{FOLDER}/{name}", _MOST_FACTS)
-            named = parse(content, LayoutSource).of
-            snapshots = [PurePosixPath(*confined.parts(folder)) for folder in named]
-        except (OSError, ValueError):
+            snapshots = [PurePosixPath(*confined.parts(folder)) for folder in (source.of if source is not None else ())]
+        except ValueError:
             snapshots = []
         yield name, snapshots
+
+
+def _source(workspace_folder: Path, name: str) -> LayoutSource | None:
+    """Return what the facts of this name say; None where they are none or cannot be read."""
+    if not name.endswith(".json"):
+        return None
+    try:
+        return parse(confined.read(workspace_folder, f"{FOLDER}/{name}", _MOST_FACTS), LayoutSource)
+    except (OSError, ValueError):
+        return None
 
 
 def _files(workspace_folder: Path) -> list[tuple[str, os.stat_result]]:

@@ -13,13 +13,14 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import theme
-from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring, classes_of
 from explorer.views.map.details import MapDetails
 from explorer.views.map.load import MapSide, Sketch, read_changes, read_numbers, read_words
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.selecting import Selecting
 from explorer.views.map.shared_colors import ColorRequest, SharedColors, columns_of, found
 from explorer.views.map.toolbar import MapToolbar
+from explorer.views.map.tools import AWAY_AT_FIRST
 from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from explorer.widgets.progress_row import ProgressRow
@@ -30,6 +31,11 @@ from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
 POLL_MS = 120
 BETWEEN: Final = 2
 """Number of the watch over what is compared between the maps; 0 and 1 are the maps' own."""
+NEAR_SHARE = 0.07
+"""Of the width of a map: how far around a point its neighbors are looked for, 34 of some 500 pixels."""
+DOMINANT, LEAST_OF_CLASS, LEAST_PART = 0.8, 5, 0.1
+"""Share, number and part of a class that must stand around a point for its name to be written there."""
+MOST_LOOKED_AT = 1_500
 MEMBERS = 300
 """Points of a cluster that decide where its words stand."""
 
@@ -163,6 +169,7 @@ class MapAppearance(QObject):
         self._colors.keep(request, made)
         for panel, colors in zip(panels, made, strict=True):
             panel.color(colors)
+        self.show_words()
         self.show_legend()
         self._isolate(self._details.legend.chosen())
 
@@ -312,7 +319,7 @@ class MapAppearance(QObject):
     # Contours, thumbnails, words --------------------------------------------------------------------------------
 
     def _restore(self) -> None:
-        away = self._context.settings.value("map/away", [])
+        away = self._context.settings.value("map/away", [*AWAY_AT_FIRST])
         for name, action in self._toolbar.tools.shown.items():
             action.setChecked(name not in away)
         self._apply()
@@ -336,12 +343,19 @@ class MapAppearance(QObject):
             side = panel.side
             if side is None or not self._toolbar.tools.is_shown("labels"):
                 panel.labels.show(())
-            elif (clusters := self._clusters.get(index)) is not None and clusters[0] is side:
+            elif self._names_classes(panel) or self._knows_clusters(index, side):
                 self._place_words(index)
             elif any(side.items.caption[:1000]):
                 self._context.background.run(
                     self, grouped, side, done=partial(self._take_words, index, side), key=f"words {index}"
                 )
+
+    @staticmethod
+    def _names_classes(panel: MapPanel) -> bool:
+        return panel.coloring is not None and classes_of(panel.coloring) is not None
+
+    def _knows_clusters(self, index: int, side: MapSide) -> bool:
+        return index in self._clusters and self._clusters[index][0] is side
 
     def _take_words(self, index: int, side: MapSide, named: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
         if self._panels[index].side is side:
@@ -352,6 +366,11 @@ class MapAppearance(QObject):
         """Place each cluster's label at the center of its points."""
         entry, panel = self._clusters.get(index), self._panels[index]
         xy = panel.map.layer.grid.xy
+        classes = None if panel.coloring is None else classes_of(panel.coloring)
+        if panel.coloring is not None and classes is not None and len(classes) == len(xy):
+            is_shown = panel.side is not None and self._toolbar.tools.is_shown("labels")
+            panel.labels.show(dominant_labels(panel.coloring.names, classes, xy) if is_shown else ())
+            return
         if entry is None or entry[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
             return
         _, clusters, members = entry
@@ -386,6 +405,29 @@ def labels_of(
         x, y = points[((points - middle) ** 2).sum(axis=1).argmin()]
         labels.append(Label(" ".join(name), float(x), float(y)))
     return labels
+
+
+def dominant_labels(names: Sequence[str], classes: Int[np.ndarray, " n"], xy: Float[np.ndarray, "n 2"]) -> list[Label]:
+    """Return the name of each class at the point around which it is densest, where it holds nearly all points there.
+
+    Around: within `NEAR_SHARE` of the width of all points. Of many points a sample is looked at.
+    """
+    seen = np.linspace(0, len(xy) - 1, min(len(xy), MOST_LOOKED_AT)).astype(np.int64)
+    seen = seen[np.isfinite(xy[seen]).all(axis=1)]
+    if not len(seen):
+        return []
+    points, group = np.asarray(xy[seen], np.float64), classes[seen]
+    radius = NEAR_SHARE * float(np.ptp(points, axis=0).max())
+    near = ((points[:, None] - points[None]) ** 2).sum(axis=2) <= radius**2
+    labels = []
+    for number, name in enumerate(names):
+        inside, every = near[group == number][:, group == number].sum(axis=1), near[group == number].sum(axis=1)
+        least = max(LEAST_OF_CLASS, LEAST_PART * int((group == number).sum()))
+        dominant = np.where((inside >= DOMINANT * every) & (inside >= least), inside, 0)
+        if name and len(dominant) and dominant.max():
+            x, y = points[group == number][dominant.argmax()]
+            labels.append((int(dominant.max()), Label(name, float(x), float(y))))
+    return [label for _, label in sorted(labels, key=lambda counted: -counted[0])]
 
 
 def _equal(colors: Sequence[Coloring]) -> bool:

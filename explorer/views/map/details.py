@@ -1,4 +1,4 @@
-"""Next to the maps: the color legend and the selected pairs."""
+"""The legend on the canvas of the maps, and beside them the selected pairs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ from explorer.widgets import layouts
 from explorer.widgets.class_legend import ClassEntry, ClassLegend, ScaleLegend
 from trainer.charts.pair_colors import PairNumbers
 
+SCALE_PX: Final = 320
 _RANK_HINT: Final = "Rank of the correct caption among {1:,} for the image, in {0}."
 
 
 class MapDetails(QWidget):
-    """Legend and selected pairs.
+    """The selected pairs; the legend is a row of its own, which the view puts under its maps.
+
+    Attributes:
+        legend_row: The classes or the scale, what else is to be said of the colors, and what was placed from outside.
 
     Signals:
         isolated: Numbers of the isolated classes; empty for none.
@@ -43,7 +47,9 @@ class MapDetails(QWidget):
         self.legend_title = layouts.text("Colors", "heading")
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
-        self.legend.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.legend.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.legend_row = QWidget()
+        self.legend_row.setObjectName("map-legend-row")
         self.note = layouts.text(role="small", wrap=True)
         self.placed = layouts.text(role="small")
         self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")
@@ -90,7 +96,6 @@ class MapDetails(QWidget):
             self.legend.set_entries([])
             return
         self.legend.set_entries(legend_entries(colors, sides, rows, owner=owner))
-        self.legend.setMaximumHeight(self.legend.sizeHint().height())
 
     def isolated_names(self) -> list[str]:
         """Return the isolated classes of the legend; never for modality or a continuous scale."""
@@ -149,19 +154,14 @@ class MapDetails(QWidget):
         self.selected.show_items(side.items if side else None, rows, dataset=dataset, columns=columns, of=of)
 
     def _lay_out(self) -> None:
-        outside = layouts.row((self.placed, 1), self.remove, gap=None)
-        layouts.column(
-            self.legend_title,
-            self.legend,
-            self.scale,
-            self.scale_b,
-            self.note,
-            outside,
-            theme.INSIDE,
-            (self.selected, 1),
-            margins=(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE),
-            of=self,
-        )
+        for scale in (self.scale, self.scale_b):
+            scale.setMaximumWidth(SCALE_PX)
+        parts = layouts.row(self.legend_title, (self.legend, 1), (self.scale, 1), (self.scale_b, 1))
+        parts.addWidget(self.placed)
+        parts.addWidget(self.remove)
+        layouts.column(parts, self.note, gap=0, of=self.legend_row)
+        margins = (theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
+        layouts.column((self.selected, 1), margins=margins, of=self)
 
 
 def legend_entries(

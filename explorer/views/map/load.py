@@ -29,6 +29,7 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
 from trainer.store.columns import taken
 from trainer.store.component_files import kept_components, snapshot_components
+from trainer.store.layout_files import has_layout
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 
@@ -50,6 +51,7 @@ class MapSide:
         values: Those columns, ready for colors.
         identity: Equal exactly where row i is the same pair.
         sampled: Whether the snapshot holds only a part of its split.
+        has_umap: Whether a UMAP layout of the snapshot lies in the workspace.
         turned: Whether the points were turned to face the other map.
     """
 
@@ -66,6 +68,7 @@ class MapSide:
     values: dict[str, MetadataColumn]
     identity: str
     sampled: bool
+    has_umap: bool = False
     turned: bool = False
 
     @property
@@ -198,6 +201,7 @@ def _side(
         values=values,
         identity=_identity(snapshot.items),
         sampled=snapshot.sampled,
+        has_umap=has_layout(workspace.folder, row.folder, "umap"),
     )
 
 

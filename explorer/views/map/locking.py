@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject
 
-from explorer.views.map.panel import MapPanel
+from explorer.widgets.point_map import PointMap
 
 
 class Locking(QObject):
@@ -17,13 +17,19 @@ class Locking(QObject):
     place and a size in units of the bounds of all points.
     """
 
-    def __init__(self, panels: Sequence[MapPanel], parent: QObject) -> None:
+    def __init__(
+        self,
+        maps: Sequence[PointMap],
+        parent: QObject,
+        bounds_of: Callable[[PointMap], tuple[float, float, float, float]] = lambda points: points.layer.grid.bounds,
+    ) -> None:
+        """Connect two maps; `bounds_of` returns left, bottom, right and top of what each shows when it is fitted."""
         super().__init__(parent)
-        self._panels = panels
+        self._maps, self._bounds_of = maps, bounds_of
         self._following = False
         self.on = False
-        for index, panel in enumerate(panels):
-            panel.map.view_changed.connect(partial(self._follow, index))
+        for index, points in enumerate(maps):
+            points.view_changed.connect(partial(self._follow, index))
 
     def set_on(self, on: bool) -> None:
         """Enable or disable the lock; B first takes A's view."""
@@ -31,21 +37,21 @@ class Locking(QObject):
         self._follow(0)
 
     def _follow(self, index: int) -> None:
-        leading, led = self._panels[index], self._panels[1 - index]
-        if not self.on or self._following or leading.side is None or led.side is None:
+        leading, led = self._maps[index], self._maps[1 - index]
+        if not self.on or self._following or not len(leading.layer.grid) or not len(led.layer.grid):
             return
         # The first map being fitted to its new size moves the other, whose fitting must not move it back.
         self._following = True
-        left, bottom, right, top = leading.map.layer.grid.bounds
-        view = leading.map.box.viewRect()
+        left, bottom, right, top = self._bounds_of(leading)
+        view = leading.box.viewRect()
         share = max(right - left, top - bottom, 1e-12)
         x, y = (view.center().x() - (left + right) / 2) / share, (view.center().y() - (bottom + top) / 2) / share
         width, height = view.width() / share, view.height() / share
-        left, bottom, right, top = led.map.layer.grid.bounds
+        left, bottom, right, top = self._bounds_of(led)
         share = max(right - left, top - bottom, 1e-12)
         x, y = (left + right) / 2 + x * share, (bottom + top) / 2 + y * share
         width, height = width * share, height * share
-        led.map.box.setRange(
+        led.box.setRange(
             xRange=(x - width / 2, x + width / 2),
             yRange=(y - height / 2, y + height / 2),
             padding=0,

@@ -54,7 +54,7 @@ class MapToolbar(QObject):
 
     def offer_colors(self, choices: Sequence[str], by: str) -> None:
         """Offer these colorings and select `by`, or the first if `by` is missing."""
-        self.color.show_choices([Choice(c, f"Color: {words(c)}") for c in choices], by if by in choices else choices[0])
+        self.color.show_choices([Choice(c, words(c)) for c in choices], by if by in choices else choices[0])
         self.color.setToolTip("What the colors of the points mean")  # the choice says the rest
 
     def _connect(self) -> None:

@@ -29,6 +29,7 @@ SHOWN: Final = (
     ("labels", "Cluster labels", "W"),
 )
 """What can be shown or left away, in words, and its key."""
+AWAY_AT_FIRST: Final = ("contours",)
 
 
 class Tools(QWidget):
@@ -109,7 +110,7 @@ class Tools(QWidget):
             action = menu.addAction(f"{label}\t{key}" if key else label)
             action.setObjectName(f"map-show-{name}")
             action.setCheckable(True)
-            action.setChecked(True)
+            action.setChecked(name not in AWAY_AT_FIRST)
             action.toggled.connect(lambda _on, name=name: self.shown_changed.emit(name))
             self.shown[name] = action
             if name == "texts":

@@ -48,6 +48,7 @@ class MapView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._key: tuple[object, ...] | None = None
+        self._chose_method = False
         self._card_side = 0
         self.pictures = Thumbnails(context.background, self)
         self.toolbar = MapToolbar(self)
@@ -60,16 +61,18 @@ class MapView(View):
         self.appearance = MapAppearance(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
         self.rotation = Rotation3D(self.panels, context.background, self)
         self.placing = ProgressRow("map-placing", self, asks=True)
-        self._locking = Locking(self.panels, self)
+        self._locking = Locking([panel.map for panel in self.panels], self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
         self._projecting = Projecting(context.client, context.background, self)
-        self.caution = layouts.text(CAUTION, "small", name="map-caution", wrap=True)
+        self.caution = layouts.elided(CAUTION, "small")
+        self.caution.setObjectName("map-caution")
         yield
         layouts.add(self.main, self.toolbar.methods, self.toolbar.color)
         layouts.add(
             self.body,
             (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1),
-            layouts.row((self.caution, 1), self.toolbar.tools),
+            self.caution,
+            layouts.row((self.details_pane.legend_row, 1), self.toolbar.tools),
         )
         yield
         self._actions = make_actions(self, self.toolbar, self.selecting, fit=self.fit, resize_brush=self.resize_brush)
@@ -116,7 +119,8 @@ class MapView(View):
         self.external_images.take([*paths])
 
     def details(self) -> QWidget | None:
-        return None if self.is_empty else self.details_pane
+        # One pair is in the inspector.
+        return None if self.is_empty or self.context.selection.pair_count < 2 else self.details_pane
 
     def actions_for_palette(self) -> list[QAction]:
         return [*self._actions, *self.details_pane.selected.actions()]
@@ -210,6 +214,9 @@ class MapView(View):
 
     def _after_showing(self, index: int) -> None:
         self._lay(index)
+        side = self.panels[index].side
+        if index == 0 and side is not None and side.has_umap and not self._chose_method:
+            self.toolbar.set_projection(PointPlacement(method="umap"))
         if index == 0 and self.panels[1].side is not None:
             self._lay(1)  # it faces A, which may have come after it
         if self.rotation.on:
@@ -237,6 +244,7 @@ class MapView(View):
 
     def _project(self) -> None:
         projection = self.toolbar.projection
+        self._chose_method = True
         self.context.settings.set("map/projection", [projection.method, projection.neighbors, projection.min_dist])
         self.context.settings.set("map/metric", [projection.metric, projection.seed])
         if projection.method == "pca":
@@ -401,6 +409,7 @@ class MapView(View):
         self.toolbar.tools.space.setChecked(False)
 
     def _set_lock(self, on: bool) -> None:
+        self.context.settings.set("map/linked", on)
         self.rotation.locked = on
         self._locking.set_on(on)
         if on and self.rotation.on:
@@ -415,6 +424,8 @@ class MapView(View):
             method, neighbors, min_dist = remembered
             numbers = {"neighbors": int(neighbors), "min_dist": float(min_dist), "seed": int(seed)}
             self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
+            self._chose_method = True
+        self.toolbar.tools.lock.setChecked(self.context.settings.value("map/linked", True))
 
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar

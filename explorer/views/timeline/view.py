@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QToolButton
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.views.map.locking import Locking
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import TimelineHover
 from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
@@ -405,6 +406,9 @@ class TimelineView(View):
         beside.setMinimumWidth(CURVES_PX[0])
         beside.setMaximumWidth(CURVES_PX[1])
         layouts.add(self.main, self.pca, self.umap, self.color)
+        # Both maps are in one frame: they are panned and zoomed together.
+        self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
+        self._locking.set_on(True)
         maps = layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)
         left = layouts.column((maps, 1), layouts.row(self.legend, (self.note, 1)), self.transport)
         self.body.addLayout(layouts.row((left, 3), (beside, 2), gap=theme.BETWEEN), 1)

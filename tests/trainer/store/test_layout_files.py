@@ -123,3 +123,13 @@ def test_a_link_in_the_place_of_layouts_is_left_alone(two, tmp_path):
     workspace.purge(first)
     assert layout_files.remove_orphans(workspace.folder).names == ()
     assert {path.name for path in (tmp_path / "elsewhere").iterdir()} == before
+
+
+def test_a_layout_is_found_by_its_snapshot_and_method(two):
+    workspace, first, *_ = two
+    folder = workspace.runs.get(first).folder / "snapshots" / "scenes-train@000001"
+    assert layout_files.has_layout(workspace.folder, folder, "pca")
+    assert not layout_files.has_layout(workspace.folder, folder, "umap")
+    assert not layout_files.has_layout(workspace.folder, folder.with_name("another@000001"), "pca")
+    (workspace.folder / "layouts" / "zz.json").write_text("{")
+    assert layout_files.has_layout(workspace.folder, folder, "pca"), "a damaged file is no layout"
