@@ -3,7 +3,7 @@
 `theme()` is the application's one theme; widgets that paint themselves read `theme().tokens` when they paint and
 repaint on `theme().changed`. Ordinary widgets need nothing: the stylesheet reaches them. A widget asks for a look by
 its dynamic property `role` (see `set_role`): labels `hero`, `headline`, `title`, `heading`, `strong`, `secondary`,
-`small`, `key`; buttons `primary`, `way`, `quiet`, `picker`, `entry`; frames `card`, `raised`, `line`.
+`small`, `key`; buttons `primary`, `way`, `link`, `quiet`, `picker`, `entry`; frames `card`, `raised`, `line`.
 """
 
 from __future__ import annotations

@@ -266,12 +266,12 @@ class ExperimentsView(ChartView):
         self.area.failed("Could not read the experiments", failure, retry=self.refresh)
 
     def _show_list(self, entries: tuple[ExperimentEntry, ...]) -> None:
-        changed, self._shown = entries != self._shown, entries
+        changed, began, self._shown = entries != self._shown, bool(entries) != bool(self._shown), entries
+        if began:
+            self._show_parts(any_experiment=bool(entries))
         if not entries:
-            self._show_parts(any_experiment=False)
             self.area.empty_page(self.first_start)
             return
-        self._show_parts(any_experiment=True)
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
         entry = self.chosen
@@ -301,6 +301,11 @@ class ExperimentsView(ChartView):
             self.chart_menu.setVisible(any_experiment and self.chart_menu.is_needed)
         self.stop.setEnabled(self.stop.isEnabled() and any_experiment)
         self.stop_now.setEnabled(self.stop_now.isEnabled() and any_experiment)
+        self.controls_changed.emit()
+
+    @property
+    def offers_charts(self) -> bool:
+        return bool(self._shown) and super().offers_charts
 
     def _show_share(self) -> None:
         """Show how much of what is planned is trained, and how many minutes are left where that is known."""

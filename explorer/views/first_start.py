@@ -59,7 +59,7 @@ class FirstStart(QWidget):
             "published": WayButton("first-published", "globe", "Open a published CLIP…", published),
         }
         self.watch = QPushButton("Watch a training of my own…", objectName="first-watch")
-        theme.set_role(self.watch, "quiet")
+        theme.set_role(self.watch, "link")
         self.look = QPushButton(f" {LOOK}", objectName="first-look", accessibleName=LOOK)
         theme.keep_icon(self.look, "eye")
         self._connect()
@@ -92,7 +92,7 @@ class FirstStart(QWidget):
         sentence = layouts.text(SENTENCE, "hero", wrap=True)
         methods = layouts.text(METHODS, "secondary", wrap=True)
         drop = layouts.text("You can also drop a folder or a model on this window.", "small")
-        watch = layouts.row(self.watch, layouts.STRETCH, margins=(-12, 0, 0, 0))  # its words begin where the others do
+        watch = layouts.row(self.watch, layouts.STRETCH)
         ways = layouts.column(*self.ways.values())
         return layouts.column(
             *(
@@ -116,7 +116,7 @@ class FirstStart(QWidget):
         about = f"Scenes, {card.samples:,} unseen renderings, {card.steps:,} steps · 1 seed each, so no verdict yet"
         heads = (layouts.text(card.verdict, "title", name="first-verdict", wrap=True), _small(about))
         legend = _small(f"●  image     ◆  caption     Color: {card.colored_by} · {card.method}")
-        note = _small("Two finished runs open at once, read-only. Nothing is trained.")
+        note = layouts.elided("Two finished runs open at once, read-only. Nothing is trained.", "small")
         maps = [StillMap(index, drawn, card.classes) for index, drawn in enumerate(card.maps)]
         line = QFrame()
         theme.set_role(line, "line-vertical")

@@ -73,6 +73,7 @@ class View(QWidget):
         failed: Message and next step, for the window's banner.
         requested: An `Intent` that another part of the window takes.
         details_changed: `details()` would give another widget now.
+        controls_changed: The bar offers others of its controls now.
     """
 
     title: ClassVar[str] = ""
@@ -87,6 +88,7 @@ class View(QWidget):
     failed = Signal(str, str)
     requested = Signal(object)
     details_changed = Signal()
+    controls_changed = Signal()
 
     def __init__(self, context: Context, *, at_once: bool = True) -> None:
         super().__init__()
@@ -169,6 +171,11 @@ class View(QWidget):
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions for the command palette while this view is open."""
         return self.chart_actions
+
+    @property
+    def offers_charts(self) -> bool:
+        """Whether its charts can be chosen from now."""
+        return self.chart_menu is not None and len(self.chart_menu.charts) > 1
 
     def refresh(self) -> None:
         """Update for the selection and the store; called whenever the view is shown, so it must be quick."""

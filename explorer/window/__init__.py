@@ -218,6 +218,7 @@ class Window(CommandedFrame):
                 self.job_center.jobs.watch(name, view)
             view.failed.connect(lambda message, step: self.banner.show_message(message, step))
             view.requested.connect(self.router.send)
+            view.controls_changed.connect(self.show_controls)
             for answer in view.answers:
                 self.banner.stand_above(answer)
         if name == self.navigation.view_name:

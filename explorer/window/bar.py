@@ -130,7 +130,7 @@ class Bar(QWidget):
                 self.controls.addWidget(controls)
             self.controls.setCurrentWidget(controls)
         self.controls.setVisible(controls is not None)
-        self.charts.setVisible(view is not None and view.chart_menu is not None and len(view.chart_menu.charts) > 1)
+        self.charts.setVisible(view is not None and view.offers_charts)
         self._show_lines()
         for button in (self.more, self.copy, self.export):
             button.setEnabled(view is not None)
