@@ -275,6 +275,7 @@ def _no_screen(message: str) -> str:
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
+    from trainer.catalog import sample_workspace
 
     parser = argparse.ArgumentParser(
         prog="explorer",
@@ -291,9 +292,8 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         metavar="DIR",
         help="folder of runs (default: the user's own); ssh://host/path of another computer is mirrored, look only",
     )
-    parser.add_argument(
-        "--sample", action="store_true", help="look at two finished runs that come with the application"
-    )
+    about = "look at the two finished runs that come with this program"
+    parser.add_argument("--sample", dest="workspace", action="store_const", const=str(sample_workspace()), help=about)
     parser.add_argument(
         "--open", nargs="?", const="", default="", metavar="LINK", help="show a view: contrastive-explorer://open?…"
     )
