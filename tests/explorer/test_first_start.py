@@ -1,0 +1,109 @@
+"""Home in an empty workspace: three ways to begin, and finished runs that open at once and stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from explorer import __main__ as explorer_main
+from explorer import intents
+from explorer.event_loop.exception_hooks import Hooks
+from explorer.event_loop.garbage_collector import GarbageCollector
+from explorer.views import VIEWS
+from explorer.widgets.still_map import StillMap
+from explorer.window import Window
+from explorer.window.sample_window import window_on_sample
+from trainer import catalog
+from trainer.distribution.sample_card import read_card
+
+FEW = tuple(entry for entry in VIEWS if entry.name in ("experiments", "runs", "map"))
+
+
+@pytest.fixture(autouse=True)
+def garbage(dressed: QApplication) -> Iterator[None]:
+    """Collect as the application does: a window that is deleted is garbage, which no thread of a worker may collect."""
+    collector = GarbageCollector(dressed)
+    yield
+    collector.close()
+
+
+@pytest.fixture
+def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+    monkeypatch.setattr("explorer.window.sample_window.VIEWS", FEW)
+    hooks = Hooks(tmp_path)
+    made = Window(tmp_path, hooks, entries=FEW)
+    made.resize(1280, 800)
+    with qtbot.waitSignal(made.ready, timeout=60_000):
+        made.show()
+    yield made
+    made.close()
+    hooks.remove()
+    made.deleteLater()
+
+
+def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, window: Window, monkeypatch):
+    home = window.pages.open_view
+    assert (home.title, window.view_menu.text()) == ("Home", "Home")
+    qtbot.waitUntil(lambda: home.area.currentWidget() is home.first_start, timeout=20_000)
+    card = read_card(catalog.sample_workspace())
+    assert window.bar.charts.isHidden()
+    assert window.findChild(QLabel, "first-verdict").text() == card.verdict
+    assert [each._map for each in home.first_start.findChildren(StillMap)] == card.maps
+    names = ["first-experiment", "first-import", "first-published", "first-watch", "first-look"]
+    walked = []
+    for _ in names:
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        walked.append(window.focusWidget().objectName())
+    assert walked == names
+    sent: list[intents.Intent] = []
+    home.requested.connect(sent.append)
+    monkeypatch.setattr(window.router, "send", lambda intent: None)
+    for name in names[1:]:
+        window.findChild(QWidget, name).click()
+    kinds = [intents.OpenImport, intents.ChooseModel, intents.WatchTraining, intents.OpenSample]
+    assert [type(intent) for intent in sent] == kinds
+    assert sent[0].compare
+
+
+def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, tmp_path: Path):
+    options = explorer_main._options(["--sample"])
+    assert options.workspace == catalog.sample_workspace()
+    assert explorer_main._is_only_read(options.workspace)
+    hooks = Hooks(tmp_path)
+    window = window_on_sample(hooks)
+    assert (window.folder, window.navigation.view_name) == (options.workspace, "map")
+    assert "home" not in window.rail.buttons
+    window.close()
+    hooks.remove()
+    window.deleteLater()
+
+
+def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: QtBot, window: Window):
+    folder = catalog.sample_workspace()
+
+    def state() -> list[tuple[str, int, int]]:
+        return sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in folder.rglob("*"))
+
+    before, home = state(), window.pages.open_view
+    qtbot.mouseClick(home.first_start.look, Qt.MouseButton.LeftButton)
+    sample = next(each for each in QApplication.topLevelWidgets() if isinstance(each, Window) and each is not window)
+    qtbot.waitUntil(lambda: "map" in sample.pages.views, timeout=20_000)
+    view = sample.pages.views["map"]
+    qtbot.waitUntil(lambda: view.isVisible() and view.area.has_result, timeout=20_000)
+    assert [run.objective for run in sample.services.jobs.runs] == ["clip", "cloob"]
+    assert sample.selection.run_a is not None
+    assert sample.selection.run_b is not None
+    assert "sample" in sample.services.jobs.look_only
+    assert not sample.banner.isVisible()
+    home.first_start.look.click()
+    assert sum(isinstance(each, Window) and each.isVisible() for each in QApplication.topLevelWidgets()) == 2
+    sample.navigation.go_to("runs")
+    with qtbot.waitSignal(sample.destroyed, timeout=20_000):
+        sample.close()
+    assert window.isVisible()
+    assert state() == before
