@@ -72,11 +72,12 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
 
 def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, tmp_path: Path):
     options = explorer_main._options(["--sample"])
-    assert options.workspace == catalog.sample_workspace()
-    assert explorer_main._is_only_read(options.workspace)
+    folder = Path(options.workspace)
+    assert folder == catalog.sample_workspace()
+    assert explorer_main._is_only_read(folder)
     hooks = Hooks(tmp_path)
     window = window_on_sample(hooks)
-    assert (window.folder, window.navigation.view_name) == (options.workspace, "map")
+    assert (window.folder, window.navigation.view_name) == (folder, "map")
     assert "home" not in window.rail.buttons
     window.close()
     hooks.remove()
