@@ -290,7 +290,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--workspace",
         metavar="DIR",
-        help="folder of runs (default: the user's own); ssh://host/path of another computer is mirrored, look only",
+        help="folder of runs (default: the user's own); ssh://host/path of another computer is mirrored, read-only",
     )
     about = "look at the two finished runs that come with this program"
     parser.add_argument("--sample", dest="workspace", action="store_const", const=str(sample_workspace()), help=about)

@@ -157,16 +157,16 @@ class ExperimentsView(ChartView):
         self._wanted = ""
         self.repeat = QAction(f"{FIRST}, on this data", self, objectName="experiments-repeat")
         self.repeat.setToolTip(
-            "Trains both on the data and with the settings of run A, or on Scenes: until it is decided, up to 5 seeds"
+            "Trains both with the data and settings of run A, or on Scenes, until decided (up to 5 seeds)"
         )
         self.repeat.triggered.connect(self.start_first)
         self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
         theme.set_role(self.go, "primary")
         self.stop = QAction("Stop after this run", self, objectName="experiments-stop")
-        self.stop.setToolTip("Trains nothing more after the runs that train now")
+        self.stop.setToolTip("No run starts after the current ones")
         self.stop_now = QAction("Stop now", self, objectName="experiments-stop-now")
-        self.stop_now.setToolTip("Stops the runs that train now, too; each keeps its last checkpoint")
+        self.stop_now.setToolTip("Also stops the current runs; each keeps its last checkpoint")
         self.stop_menu = QPushButton("Stop", objectName="experiments-stop-menu")
         self.stop_menu.setMenu(_menu_of(self.stop_menu, self.stop, self.stop_now))
         self.share, self.left = QProgressBar(accessibleName="Progress of the experiment"), layouts.text(role="small")

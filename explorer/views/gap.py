@@ -19,7 +19,7 @@ class GapView(ChartView):
     """The gap over the steps, the point clouds, and a slider that closes the gap in every run."""
 
     title = "Modality gap"
-    question = "How far apart are image and text embeddings, and what is the effect of closing the gap?"
+    question = "The gap between image and text embeddings, and the effect of closing it."
     icon = "split"
     name = "gap"
 

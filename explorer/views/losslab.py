@@ -35,7 +35,7 @@ class LosslabView(ChartView):
     """Interactive plots of the objectives; needs no run."""
 
     title = "Loss lab"
-    question = "What do the objectives pull together and push apart, and how hard?"
+    question = "Gradients of each objective on matched and unmatched pairs."
     icon = "flask-conical"
     compares = False
     name = "losslab"

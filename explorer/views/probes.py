@@ -29,7 +29,7 @@ class ProbesView(ChartView):
     """
 
     title = "Probe strip"
-    question = "What do pinned pictures and sentences find in each run, from the first snapshot to the last?"
+    question = "Search results of pinned pictures and sentences over training."
     icon = "film"
     name = "probes"
 

@@ -79,7 +79,7 @@ class SettingsSheet(Overlay):
         smaller, larger = (self._zoom_button(*parts) for parts in (("\u2212", "Zoom out", -1), ("+", "Zoom in", 1)))
         self._zoom.setFixedWidth(64)
         self._add("Theme", "", *self._modes.values())
-        self._add("Zoom", "Texts, icons, plots and distances alike.", smaller, self._zoom, larger)
+        self._add("Zoom", "Scales texts, icons, plots and spacing.", smaller, self._zoom, larger)
         self._add("Reduced motion", "Panels appear without sliding.", self._motion)
         self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
         self._add("Notices", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))

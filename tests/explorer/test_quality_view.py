@@ -161,7 +161,7 @@ def test_the_table_can_be_of_the_selected_pairs_alone(qtbot, view: QualityView):
     assert [one.row for one in table.findings.findings] == rows
     view.context.selection.pairs = np.array([9])
     assert table.findings.rowCount() == 0
-    assert view.areas["mispair"].page.title.text() == "None of the selected pairs"
+    assert view.areas["mispair"].page.title.text() == "No finding among the selected pairs"
     assert [one.row for one in view.tables["outlier"].findings.findings] == [9]
 
 

@@ -35,7 +35,7 @@ class HopfieldView(ChartView):
     """Hopfield retrieval among the embeddings of runs."""
 
     title = "Hopfield"
-    question = "What a Hopfield retrieval at this beta averages over."
+    question = "Patterns that a Hopfield retrieval averages at this beta."
     icon = "orbit"
     name = "hopfield"
     shared: ClassVar[tuple[str, ...]] = ("beta", "stored")

@@ -211,7 +211,7 @@ class QualityView(View):
             elif report is not None and report.count(kind):
                 self.areas[kind].empty(
                     "list-checks",
-                    "None with this state" if pairs is None else "None of the selected pairs",
+                    "No finding in this state" if pairs is None else "No finding among the selected pairs",
                     "Choose All states above to see the others.",
                 )
             else:

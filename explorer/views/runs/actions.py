@@ -80,10 +80,10 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         lambda runs: any(working(run) for run in runs),
     ),
     "queue-up": ActionSpec(
-        "Earlier in the queue", "chevron-up", "Alt+Up", "Move up one place; runs can also be dragged", _queued
+        "Earlier in the queue", "chevron-up", "Alt+Up", "Moves the run up one place; runs can also be dragged", _queued
     ),
     "queue-down": ActionSpec("Later in the queue", "chevron-down", "Alt+Down", "Move down one place", _queued),
-    "queue-turn": ActionSpec("Choose its turn\u2026", "clock", "", "Priority, and which run to wait for", _queued),
+    "queue-turn": ActionSpec("Choose its turn\u2026", "clock", "", "Sets the priority, or a run to wait for", _queued),
     "queue-again": ActionSpec(
         "Resume in the queue",
         "list",
@@ -95,7 +95,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Parallel runs\u2026",
         "cpu",
         "",
-        "Runs on each GPU and on the processor; hold the queue",
+        "Sets how many runs train at once per device; holds the queue",
         lambda runs: True,
     ),
     "end": ActionSpec(
@@ -109,7 +109,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Resume",
         "play",
         "",
-        "Continue after a pause, or from the newest checkpoint",
+        "Continues after a pause, or from the newest checkpoint",
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": ActionSpec(
@@ -133,7 +133,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Train a decoder\u2026",
         "eye",
         "",
-        "A run that learns pictures from its embeddings, for Decode",
+        "Trains a decoder from embeddings to pictures, for Decode",
         _trainable,
     ),
     "fine-tune": ActionSpec(
@@ -153,7 +153,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
     "duplicate": ActionSpec(
         "Duplicate\u2026", "copy-plus", "Ctrl+D", "A new run with the same configuration", _trainable
     ),
-    "tag": ActionSpec("Tags\u2026", "star", "T", "Words that the filter finds: tag:paper", bool),
+    "tag": ActionSpec("Tags\u2026", "star", "T", "Tags for the filter: tag:paper", bool),
     "note": ActionSpec("Note\u2026", "type", "", "Notes about this run, in Markdown", _one),
     "archive": ActionSpec(
         "Archive",
@@ -167,11 +167,11 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Delete",
         "trash-2",
         "Del",
-        "Remove from the list; can be undone",
+        "Removes the run from the list; can be undone",
         lambda runs: bool(runs) and not any(working(run) for run in runs),
     ),
-    "show-a": ActionSpec("Show as A", "circle-dot", "A", "Make it the first run of every comparison", _one),
-    "show-b": ActionSpec("Show as B", "circle-dot", "B", "Make it the second run of every comparison", _one),
+    "show-a": ActionSpec("Show as A", "circle-dot", "A", "Sets run A of every comparison", _one),
+    "show-b": ActionSpec("Show as B", "circle-dot", "B", "Sets run B of every comparison", _one),
     "inspect": ActionSpec(
         "Log and configuration", "panel-right", "", "Open them next to the charts, or close them  (Enter)", bool
     ),

@@ -115,7 +115,7 @@ class Repeat(Sheet):
             name: QLineEdit(objectName=f"repeat-{name}", accessibleName=label) for name, label in _FIELDS.items()
         }
         for name, label in _FIELDS.items():
-            self.fields[name].setPlaceholderText("as it is; several: 4, 8, 16")
+            self.fields[name].setPlaceholderText("unchanged; several: 4, 8, 16")
             self.form.addRow(label, self.fields[name])
         self.priority, self.after = priority_box(0), after_box(runs, None)
         self.form.addRow("Priority", self.priority)

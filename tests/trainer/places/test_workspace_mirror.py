@@ -1,4 +1,4 @@
-"""A workspace of another computer is mirrored, look only, and stays as it is while that computer is away."""
+"""A workspace of another computer is mirrored, read-only, and stays as it is while that computer is away."""
 
 from __future__ import annotations
 
