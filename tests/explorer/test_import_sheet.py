@@ -23,7 +23,7 @@ from explorer.import_sheet.sheet import ImportSheet, survey_result
 from explorer.intents import OpenImport
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
-from explorer.views.runs.new_run import NewRun, on_data
+from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
@@ -578,7 +578,9 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     assert (sheet.split.text(), sheet.about.text()) == (words, "2 classes.")
     assert sheet.reading.captions_repeat
     fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
-    assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 8, True)
+    assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 4, True)
+    assert estimated_steps(fitted, 12) >= 500
+    assert fitted.optimizer.warmup_steps <= estimated_steps(fitted, 12) / 10
     note = sheet.options.form._rows["heldout_share"].help.text()
     assert "its own held-out part" in note
 

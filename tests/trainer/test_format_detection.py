@@ -19,6 +19,7 @@ from PIL import Image
 
 from trainer import catalog, config
 from trainer.__main__ import main
+from trainer.analysis.progress import silent
 from trainer.data import load
 from trainer.data.captions import caption_notes
 from trainer.data.dataset_index import listing
@@ -654,7 +655,7 @@ def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.Capture
     flickr8k_of_kaggle(tmp_path / "flickr8k")
     run = _fitted(capsys, tmp_path, tmp_path / "flickr8k")
     assert run.name == "clip-flickr8k"
-    assert (run.optimizer.batch_size, run.optimizer.epochs) == (16, 1), "27 of 30 pairs are learned from"
+    assert (run.optimizer.batch_size, run.optimizer.epochs) == (4, 1), "27 of 30 pairs are learned from"
     assert not run.objective.mask_duplicates
     assert run.data == config.Table(
         path=str(tmp_path / "flickr8k" / "captions.txt"), image_column="image", caption_column="caption"
@@ -681,8 +682,15 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
     begun = replace(catalog.preset("clip-folder"), data=recognize(root))
     run = fitting_run(begun, tmp_path / "w", lambda share, note: None)
     assert run.model.context_length == 77
-    assert run.optimizer.batch_size == 8
-    assert run.watching.evaluate_every <= run.optimizer.epochs * (10 // 8) / 8
+    assert run.optimizer.batch_size == 4
+    steps = run.optimizer.epochs * (10 // 4)
+    assert steps >= 500
+    assert run.optimizer.warmup_steps <= steps / 10
+    assert run.watching.evaluate_every <= steps / 8
+    short = fitting_run(
+        replace(begun, optimizer=replace(begun.optimizer, epochs=1)), tmp_path / "w", silent, ["epochs"]
+    )
+    assert (short.optimizer.epochs, short.optimizer.warmup_steps) == (1, 1), "what is stated stays"
     assert not run.objective.mask_duplicates
     for number in range(3):
         write(root / f"{number}.txt", "the same")

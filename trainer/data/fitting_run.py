@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from trainer import config
 from trainer.analysis.progress import Progress
+from trainer.config.suited_optimizer import suited_optimizer
 from trainer.data.dataset_index import listing
 from trainer.data.pairs import DataError, Source
 from trainer.data.splits import parts_of
@@ -20,20 +21,22 @@ PRESET: Final = "clip-folder"
 _LONG_CONTEXT: Final = 77
 """Tokens that CLIP's own text tower reads."""
 _MANY_LONG: Final = 0.05
-_SIZES: Final = (128, 64, 32, 16, 8, 4, 2)
 
 
-def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> config.Run:
+def fitting_run(
+    run: config.Run, workspace_folder: Path, progress: Progress, stated: Collection[str] = ()
+) -> config.Run:
     """Return the run with settings that suit its pairs.
 
-    Where captions repeat, equal ones in a batch are no wrong answers of each other. A batch has no more pairs than
-    there are. Captions made of classes get a small text tower, long ones a long context. The run warms up over a tenth
-    of its steps and measures itself eight times at least.
+    Where captions repeat, equal ones in a batch are no wrong answers of each other. A batch has at
+    most an eighth of the pairs, a run from scratch at least 500 steps, a tenth of which warms up. Captions made of
+    classes get a small text tower, long ones a long context. The run measures itself eight times at least.
 
     Args:
         run: With the data. Its pairs are listed; no picture is opened.
         workspace_folder: Holds the caches.
         progress: Told how far the listing is; may raise to stop.
+        stated: Names of fields of the optimizer that were asked for, and stay.
 
     Raises:
         DataError: There is nothing to train on.
@@ -46,16 +49,17 @@ def fitting_run(run: config.Run, workspace_folder: Path, progress: Progress) -> 
         raise DataError(f"{index.name} has too few pairs to train on: {pairs}. Add some; at least 2 are needed.{first}")
     if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
-    batch = next(size for size in _SIZES if size <= min(pairs, run.optimizer.batch_size))
-    steps = max(1, pairs // batch * run.optimizer.epochs)
+    is_tuned = config.continues_training(run)
+    optimizer = suited_optimizer(run.optimizer, pairs, {*stated, "epochs"} if is_tuned else stated)
+    if is_tuned:
+        warm_up = min(optimizer.warmup_steps, config.FINE_TUNING["warmup_steps"])
+        optimizer = replace(optimizer, warmup_steps=warm_up)
+    steps = max(1, pairs // optimizer.batch_size * optimizer.epochs)
     often = max(1, min(run.watching.evaluate_every, steps // 8))
-    warmup = max(1, steps // 10)
-    if config.continues_training(run):
-        warmup = min(warmup, config.FINE_TUNING["warmup_steps"])
     return replace(
         run,
         model=run.model if run.tuning.start else _towers(run.model, train),
-        optimizer=replace(run.optimizer, batch_size=batch, warmup_steps=warmup),
+        optimizer=optimizer,
         watching=replace(run.watching, evaluate_every=often, checkpoint_every=max(often, steps // 4)),
     )
 

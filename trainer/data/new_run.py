@@ -51,7 +51,8 @@ def new_run(
     run = replace(run, data=config.absolute(run.data))
     if path and not (preset or file):
         config.check(run)
-        run = fitting_run(run, workspace_folder, silent)
+        stated_here = {change.partition("=")[0].strip().removeprefix("optimizer.") for change in changes}
+        run = fitting_run(run, workspace_folder, silent, stated_here)
         # The requested fields win; the kinds of objective and towers are set already.
         run = _changed(run, [change for change in changes if change.partition("=")[0].strip() not in config.SECTIONS])
         run = replace(run, data=config.absolute(run.data))

@@ -37,6 +37,7 @@ from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.config.objective_help import help_of
+from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.scheduling import system_usage
@@ -58,6 +59,8 @@ assert list(TITLES) == list(config.SECTIONS), "a section of the configuration wi
 
 FOLDED: Final = frozenset({"model", "tuning", "watching"})
 """Sections that start folded: the preset's choices rarely need a change."""
+
+FIRST_SECTIONS: Final = ("objective", "data")
 
 BROWSE: Final[dict[type, dict[str, Browse]]] = {
     config.Folder: {"path": "folder", "heldout_path": "folder"},
@@ -401,31 +404,23 @@ class NewRun(QDialog):
         self.remove.clicked.connect(self._remove_preset)
         self._list_presets(preset)
         self.preset.activated.connect(self._take_preset)
-        self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=self)
-        self.top.changed.connect(self._check_later)
         inside = QWidget()
-        self.where = WhereRow(self)
-        self.where.changed.connect(self._check_later)
-        self.where.manage_asked.connect(self.places_asked)
         self.origins = layouts.text(role="small", name="new-run-origins")
         self.origins.hide()
-        column = layouts.column(
-            self._preset_row(), self.origins, self.where, self.top, gap=theme.BETWEEN, margins=theme.AROUND, of=inside
-        )
+        column = layouts.column(self._preset_row(), self.origins, gap=theme.BETWEEN, margins=theme.AROUND, of=inside)
+        # What is compared comes first; where it is computed is seldom another than here.
+        for name in FIRST_SECTIONS:
+            layouts.add(column, hairline(), self._make_section(name, inside))
+        self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=inside)
+        self.top.changed.connect(self._check_later)
+        layouts.add(column, hairline(), self.top)
         for name in config.SECTIONS:
-            section = SectionForm(name, folded=name in FOLDED, parent=inside)
-            section.changed.connect(self._check_later)
-            self._sections[name] = section
-            if name == "data":
-                tip = "Check a folder, table or tar of pairs before training"
-                section.add_button(self._section_button("Import\u2026", "new-run-import", tip, self._import))
-            elif name == "objective":
-                tip = "What this objective minimizes, its paper and its caveats"
-                section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
-                self.views = ViewStrip(self._background, section)
-                section.show_below(self.views)
-                section.changed.connect(lambda section=section: self.views.show_objective(section.value()))
-            layouts.add(column, hairline(), section)
+            if name not in FIRST_SECTIONS:
+                layouts.add(column, hairline(), self._make_section(name, inside))
+        self.where = WhereRow(inside)
+        self.where.changed.connect(self._check_later)
+        self.where.manage_asked.connect(self.places_asked)
+        layouts.add(column, hairline(), self.where)
         column.addStretch(1)
         area = QScrollArea(self)
         area.setWidgetResizable(True)
@@ -434,6 +429,20 @@ class NewRun(QDialog):
         self.foot = self._make_foot()
         self.start, self.estimate = self.foot.start, self.foot.summary
         layouts.column((area, 1), hairline(), self.foot, gap=0, of=self)
+
+    def _make_section(self, name: str, parent: QWidget) -> SectionForm:
+        section = self._sections[name] = SectionForm(name, folded=name in FOLDED, parent=parent)
+        section.changed.connect(self._check_later)
+        if name == "data":
+            tip = "Check a folder, table or tar of pairs before training"
+            section.add_button(self._section_button("Import\u2026", "new-run-import", tip, self._import))
+        elif name == "objective":
+            tip = "What this objective minimizes, its paper and its caveats"
+            section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
+            self.views = ViewStrip(self._background, section)
+            section.show_below(self.views)
+            section.changed.connect(lambda: self.views.show_objective(section.value()))
+        return section
 
     def _preset_row(self) -> QHBoxLayout:
         label = layouts.text("Preset", buddy=self.preset)
@@ -629,16 +638,16 @@ def on_data(
 ) -> config.Run:
     """Return a preset's run trained on `data` at `image_size`, if given, and named after both.
 
-    A batch has no more than the `pairs` that there are to train on; equal captions are no wrong answers of each other,
-    as for `trainer fit --data`.
+    Batch, epochs and warm-up suit the `pairs` that there are to train on; equal captions are no wrong answers of each
+    other, as for `trainer fit --data`.
     """
     if data is None:
         return run
     model, optimizer = run.model, run.optimizer
     if image_size and isinstance(model, config.TinyTowers):
         model = dataclasses.replace(model, image_size=image_size)
-    if pairs and 2 <= pairs < optimizer.batch_size:
-        optimizer = dataclasses.replace(optimizer, batch_size=1 << (pairs.bit_length() - 1))
+    if pairs and pairs >= 2:
+        optimizer = suited_optimizer(optimizer, pairs, ("epochs",) if config.continues_training(run) else ())
     if captions_repeat and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
     name = re.sub(r"[/\\:\s]+", "-", f"{run.objective.kind}-{config.data_name(data)}")
