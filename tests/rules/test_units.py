@@ -23,6 +23,7 @@ ELSEWHERE: Final = {
     "trainer/analysis/label_shares.py": "draws labels of a training",
     "trainer/analysis/hopfield.py": "draws stored patterns, which are distinct",
     "trainer/analysis/cluster_words.py": "k-means draws its first centers",
+    "trainer/analysis/separated_groups.py": "draws landmarks among rows that are distinct pictures",
     "trainer/analysis/sparse_dictionary.py": "draws its batches and first concepts",
     "trainer/analysis/similarity_matrix.py": "k-means draws its first centers, to order a matrix",
     "trainer/analysis/effective_robustness.py": "draws runs",

@@ -14,7 +14,7 @@ KINDS: Final[dict[Kind, str]] = {"color": "Colors", "relation": "Relation", "ord
 
 _COLORS: Final = (
     *("red", "orange", "yellow", "green", "turquoise", "blue", "purple", "pink", "white", "black"),
-    *("gray", "grey", "brown", "violet", "golden", "silver", "beige", "cyan"),
+    *("gr[ae]y", "brown", "violet", "golden", "silver", "beige", "cyan"),
 )
 _OPPOSITES: Final = (
     ("to the left of", "to the right of"),

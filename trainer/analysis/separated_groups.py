@@ -106,8 +106,8 @@ def separated_groups(
         (number for number, group in enumerate(groups) if group.gain >= least_gain), key=lambda at: -groups[at].gain
     )
     renamed = {number: index for index, number in enumerate(order)}
-    kept = tuple(_with_partner(groups[number], renamed) for number in order)
-    return KernelDifference(values, least_share, kept, (widths[0], widths[1]))
+    groups_by_gain = tuple(_with_partner(groups[number], renamed) for number in order)
+    return KernelDifference(values, least_share, groups_by_gain, (widths[0], widths[1]))
 
 
 def compared_groups(
@@ -127,9 +127,9 @@ def _without_unions(difference: KernelDifference, other: KernelDifference, n: in
     for group in other.groups:
         if group.partner >= 0:
             mixed[group.rows] = True
-    kept = [number for number, group in enumerate(difference.groups) if mixed[group.rows].mean() < _MOSTLY]
-    renamed = {number: index for index, number in enumerate(kept)}
-    groups = tuple(_with_partner(difference.groups[number], renamed) for number in kept)
+    numbers = [number for number, group in enumerate(difference.groups) if mixed[group.rows].mean() < _MOSTLY]
+    renamed = {number: index for index, number in enumerate(numbers)}
+    groups = tuple(_with_partner(difference.groups[number], renamed) for number in numbers)
     return replace(difference, groups=groups)
 
 

@@ -159,7 +159,7 @@ def records(chart: EvaluationChart, _settings: ProtocolSettings) -> tuple[tuple[
     """Return a row per run, measure and decision."""
     header = ("dataset", "split", "run", "name", "step", "measure", "metric", "n", "published_share", "factor")
     kinds = ("difference", "low", "high", "p", "p_holm", "test", "share")
-    more = (*(f"{way}_{kind}" for way in ("alone", "in_order") for kind in kinds), "why_not")
+    more = (*(f"{order}_{kind}" for order in ("alone", "in_order") for kind in kinds), "why_not")
     return (*header, "published", "changed", *more), list(_rows(chart, kinds))
 
 
@@ -168,7 +168,7 @@ def _rows(chart: EvaluationChart, kinds: tuple[str, ...]) -> Iterator[tuple[Any,
         for measure, details in record.details["measures"].items():
             facts = (chart.dataset, chart.split, run.run, run.name, run.step, measure, record.details["metric"])
             for factor in details["factors"]:
-                costs = [details[way].get(factor["name"], {}) for way in ("alone", "in_order")]
+                costs = [details[order].get(factor["name"], {}) for order in ("alone", "in_order")]
                 numbers = [cost.get(kind) for cost in costs for kind in kinds]
                 said = (factor["name"], factor["published"], factor["changed"])
                 yield *facts, details["n"], details["published"], *said, *numbers, factor["why_not"]

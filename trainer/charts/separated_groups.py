@@ -140,18 +140,18 @@ def _named(
     number_of: np.ndarray,
 ) -> tuple[NamedGroup, ...]:
     """Return the groups with the words that tell each from the rest of all captions, and the pairs of each."""
-    found = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]
-    words: list[tuple[str, ...]] = []
+    sided_groups = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]
+    group_words: list[tuple[str, ...]] = []
     for side in (0, 1):
-        members = [group for of, group in found if of == side]
+        members = [group for of, group in sided_groups if of == side]
         label = np.full(len(rows), len(members), np.int64)
         for number, group in enumerate(members):
             label[group.rows] = number
         captions = [items.caption[row] for row in at_a[rows].tolist()]
         if members:
-            words += distinct_words(distinctive_words(captions, label, len(members) + 1, most=6)[:-1], 2)
+            group_words += distinct_words(distinctive_words(captions, label, len(members) + 1, most=6)[:-1], 2)
     named = []
-    for number, ((side, group), of) in enumerate(zip(found, words, strict=True)):
+    for number, ((side, group), of) in enumerate(zip(sided_groups, group_words, strict=True)):
         pairs = np.sort(at_a[np.isin(number_of, number_of[rows[group.rows]])])
         spread = np.unique(np.linspace(0, len(group.rows) - 1, MOST_PICTURES).astype(np.int64))
         typical = at_a[rows[group.rows[spread]]]
@@ -187,8 +187,8 @@ def _overview(chart: SeparatedGroupsChart) -> XYPlot:
 
 def _margins(named: NamedGroup) -> tuple[float, float]:
     group = named.group
-    own, other = group.within_a - group.across_a, group.within_b - group.across_b
-    return (own, other) if named.side == 0 else (other, own)
+    margin_a, other = group.within_a - group.across_a, group.within_b - group.across_b
+    return (margin_a, other) if named.side == 0 else (other, margin_a)
 
 
 def _spectra(chart: SeparatedGroupsChart, names: list[str]) -> XYPlot:
@@ -211,8 +211,8 @@ def _table(chart: SeparatedGroupsChart, names: list[str]) -> NumberTable:
         lines += [heading_row(f"Only {'AB'[side]} · {names[side]} separates")] if of else []
         for named in of:
             group, pair = named.group, f" from {_partner(chart, named)}"
-            own = (group.within_a, group.across_a, group.within_b, group.across_b)
-            numbers = own if side == 0 else (*own[2:], *own[:2])
+            kernels = (group.within_a, group.across_a, group.within_b, group.across_b)
+            numbers = kernels if side == 0 else (*kernels[2:], *kernels[:2])
             cells = (f"{len(named.pairs):,}", *numbers, group.gain)
             lines.append(NumberRow(named.words + pair, "Mean kernels; 1: one point.", cells, 2))
     heads = ("pairs", "within A", "across A", "within B", "across B", "gain")

@@ -12,13 +12,12 @@ Pictures are sought beside the file, in `images/`, and as the file spells them.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.data.csv_lines import CsvLine, read_lines
 from trainer.data.errors import DataError
 from trainer.untrusted import files as untrusted_files
 
@@ -86,22 +85,30 @@ def _choices(path: Path) -> Iterator[CaptionChoice]:
 def _rows(file: Path) -> Iterator[Any]:
     """Yield the rows of a file that has the keys of a layout."""
     try:
-        text = untrusted_files.read_text(file, MOST)
         if file.suffix == ".csv":
-            table = csv.DictReader(io.StringIO(text))
-            names = table.fieldnames or ()
-            if {"image", "caption"} <= {*names} and any(name.startswith("negative") for name in names):
-                yield from table
+            yield from _table(file)
             return
+        text = untrusted_files.read_text(file, MOST)
         lines = text.splitlines() if file.suffix == ".jsonl" else [text]
         documents = [untrusted_files.parse_json(line) for line in lines if line.strip()]
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}. Repair or remove it.") from error
     rows: Any = documents if file.suffix == ".jsonl" else documents[0] if documents else []
     rows = list(rows.values()) if isinstance(rows, dict) else rows
-    known = ("negative_caption", "false_caption", "caption_1")
-    if isinstance(rows, list) and rows and isinstance(rows[0], dict) and any(key in rows[0] for key in known):
+    keys = ("negative_caption", "false_caption", "caption_1")
+    if isinstance(rows, list) and rows and isinstance(rows[0], dict) and any(key in rows[0] for key in keys):
         yield from rows
+
+
+def _table(file: Path) -> Iterator[dict[str, str]]:
+    lines = read_lines(file, ",")
+    header = next(lines, CsvLine(1)).cells
+    if not {"image", "caption"} <= {*header} or not any(name.startswith("negative") for name in header):
+        return
+    for line in lines:
+        if line.reason:
+            raise DataError(f"{file}, line {line.number}: {line.reason}")
+        yield dict(zip(header, line.cells))
 
 
 def _read(row: Mapping[str, Any], file: Path, number: int) -> Iterator[CaptionChoice]:
@@ -125,9 +132,9 @@ def _read(row: Mapping[str, Any], file: Path, number: int) -> Iterator[CaptionCh
 def _winoground(row: Mapping[str, Any], file: Path, number: int) -> Iterator[CaptionChoice]:
     captions = str(row["caption_0"]), str(row["caption_1"])
     kind = str(row.get("collapsed_tag") or row.get("tag") or "Winoground")
-    for own in (0, 1):
-        image = _found(file, str(row[f"image_{own}"]))
-        yield CaptionChoice(image, captions[own], (captions[1 - own],), kind, pair=str(row.get("id", number)))
+    for half in (0, 1):
+        image = _found(file, str(row[f"image_{half}"]))
+        yield CaptionChoice(image, captions[half], (captions[1 - half],), kind, pair=str(row.get("id", number)))
 
 
 def _box(row: Mapping[str, Any]) -> Box | None:
@@ -140,5 +147,5 @@ def _box(row: Mapping[str, Any]) -> Box | None:
 def _found(file: Path, name: str) -> Path:
     """Return the file of a picture; where there is none, where it should be."""
     spellings = [name, f"{name}.png", f"{name}.jpg"]
-    places = [folder / spelled for spelled in spellings for folder in (file.parent, file.parent / "images")]
-    return next((place for place in places if place.is_file()), places[0])
+    paths = [folder / spelled for spelled in spellings for folder in (file.parent, file.parent / "images")]
+    return next((path for path in paths if path.is_file()), paths[0])

@@ -166,7 +166,7 @@ class Evaluation:
         if record.task == "retrieval":
             return retrieval_question(record.n, texts=details["captions"], images=details["images"])
         if record.task == "caption_choice":
-            counts = ", ".join(f"{kind} {told['n']:,}" for kind, told in details["kinds"].items())
+            counts = ", ".join(f"{kind} {kind_facts['n']:,}" for kind, kind_facts in details["kinds"].items())
             return Question(record.task, record.n, protocol=f"{details['source']}: {counts}")
         if record.task == "robustness":
             return questions.robustness(record.n, suite, details)
@@ -174,8 +174,8 @@ class Evaluation:
         if record.task == "zero_shot":
             return questions.zero_shot(record.n, suite, by=details.get("by", "prompts"))
         if record.task == "zero_shot_protocol":
-            asked = questions.zero_shot(record.n, suite)
-            return replace(asked, task=record.task, protocol=f"published protocol, {details['metric']}")
+            zero_shot_question = questions.zero_shot(record.n, suite)
+            return replace(zero_shot_question, task=record.task, protocol=f"published protocol, {details['metric']}")
         learned = {"rows": len(self.targets), "source": self.data.source, "of": details.get("of", "embeddings")}
         return questions.learned(record.task, record.n, suite, **learned, more=questions.how(record.task, details))
 
@@ -289,12 +289,12 @@ class Evaluation:
         reading = self._reread()
         protocol = ZeroShotProtocol(self.subject, self.data, reading)
         split = Factor("split", "Split", self.data.split, "another", "The data has no other split with these classes.")
-        there = None
+        other_answers = None
         if reading.other is not None:
             split = replace(split, changed=f"{reading.other.split}, n = {len(reading.other.tried):,}", why_not="")
-            there = protocol.other_split(reading.other)
+            other_answers = protocol.other_split(reading.other)
         details, arrays = explained(
-            protocol.factors(), protocol.answers, protocol.unit, split=(split, there), progress=self._progress
+            protocol.factors(), protocol.answers, protocol.unit, split=(split, other_answers), progress=self._progress
         )
         metrics = {"protocol_zero_shot": details["published"], "protocol_zero_shot_changed": details["changed"]}
         about = {"metric": "mean per class" if protocol.per_class else "accuracy", "suite": protocol.suite.name}

@@ -65,22 +65,22 @@ def choose(
         Metrics, intervals by kind (Wilson), and a row a question: the row of its picture, kind, margin, answer.
     """
     image, text, false = (np.asarray(rows, np.float64) for rows in (image, text, false))
-    own = np.einsum("nd,nd->n", image, text)
-    margin = own[negatives.row] - np.einsum("md,md->m", image[negatives.row], false)
-    asked: dict[tuple[int, str], list[int]] = {}
+    caption_cosine = np.einsum("nd,nd->n", image, text)
+    margin = caption_cosine[negatives.row] - np.einsum("md,md->m", image[negatives.row], false)
+    questions: dict[tuple[int, str], list[int]] = {}
     for index, key in enumerate(zip(negatives.row.tolist(), negatives.kind, strict=True)):
-        asked.setdefault(key, []).append(index)
-    hardest = np.array([min(of, key=lambda index: margin[index]) for of in asked.values()], np.int64)
+        questions.setdefault(key, []).append(index)
+    hardest = np.array([min(of, key=lambda index: margin[index]) for of in questions.values()], np.int64)
     least = margin[hardest]
-    row, kind = np.array([row for row, _ in asked]), np.array([kind for _, kind in asked], str)
+    row, kind = np.array([row for row, _ in questions]), np.array([kind for _, kind in questions], str)
     right = least > 0
     arrays = {"row": row, "kind": kind, "margin": least, "right": right}
     arrays["negative"] = np.array([negatives.caption[index] for index in hardest], str)
-    kinds = {one: right[kind == one] for one in dict.fromkeys(kind.tolist())}
+    kinds = {name: right[kind == name] for name in dict.fromkeys(kind.tolist())}
     metrics = {"caption_choice": float(right.mean())}
-    metrics |= {f"caption_choice_{one}": float(rights.mean()) for one, rights in kinds.items()}
+    metrics |= {f"caption_choice_{name}": float(rights.mean()) for name, rights in kinds.items()}
     metrics |= _of_pairs(image, text, negatives.pair)
-    details: dict[str, Any] = {"kinds": {one: _told(rights, len(rights)) for one, rights in kinds.items()}}
+    details: dict[str, Any] = {"kinds": {name: _told(rights, len(rights)) for name, rights in kinds.items()}}
     # Several questions about one picture are answered together: they are no more than the pictures are.
     details["all"] = _told(right, len(np.unique(row))) | {"questions": len(right)}
     return metrics, details, arrays

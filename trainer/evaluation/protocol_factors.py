@@ -97,8 +97,8 @@ def explained(
         before = after
         arrays |= {f"alone_{factor.name}": single.right, f"in_order_{factor.name}": after.right}
     if split is not None and split[1] is not None:
-        there, unit_there = split[1]
-        alone[split[0].name] = there.share, unpaired_cost(published, there, unit, unit_there)
+        other_answers, unit_there = split[1]
+        alone[split[0].name] = other_answers.share, unpaired_cost(published, other_answers, unit, unit_there)
     listed = [*factors, *([split[0]] if split is not None else [])]
     details = {
         "published": published.share,

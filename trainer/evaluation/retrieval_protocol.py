@@ -60,12 +60,12 @@ class RetrievalProtocol:
         else:
             items = matching(np.arange(len(rows)), self._files[rows])
         of_images = direction == "image_to_text"
-        asked, stored = (self._image, self._text) if of_images else (self._text, self._image)
+        queries, stored = (self._image, self._text) if of_images else (self._text, self._image)
         answering = items.texts if of_images else items.images
         right, counted = np.zeros(len(present), bool), np.zeros(len(present), bool)
         asking = rows[answering.asking()]
         counted[asking] = True
-        right[asking] = question_ranks(asked[rows], stored[rows], answering) == 1
+        right[asking] = question_ranks(queries[rows], stored[rows], answering) == 1
         return of_rows(right, counted)
 
     def _rows(self, changed: frozenset[str]) -> Bool[np.ndarray, " n"]:

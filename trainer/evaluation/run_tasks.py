@@ -104,9 +104,9 @@ def evaluate_runs(
         UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
     """
     if question.explain:
-        asked = question.tasks or ("zero_shot",)
-        also = (EXPLAINED[task] for task in asked if task in EXPLAINED)
-        question = replace(question, tasks=tuple(dict.fromkeys((*asked, *also))))
+        named_tasks = question.tasks or ("zero_shot",)
+        also = (EXPLAINED[task] for task in named_tasks if task in EXPLAINED)
+        question = replace(question, tasks=tuple(dict.fromkeys((*named_tasks, *also))))
     steps = question.steps or (None,) * len(question.runs)
     evaluated: list[Evaluated] = []
     left_out: dict[str, str] = {}

@@ -277,8 +277,10 @@ def load_choices(
     choices = read_choices(path)
     crops = workspace_folder / "cache" / "crops"
     sources = [
-        Source(_cropped(one, crops), f"{number}/{one.pair or number}", one.caption, metadata={"row": f"{number}"})
-        for number, one in enumerate(choices)
+        Source(
+            _cropped(choice, crops), f"{number}/{choice.pair or number}", choice.caption, metadata={"row": f"{number}"}
+        )
+        for number, choice in enumerate(choices)
     ]
     tried_sources = sampled(sources, most)
     how: dict[str, Any] = {"size": image_size, "cache": workspace_folder / "cache", "preprocessing": preprocessing}
@@ -287,7 +289,7 @@ def load_choices(
     if not rows:
         raise DataError(f"No image of {path} can be read. The pictures are sought beside the file and in images/.")
     chosen = [choices[int(source.metadata["row"])] for source in rows]
-    offered = [(row, one.kind, text) for row, one in enumerate(chosen) for text in one.negatives]
+    offered = [(row, choice.kind, text) for row, choice in enumerate(chosen) for text in choice.negatives]
     row, kind, caption = zip(*offered, strict=True)
     tried = TaskBatch(
         prepared.images,
@@ -295,7 +297,7 @@ def load_choices(
         [""] * len(rows),
         [str(source.path) for source in rows],
         len(sources),
-        negatives=Negatives(np.array(row, np.int64), kind, caption, tuple(one.pair for one in chosen)),
+        negatives=Negatives(np.array(row, np.int64), kind, caption, tuple(choice.pair for choice in chosen)),
     )
     nothing = TaskBatch(np.zeros((0, 0, 0, 3), np.uint8), [], [], [], 0)
     return TaskData(folder_name(path.stem), _name_of_sample("test", len(rows), len(choices)), tried, nothing, None)

@@ -145,9 +145,9 @@ class ZeroShotProtocol:
 
     def _weights(self, changed: Changed) -> Float[np.ndarray, "c d"]:
         names = self.raw if "names" in changed else self.suite.classes
-        own = dict(zip(names, self.suite.classes, strict=True))
+        curated_of = dict(zip(names, self.suite.classes, strict=True))
         prompts = [
-            (captioned(ONE_TEMPLATE, name),) if "templates" in changed else _prompts(self.suite, name, own[name])
+            (captioned(ONE_TEMPLATE, name),) if "templates" in changed else _prompts(self.suite, name, curated_of[name])
             for name in names
         ]
         of_texts = changed & {"names", "templates", "context", "tokenizer", "activation", "precision"}
@@ -198,14 +198,14 @@ def curated_and_raw(data: TaskData) -> tuple[PromptSuite, tuple[str, ...]]:
     this data set has other names for most of the same classes in the same order.
     """
     assert data.suite is not None, "what asks for classes has been refused without any"
-    own, bundled = data.suite, published_suite(data.dataset)
-    if bundled is not None and len(bundled.classes) == len(own.classes) and bundled.classes != own.classes:
-        equal = [plain_name(a) == plain_name(b) for a, b in zip(bundled.classes, own.classes, strict=True)]
-        if sum(equal) > len(equal) / 2 and not own.sentences:
-            return replace(bundled, templates=own.templates or bundled.templates), own.classes
-    folders = {name: folder for folder, name in own.folders.items()}
-    raw = tuple(folders.get(name, name) for name in own.classes)
-    return own, raw if raw != own.classes else ()
+    suite, bundled = data.suite, published_suite(data.dataset)
+    if bundled is not None and len(bundled.classes) == len(suite.classes) and bundled.classes != suite.classes:
+        equal = [plain_name(a) == plain_name(b) for a, b in zip(bundled.classes, suite.classes, strict=True)]
+        if sum(equal) > len(equal) / 2 and not suite.sentences:
+            return replace(bundled, templates=suite.templates or bundled.templates), suite.classes
+    folders = {name: folder for folder, name in suite.folders.items()}
+    raw = tuple(folders.get(name, name) for name in suite.classes)
+    return suite, raw if raw != suite.classes else ()
 
 
 def _encoder(tokenizer: AnyTokenizer, *, other: bool) -> Callable[[Sequence[str], int], torch.Tensor]:

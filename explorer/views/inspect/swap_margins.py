@@ -112,10 +112,10 @@ class SwapMargins(QWidget):
 def margin_panel(question: SwapQuestion, cosines: Sequence[Sequence[float]], names: Sequence[str]) -> Panel:
     """Return the cosine of the caption for each run, and by how much it exceeds that of each swap."""
     tones = tuple(RUN_TONES[side.place] for side in question.sides)
-    place = {caption: index for index, caption in enumerate(question.captions)}
-    own = tuple(f"{row[0]:.3f}" if row else "–" for row in cosines)
-    rows = [NumberRow(f"“{question.caption}”", "Cosine of the picture and this caption.", own, strong=True)]
-    rows += [_line(swap, [row[0] - row[place[swap.caption]] if row else None for row in cosines])
+    column_of = {caption: index for index, caption in enumerate(question.captions)}
+    caption_cosines = tuple(f"{row[0]:.3f}" if row else "–" for row in cosines)
+    rows = [NumberRow(f"“{question.caption}”", "Cosine of the picture and this caption.", caption_cosines, strong=True)]
+    rows += [_line(swap, [row[0] - row[column_of[swap.caption]] if row else None for row in cosines])
              for swap in swaps(question.caption)]  # fmt: skip
     note = "cosine of the caption; then how much nearer it is than the swap"
     table = NumberTable("swaps", "Does the run bind the words?", tuple(names), tuple(rows), note=note, tones=tones)
