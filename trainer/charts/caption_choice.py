@@ -24,7 +24,7 @@ from trainer.store.task_records import TaskRecord
 METHOD: Final = """\
 A question is a picture x, its caption t and captions that are false of it. It is answered right where \
 s(x, t) > s(x, negative) for every negative of the kind; ties are wrong (SugarCrepe, Hsieh et al. 2023, \
-arXiv 2306.14610). With one negative a guess is right in half of the cases: the dashed line. A model that reads \
+arXiv 2306.14610). With one negative a guess is right in half of the cases. A model that reads \
 captions as bags of words cannot tell swaps apart (Yuksekgonul et al. 2023, arXiv 2210.01936).
 
 Swaps of captions exchange two colors, turn a relation into its opposite, or exchange what stands around it \
@@ -33,6 +33,7 @@ Swaps of captions exchange two colors, turn a relation into its opposite, or exc
 Intervals are Wilson's, 95 %. B - A has Newcombe's interval and exact McNemar's p over the questions of both, adjusted \
 for the kinds (Holm)."""
 CHANCE: Final = 50.0
+_FAR: Final = 75.0
 Key = tuple[str, str, str]
 """Picture, kind and false caption of a question."""
 
@@ -115,7 +116,9 @@ def draw(chart: CaptionChoiceChart, _settings: Any) -> Panel:
                 at = index + gap * (run.index - middle)
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value[0], low=low, high=high))
     names = tuple(line.label for line in chart.lines)
-    y = axis_over("%", [[end for dot in dots for end in (dot.low, dot.high)]], include=(CHANCE,), percent=True)
+    ends = [end for dot in dots for end in (dot.low, dot.high)]
+    # Near the ceiling the guess is far away, and would squeeze what differs.
+    y = axis_over("%", [ends], include=(CHANCE,) if min(ends) < _FAR else (), percent=True)
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": "with 95 % intervals"}
     plot = XYPlot("choices", "Right captions", categories("", names), y, **marks)
     questions = dict.fromkeys(

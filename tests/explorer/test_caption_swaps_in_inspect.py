@@ -1,0 +1,113 @@
+"""The swaps of a caption in Inspect, and the groups of one run in Compare, through their widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QObject, QTimer
+from pytestqt.qtbot import QtBot
+
+from explorer.models.thumbnails import Thumbnails
+from explorer.state.selection import Side
+from explorer.views.changes.one_run_groups import OneRunGroups
+from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
+from trainer.charts.spec import Request, Target
+from trainer.messages import Classify, Failure
+
+CAPTION = "a red ring above a blue star"
+COSINES = {
+    CAPTION: (0.5, 0.25),
+    "a blue ring above a red star": (0.4, 0.3),
+    "a red ring below a blue star": (0.45, 0.2),
+    "a blue star above a red ring": (0.55, 0.1),
+}
+
+
+class StandIn(QObject):
+    """Answers with the cosines above, or fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Classify] = []
+        self.fails = False
+
+    def ask(self, question: Classify, *, done: Callable, failed: Callable, **_: Any) -> int:
+        self.asked.append(question)
+        row = [COSINES[label][question.runs[0] - 1] for label in question.labels]
+        answer = SimpleNamespace(runs={question.runs[0]: SimpleNamespace(cosines=[row])})
+        failure = Failure(kind="no_checkpoint", message="Run 1 has no checkpoint yet.", next="Wait.")
+        QTimer.singleShot(0, lambda: failed(failure) if self.fails else done(answer))
+        return len(self.asked)
+
+    def cancel(self, number: int) -> None: ...
+
+
+@pytest.fixture
+def margins(qtbot: QtBot, background: Any, dressed: Any) -> SwapMargins:
+    client = StandIn()
+    widget = SwapMargins(client, Thumbnails(background, client, edge=32), lambda run: (f"run {run}", "clip"))
+    widget.stand_in = client
+    qtbot.addWidget(widget)
+    widget.resize(900, 320)
+    widget.show()
+    return widget
+
+
+QUESTION = SwapQuestion((Side(0, 1, 10), Side(1, 2, None)), "picture.png", CAPTION)
+
+
+def test_a_caption_stands_beside_its_swaps_with_the_margins_of_both_runs(margins: SwapMargins, qtbot: QtBot):
+    margins.ask(QUESTION)
+    qtbot.waitUntil(lambda: margins.panel.isVisible())
+    assert [(each.runs, each.step, each.templates) for each in margins.stand_in.asked] == [
+        ((1,), 10, ("{}",)),
+        ((2,), None, ("{}",)),
+    ]
+    table = margin_panel(QUESTION, margins.asking.known(QUESTION), ["run 1", "run 2"]).mark("swaps")
+    assert table.lines[0].values == ("0.500", "0.250")
+    for line in table.lines[1:]:
+        caption = line.words.partition("“")[2].rstrip("”")
+        wanted = [COSINES[CAPTION][run] - COSINES[caption][run] for run in (0, 1)]
+        assert [float(cell.replace("−", "-")) for cell in line.values] == pytest.approx(wanted)
+        assert line.best == frozenset(run for run in (0, 1) if wanted[run] > 0)
+    # Another caption hides them; the known one is not asked again.
+    margins.show_question(replace(QUESTION, caption="a cat"))
+    assert not margins.panel.isVisible()
+    assert margins.note.text() == NO_SWAP
+    margins.ask(QUESTION)
+    assert margins.panel.isVisible()
+    assert len(margins.stand_in.asked) == 2
+
+
+def test_a_failure_is_said_where_the_margins_would_be(margins: SwapMargins, qtbot: QtBot):
+    margins.stand_in.fails = True
+    margins.ask(QUESTION)
+    qtbot.waitUntil(lambda: margins.note.isVisible())
+    assert "no checkpoint" in margins.note.text()
+
+
+def test_a_group_of_one_run_is_a_selection_for_every_view(
+    qtbot: QtBot, make_context: Callable[[], Any], two_runs: tuple[int, int], background: Any
+):
+    context = make_context()
+    request = Request(tuple(Target(run, step) for run, step in zip(two_runs, (10, 20), strict=True)))
+    tab = OneRunGroups(context, Thumbnails(background, context.client, edge=32), lambda: request)
+    qtbot.addWidget(tab)
+    tab.resize(1000, 700)
+    tab.show()
+    tab.change(least_gain=0.0, least_share=0.02)
+    tab.refresh()
+    qtbot.waitUntil(lambda: tab.data is not None and not tab.pane.busy, timeout=60_000)
+    assert tab.data.groups, "run A separates what B mixes"
+    chosen: list[np.ndarray] = []
+    tab.chosen.connect(chosen.append)
+    tab.pane.panel.concept_chosen.emit(0)
+    assert np.array_equal(chosen[0], tab.data.pairs_of(0))
+    tab.groups.picked.emit(0)
+    assert np.array_equal(chosen[1], chosen[0])
+    assert tab.groups.isVisible()
