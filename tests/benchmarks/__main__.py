@@ -26,6 +26,7 @@ NAMES: Final = (
     "ranks",
     "row_shares",
     "scale",
+    "scale_of_data",
     "search",
     "softmaxes",
 )

@@ -1,4 +1,4 @@
-"""Nearly all nearest rows of very many, by cells: each cell is compared with the rows of the few cells next to it.
+"""The nearest rows of any number: exact ones of many, nearly all of very many by cells that are next to each other.
 
 It is an inverted file (Jegou, Douze, Schmid, Product quantization for nearest neighbor search, 2011) turned into matrix
 products: a cell's rows ask together. Whether a neighbor is found depends only on whether its cell is looked into, so
@@ -19,12 +19,14 @@ from jaxtyping import Float, Float32, Int
 
 from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress, between, silent
-from trainer.analysis.tiled_neighbors import KERNELS, nearest
+from trainer.analysis.tiled_neighbors import KERNELS, nearest, neighbors_of_each
 from trainer.analysis.tiled_ranks import EDGE
 from trainer.analysis.tiles import row_blocks
 from trainer.analysis.unit_rows import normalized
 from trainer.analysis.worker_threads import share_out
 
+MOST_EXACT: Final = 150_000
+"""Rows up to which the neighbors of all are exact: half a minute on two cores."""
 WANTED: Final = 0.98
 """Share of the true neighbors that is to be found."""
 ASKED: Final = 300
@@ -48,7 +50,7 @@ class FoundNeighbors:
     """
 
     rows: Int[np.ndarray, "n k"]
-    cosines: Float32[np.ndarray, "n k"]
+    cosines: Float[np.ndarray, "n k"]
     recall: float
     asked: int
 
@@ -58,6 +60,16 @@ class FoundNeighbors:
         if not self.asked:
             return "exact neighbors"
         return f"neighbors by cells, {self.recall:.3f} of the true ones (measured on {self.asked:,} points)"
+
+
+def neighbors_of_all(
+    vectors: Float[np.ndarray, "n d"], k: int, progress: Progress = silent, *, seed: int = 0
+) -> FoundNeighbors:
+    """Return the `k` nearest other rows of each unit row: exact up to `MOST_EXACT` rows, by cells of more."""
+    if len(vectors) > MOST_EXACT:
+        return neighbors_by_cells(vectors, k, seed=seed, progress=progress)
+    rows, cosines = neighbors_of_each(vectors, k, progress=progress)
+    return FoundNeighbors(rows, cosines, 1.0, 0)
 
 
 def neighbors_by_cells(

@@ -31,7 +31,7 @@ COSINE: Final = "cosine"
 RANK: Final = "rank"
 COMPUTED: Final = (AGREEMENT, RANK, COSINE)
 
-MOST_RANKED: Final = 20_000
+MOST_RANKED: Final = 50_000
 """Pairs up to which every image is compared with every caption."""
 CAPTIONS: Final = 5_000
 """Captions that an image is compared with where there are more pairs."""
@@ -92,7 +92,7 @@ def words(by: str) -> str:
 
 
 def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNumbers | None:
-    """Return cosine and rank of every pair; above 20,000 pairs the rank is among a sample of captions.
+    """Return cosine and rank of every pair; above 50,000 pairs the rank is among a sample of captions.
 
     None without both modalities.
 
@@ -106,7 +106,9 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     texts = matching_of(snapshot).texts
     cosine = matched_cosines(snapshot.image, snapshot.text)
     if n <= MOST_RANKED:
-        return PairNumbers(cosine, ranks(snapshot.image, snapshot.text, texts), len(texts), len(texts))
+        return PairNumbers(
+            cosine, ranks(snapshot.image, snapshot.text, texts, progress=progress), len(texts), len(texts)
+        )
     sample = at_most(texts.rows, CAPTIONS)
     rank = ranks_among(snapshot.image, snapshot.text, sample, texts, progress=progress)
     return PairNumbers(cosine, rank, len(sample), len(texts))

@@ -10,13 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.camera_3d import components
+from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.out_of_sample_placement import place
 from trainer.analysis.progress import Progress, between
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.errors import UserError
 from trainer.projection.arranging import arranged, epochs_of, fuzzy_graph, in_square
-from trainer.projection.neighbors import distances_of, nearest_among, neighbors_of_all
+from trainer.projection.neighbors import distances_of, nearest_among
 from trainer.projection.optional_methods import pacmap_layout, tsne_layout
 from trainer.projection.umap_learn import BEGUN_RATE, separated, umap_layout
 

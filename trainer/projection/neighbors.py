@@ -1,28 +1,14 @@
-"""Nearest neighbors for projections: exact up to `MOST_EXACT` points, by cells with a measured recall above."""
+"""Nearest neighbors as the libraries of projections count them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
 from trainer.analysis import tiled_neighbors
-from trainer.analysis.neighbor_cells import FoundNeighbors, neighbors_by_cells
-from trainer.analysis.progress import Progress
-from trainer.analysis.tiled_neighbors import neighbors_of_each
-
-MOST_EXACT: Final = 150_000
-"""Points among which the neighbors of all are exact: half a minute on two cores."""
-
-
-def neighbors_of_all(vectors: Float[np.ndarray, "m d"], k: int, progress: Progress, *, seed: int = 0) -> FoundNeighbors:
-    """Return the `k` nearest other rows of each row of unit length, and how they were found."""
-    if len(vectors) > MOST_EXACT:
-        return neighbors_by_cells(vectors, k, seed=seed, progress=progress)
-    rows, cosines = neighbors_of_each(vectors, k, progress=progress)
-    return FoundNeighbors(rows, cosines.astype(np.float32), 1.0, 0)
+from trainer.analysis.neighbor_cells import FoundNeighbors
 
 
 def with_itself(

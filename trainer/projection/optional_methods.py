@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.progress import Progress, between
 from trainer.analysis.projection import pca
 from trainer.errors import UserError
-from trainer.projection.neighbors import distances_of, neighbors_of_all
+from trainer.projection.neighbors import distances_of
 
 NEIGHBORS_SHARE: Final = 0.3
 EXAGGERATED: Final = 250

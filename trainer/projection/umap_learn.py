@@ -20,9 +20,10 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.compiled import cache_folder
+from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.projection import pca
-from trainer.projection.neighbors import neighbors_of_all, with_itself
+from trainer.projection.neighbors import with_itself
 
 NEIGHBORS_SHARE: Final = 0.3
 """Share of the progress bar that finding neighbors takes; the rest is arranging the points."""

@@ -8,12 +8,12 @@ import umap.umap_ as reference
 
 from trainer.analysis import neighbor_cells, tiled_neighbors
 from trainer.analysis.map_quality import map_quality
-from trainer.analysis.neighbor_cells import neighbors_by_cells
+from trainer.analysis.neighbor_cells import neighbors_by_cells, neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import PointPlacement
 from trainer.projection import fitting
 from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
-from trainer.projection.neighbors import distances_of, neighbors_of_all, with_itself
+from trainer.projection.neighbors import distances_of, with_itself
 from trainer.projection.umap_learn import umap_layout
 
 pytestmark = pytest.mark.slow

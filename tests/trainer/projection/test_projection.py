@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.cli.project import METHODS as OFFERED
@@ -24,7 +25,7 @@ from trainer.projection import (
     umap_layout,
 )
 from trainer.projection.layouts import series
-from trainer.projection.neighbors import distances_of, nearest_among, neighbors_of_all, with_itself
+from trainer.projection.neighbors import distances_of, nearest_among, with_itself
 from trainer.server.projection import answer_project
 from trainer.store import Items, Workspace, write_snapshot
 
