@@ -58,11 +58,11 @@ def objectives() -> str:
 def charts() -> str:
     """Return the page of all charts: `trainer export NAME` and `trainer analyze NAME`."""
     rows = [
-        f"| `{chart.name}` | {chart.label} | {chart.view} | {chart.question} |"
+        f"| `{chart.name}` | {chart.label} | {chart.view} | {chart.question} | {chart.cost} |"
         for chart in map(registry.load, registry.names())
     ]
     head = "# Charts\n\n`trainer export NAME` draws a chart, and `trainer analyze NAME` prints its numbers.\n"
-    return "\n".join((head, "| name | label | view | question |", "|---|---|---|---|", *sorted(rows), ""))
+    return "\n".join((head, "| name | label | view | question | cost |", "|---|---|---|---|---|", *sorted(rows), ""))
 
 
 def pages() -> dict[Path, str]:

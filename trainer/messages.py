@@ -192,13 +192,15 @@ class Project(ModelRequest[ProjectAnswer]):
 
     `onto` is the folder of another snapshot whose layout this one is to face. With `series`, folders of earlier
     snapshots of the run in the order of their steps, layouts are made of them too, each facing the next later one. With
-    `place`, a `.npy` of vectors (of images, unless `place_images` is false), the answer says where they stand.
+    `place`, a `.npy` of vectors (of images, unless `place_images` is false), the answer says where they stand. With
+    `sketch`, the points on the way are written to that `.npy` again and again, where the method has any.
     """
 
     ask: ClassVar[str] = "project"
     snapshot: str
     placement: PointPlacement
     onto: str = ""
+    sketch: str = ""
     series: tuple[str, ...] = ()
     place: str = ""
     place_images: bool = True

@@ -101,7 +101,7 @@ class ChartView(View):
             self.show_no_run("Choose a run in the bar above; a second one is shown next to it.")
             return
         self.show_content()
-        self.method = self.chart.method
+        self.method = self.chart.help_text
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def ask_again(self) -> None:

@@ -174,7 +174,7 @@ class RunComparisonView(ChartView):
                 self.show_no_run(text)
             return
         self.show_content()
-        self.method = self.chart.method
+        self.method = self.chart.help_text
         self.pane.ask(self.chart, self.request_now(), self.settings_now())
 
     def _refuse(self, problem: Exception) -> None:

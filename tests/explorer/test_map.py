@@ -298,6 +298,21 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: 
     assert view.command()[-10:-2] == chosen
 
 
+def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
+    view.toolbar.umap.setChecked(True)
+    question = client.asked[1]
+    before = view.panels[0].map.layer.grid.xy.copy()
+    for number, epoch in enumerate((10, 20)):
+        points = np.random.default_rng(epoch).normal(size=before.shape).astype(np.float32)
+        np.save(question["question"].sketch, points)
+        question["progress"](0.1 * number, f"epoch {epoch} of 200")
+        qtbot.waitUntil(lambda points=points: np.allclose(view.panels[0].map.layer.grid.xy, points, atol=1e-4))
+    assert view.placing.busy
+    answer, final = umap(tmp_path, "end.npy")
+    question["done"](answer)
+    qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, final, atol=1e-4))
+
+
 def test_b_faces_a(view: MapView, client: FakeClient):
     """PCA of B is aligned to A's; UMAP of B is initialized with A's."""
     a, b = (panel.side for panel in view.panels)

@@ -128,6 +128,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Accuracy by size",
     question="Which runs are more accurate than others of their size?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=AccuracyBySizeSettings,
     needs="whole_runs",

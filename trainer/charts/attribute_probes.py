@@ -176,6 +176,7 @@ CHART: Final = Chart(
     view="explaining",
     label="Attribute probes",
     question="Which attributes can be read off each run, and which are explained away?",
+    cost="Grows with the pictures that are drawn, at most 20,000, times the attributes.",
     settings=ProbeSettings,
     compute=attribute_probes,
     draw=draw,

@@ -154,6 +154,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Augmentations",
     question="What do the augmentations of a view make of a picture?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=AugmentationsSettings,
     needs="none",

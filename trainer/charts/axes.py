@@ -202,6 +202,7 @@ CHART: Final = Chart(
     view="similarity",
     label="Axes",
     question="Where do pairs lie along axes that texts define?",
+    cost="Grows with n; 5,000 pairs are drawn as points.",
     method=METHOD,
     settings=AxesSettings,
     compute=per_run(axes),

@@ -216,6 +216,7 @@ CHART: Final = Chart(
     view="explaining",
     label="Batch negatives",
     question="Which negatives push an anchor, and which of them may be right?",
+    cost="Grows with the size of the batch, not of the data.",
     settings=BatchSettings,
     compute=per_run(batch_of_run),
     draw=draw,

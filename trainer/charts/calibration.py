@@ -194,6 +194,7 @@ CHART: Final = Chart(
     view="prompts",
     label="Calibration",
     question="Are zero-shot probabilities calibrated?",
+    cost="Grows with the images times classes and templates; images are drawn where that exceeds 2e11 products.",
     method=METHOD,
     settings=CalibrationSettings,
     compute=per_run(compute),

@@ -152,6 +152,7 @@ CHART: Final = Chart(
     view="changes",
     label="Scatter",
     question="Which pairs differ between the snapshots?",
+    cost="Grows with n squared up to 100,000 pairs, and with n above: so many pairs are drawn, each compared with all.",
     settings=ChangesSettings,
     needs="two_runs",
     compute=compare,

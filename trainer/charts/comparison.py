@@ -60,6 +60,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Comparison",
     question="What are the newest evaluation results of each run on every split?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=INTERVAL_NOTE,
     needs="whole_runs",
     compute=compute,

@@ -196,6 +196,7 @@ CHART: Final = Chart(
     view="geometry",
     label="Concepts",
     question="Concepts of the embeddings: shared by runs, or of one run only.",
+    cost="Grows with the pairs that are drawn, at most 10,000, times the concepts.",
     method=METHOD,
     settings=ConceptsSettings,
     compute=compute,

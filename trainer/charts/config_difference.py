@@ -82,6 +82,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Configurations",
     question="Fields in which the configurations of these runs differ.",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ConfigDifferenceSettings,
     needs="whole_runs",

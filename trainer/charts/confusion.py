@@ -109,6 +109,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Confusion",
     question="Which classes does each run confuse?",
+    cost="Grows with the stored answers of the evaluation.",
     method=METHOD,
     settings=ConfusionSettings,
     compute=compute,

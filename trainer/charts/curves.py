@@ -106,6 +106,7 @@ CHART: Final = Chart(
     view="runs",
     label="Curves",
     question="How do the runs learn?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=CurveSettings,
     needs="whole_runs",

@@ -155,6 +155,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Data efficiency",
     question="How many pairs does a group of runs need to reach the same score?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=EfficiencySettings,
     needs="none",

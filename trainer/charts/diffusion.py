@@ -129,6 +129,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Diffusion",
     question="What does the noise of a diffusion model leave of a picture, and of a density?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=DiffusionSettings,
     needs="none",

@@ -153,6 +153,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Robustness",
     question="Which runs hold up better under a shift than their accuracy explains?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=RobustnessSettings,
     needs="whole_runs",

@@ -176,6 +176,7 @@ CHART: Final = Chart(
     view="explaining",
     label="Embedding spectrum",
     question="In how many directions do the embeddings vary?",
+    cost="Grows with the rows that are drawn, at most 20,000 of each side and step.",
     compute=per_run(spectra),
     draw=draw,
 )

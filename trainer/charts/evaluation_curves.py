@@ -136,6 +136,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Curves",
     question="Are probabilities calibrated, and how does accuracy fall with corruption and fewer labels?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     compute=compute,
     draw=draw,

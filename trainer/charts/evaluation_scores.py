@@ -221,6 +221,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Scores",
     question="How good are the runs at each task, and is the difference significant?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=NOTE,
     compute=compute,
     draw=draw,

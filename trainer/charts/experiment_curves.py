@@ -185,6 +185,7 @@ CHART: Final = Chart(
     view="experiments",
     label="Learning curves",
     question="How do the arms learn, over all of their seeds?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ArmCurveSettings,
     needs="none",

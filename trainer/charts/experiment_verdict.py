@@ -232,6 +232,7 @@ CHART: Final = Chart(
     view="experiments",
     label="Verdict",
     question="Which variant is better, and is it decided?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ExperimentSettings,
     needs="none",

@@ -187,6 +187,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Grid",
     question="How do two settings work together?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=FieldGridSettings,
     needs="whole_runs",

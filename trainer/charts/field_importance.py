@@ -151,6 +151,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Importance",
     question="Which settings explain how good a run is?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ImportanceSettings,
     needs="whole_runs",

@@ -223,6 +223,8 @@ CHART: Final = Chart(
     view="gap",
     label="Modality gap",
     question="The gap between image and text embeddings, and the effect of closing it.",
+    cost="Grows with n for the gap itself; recall and loss are of at most 2,000 pairs (a setting), and with "
+    "their square.",
     method=METHOD,
     settings=GapSettings,
     compute=per_run(gap),

@@ -212,6 +212,7 @@ CHART: Final = Chart(
     view="geometry",
     label="Geometry",
     question="How evenly do the embeddings cover the sphere?",
+    cost="Grows with the square of the pairs that are drawn, 4,000 unless set otherwise.",
     method=METHOD,
     settings=GeometrySettings,
     compute=per_run(geometry),

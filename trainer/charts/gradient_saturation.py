@@ -204,6 +204,7 @@ CHART: Final = Chart(
     view="explaining",
     label="Gradient saturation",
     question="How much of the gradient is left once matches are recognized?",
+    cost="Grows with the size of the batch, not of the data.",
     settings=SaturationSettings,
     compute=per_run(saturation),
     draw=draw,

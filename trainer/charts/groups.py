@@ -165,6 +165,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Over seeds",
     question="Do groups of runs differ more than their seeds do?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=GroupSettings,
     needs="none",

@@ -130,6 +130,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Batch size",
     question="How much of itself does a pattern retrieve, the more are stored?",
+    cost="Grows with the square of the largest batch, at most 4,096 pairs.",
     settings=BatchSizeSettings,
     compute=per_run(self_weights),
     draw=draw,

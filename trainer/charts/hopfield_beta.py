@@ -132,6 +132,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Beta",
     question="How many patterns does each query average at each beta?",
+    cost="Grows with the stored patterns: 96 of them ask.",
     settings=BetaSettings,
     compute=per_run(beta_grid),
     draw=draw,

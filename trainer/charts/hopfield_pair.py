@@ -167,6 +167,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Pair",
     question="What do the four Hopfield retrievals of a pair average, and how does its cosine change?",
+    cost="Grows with the stored pairs, at most 4,096.",
     settings=PairSettings,
     compute=per_run(pair_retrievals),
     draw=draw,

@@ -197,6 +197,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Hopfield retrieval",
     question="Which stored patterns does this query average, and where do its updates end?",
+    cost="Grows with the stored patterns times the updates; 3,000 are drawn as points.",
     settings=RetrievalSettings,
     compute=per_run(retrieval),
     draw=draw,

@@ -133,6 +133,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Spectrum",
     question="What does a Hopfield retrieval do to the covariance?",
+    cost="Grows with the square of the stored pairs, at most 4,096.",
     settings=SpectrumSettings,
     compute=per_run(spectra),
     draw=draw,

@@ -141,6 +141,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Hopfield temperature",
     question="How many stored patterns does a Hopfield retrieval average?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=HopfieldTemperatureSettings,
     needs="none",

@@ -232,6 +232,7 @@ CHART: Final = Chart(
     view="search",
     label="Hubs",
     question="Which images are hits of too many texts?",
+    cost="Grows with n: at most 20,000 texts, drawn at random, ask among all images.",
     method=METHOD,
     settings=HubSettings,
     compute=per_run(hubness),

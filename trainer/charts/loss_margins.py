@@ -185,6 +185,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Margins",
     question="Which distances does a margin care about, and which negatives are drawn?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=LossMarginsSettings,
     needs="none",

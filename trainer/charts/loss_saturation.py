@@ -169,6 +169,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Saturation",
     question="How hard does an objective still pull once the match is recognized?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=LossSaturationSettings,
     needs="none",

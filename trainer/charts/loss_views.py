@@ -130,6 +130,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Two views",
     question="How hard does each loss of two views push on a negative, and which ones need mining?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=LossViewsSettings,
     needs="none",

@@ -212,6 +212,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Map of models",
     question="Which runs have similar representations, and which are outliers?",
+    cost="Grows with the square of the snapshots, at most 80; each is measured on at most 1,500 pictures or captions.",
     method=METHOD,
     settings=ModelMapSettings,
     compute=compute,

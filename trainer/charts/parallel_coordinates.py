@@ -155,6 +155,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Parallel coordinates",
     question="Which settings do the best runs share?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ParallelSettings,
     needs="whole_runs",

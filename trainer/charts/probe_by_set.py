@@ -138,6 +138,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Zero-shot vs. probe",
     question="On which data sets is zero-shot as good as a linear probe?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=ProbeBySetSettings,
     needs="whole_runs",

@@ -220,6 +220,7 @@ CHART: Final = Chart(
     view="probes",
     label="Probe strip",
     question="Search results of pinned pictures and sentences over training.",
+    cost="Grows with n, the probes and the snapshots, at most 40 of each run.",
     method=METHOD,
     settings=StripSettings,
     compute=compute,

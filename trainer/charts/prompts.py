@@ -166,6 +166,7 @@ CHART: Final = Chart(
     view="prompts",
     label="Templates",
     question="What does each prompt template do to each class?",
+    cost="Grows with the images times classes and templates; images are drawn where that exceeds 2e11 products.",
     method=METHOD,
     settings=PromptSettings,
     compute=per_run(compute),

@@ -173,6 +173,7 @@ CHART: Final = Chart(
     view="geometry",
     label="Prototypes",
     question="Which clusters do the image embeddings form, how dense and how pure are they?",
+    cost="Grows with the pictures that are drawn, at most 5,000, times the clusters.",
     method=METHOD,
     settings=PrototypesSettings,
     compute=per_run(of_run),

@@ -147,6 +147,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Published table",
     question="How do these runs stand in the table of the paper?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=PublishedTableSettings,
     needs="whole_runs",

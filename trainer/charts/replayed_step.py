@@ -209,6 +209,7 @@ CHART: Final = Chart(
     view="explaining",
     label="Replay",
     question="What did one update do to the pairs of its batch?",
+    cost="Grows with the size of the batch, not of the data.",
     method=METHOD,
     settings=ReplaySettings,
     compute=per_run(replay_of),

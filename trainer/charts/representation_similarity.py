@@ -243,6 +243,7 @@ CHART: Final = Chart(
     view="changes",
     label="Representation similarity",
     question="How similar are whole snapshots?",
+    cost="Grows with the square of the snapshots, at most 40; each is measured on at most 4,000 rows, RSA on 600.",
     method=METHOD,
     settings=RepresentationSettings,
     compute=representation_similarity,

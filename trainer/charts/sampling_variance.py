@@ -114,6 +114,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Sampling",
     question="How noisy is the gradient of the negatives that a sampler draws?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=SamplingVarianceSettings,
     needs="none",

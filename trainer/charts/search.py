@@ -243,6 +243,7 @@ CHART: Final = Chart(
     view="search",
     label="Hits",
     question="Which items are nearest to a text or an image in each run?",
+    cost="Grows with n. CSLS compares the items with at most 20,000 of the other modality, once.",
     method=METHOD,
     settings=SearchSettings,
     compute=per_run(compute),

@@ -210,6 +210,7 @@ CHART: Final = Chart(
     view="similarity",
     label="Cosines",
     question="Cosine of matched vs. unmatched pairs.",
+    cost="Grows with n: at most 20,000 images are compared with all texts. Comparing every one grows with n squared.",
     settings=SimilaritySettings,
     compute=per_run(similarity),
     draw=draw,

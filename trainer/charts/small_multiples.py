@@ -223,6 +223,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Small multiples",
     question="How do the maps, cosines or spectra of up to twelve runs differ?",
+    cost="Grows with n and the runs, at most 12; 500 pairs are drawn as points.",
     method=METHOD,
     settings=MultiplesSettings,
     compute=compute,

@@ -104,6 +104,7 @@ CHART: Final = Chart(
     view="timeline",
     label="Geometry over training",
     question="How do recall, gap and uniformity change over the snapshots of training?",
+    cost="Grows with the snapshots; each is measured on at most 4,000 pictures.",
     method=METHOD,
     compute=per_run(_measure),
     draw=draw,

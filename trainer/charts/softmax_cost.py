@@ -68,6 +68,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Softmax cost",
     question="What does a pair of words cost by full softmax, hierarchical softmax and negative sampling?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=SoftmaxCostSettings,
     needs="none",

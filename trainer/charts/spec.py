@@ -110,6 +110,7 @@ class Chart(Generic[S, D]):
         view: The view whose tab it is.
         label: On the tab.
         question: One sentence: what it answers.
+        cost: How the time to compute it grows, and at which n it samples; one or two sentences.
         method: What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
         settings: A frozen dataclass whose fields are each a `trainer.config.fields.option`.
         needs: What must be chosen for it.
@@ -137,6 +138,7 @@ class Chart(Generic[S, D]):
     settings: type[S] = NoSettings  # type: ignore[assignment]
     needs: Needs = "runs"
     method: str = ""
+    cost: str = ""
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
     records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
@@ -146,6 +148,11 @@ class Chart(Generic[S, D]):
     targets: Callable[[Workspace, Request, S], Request] | None = None
     preview: Callable[[D, S], Panel] | None = None
     quick: bool = False
+
+    @property
+    def help_text(self) -> str:
+        """The method with what it costs, as the `?` shows it; empty where the view has a help of its own."""
+        return "\n\n".join(filter(None, (self.method, self.cost))) if self.method else ""
 
     def check(self, request: Request) -> None:
         """Check that there are as many snapshots as the chart needs.

@@ -143,6 +143,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Toy batch",
     question="How does a batch of three pairs become one number?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=ToyBatchSettings,
     needs="none",

@@ -177,6 +177,7 @@ CHART: Final = Chart(
     view="geometry",
     label="Word map",
     question="Which words does the run embed alike?",
+    cost="Grows with the square of the words.",
     method=METHOD,
     settings=WordMapSettings,
     compute=compute,

@@ -212,6 +212,7 @@ CHART: Final = Chart(
     view="similarity",
     label="Words",
     question="How much does each word contribute to the cosine of a caption?",
+    cost="Grows with n: the caption and its parts are compared with all texts.",
     method=METHOD,
     settings=WordsSettings,
     compute=per_run(words),

@@ -46,6 +46,7 @@ class ExportChart:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add runs and snapshots if the chart needs them, its settings, and the files."""
+        parser.epilog = self.chart.cost
         if self.chart.needs != "none":
             parser.add_argument(
                 "--runs", nargs="+", default=[], metavar="RUN", help="numbers, names or folders; A first"
@@ -82,6 +83,7 @@ class AnalyzeChart:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add runs and snapshots if the chart needs them, and its settings."""
+        parser.epilog = self.chart.cost
         if self.chart.needs != "none":
             parser.add_argument("runs", nargs="*", metavar="RUN", help="numbers, names or folders; A first")
             add_filter_argument(parser)

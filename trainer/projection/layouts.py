@@ -7,11 +7,11 @@ import io
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -30,6 +30,9 @@ from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.arrays import load_npy, map_npy
+
+Show: TypeAlias = Callable[[Float[np.ndarray, "m 2"]], None]
+"""Gets the points on the way to a layout."""
 
 VERSION: Final = 3
 """Of how layouts are computed: layouts of another version are not found again."""
@@ -114,6 +117,7 @@ def series(
     *,
     onto: Path | None = None,
     progress: Progress | None = None,
+    show: Show | None = None,
 ) -> list[Layout]:
     """Return layouts of a run's snapshots, each aligned to the next later one.
 
@@ -123,6 +127,7 @@ def series(
         placement: How.
         onto: What the last one is to face: the last snapshot of another run.
         progress: As `layout_file`.
+        show: Called with the points of the last one on the way, where the method has any.
 
     Raises:
         ProjectError: As `layout_file`.
@@ -132,7 +137,8 @@ def series(
     total = len(snapshot_folders)
     for index, folder in enumerate(reversed(snapshot_folders)):
         report = partial(_part, progress or silent, index, total) if total > 1 else progress or silent
-        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report))
+        seen = None if index else show
+        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report, seen))
         chain = (Path(folder), *chain)
     return made
 
@@ -154,6 +160,7 @@ def _layout(
     onto: Path | Sequence[Path] | None,
     most: int,
     progress: Progress,
+    show: Show | None = None,
 ) -> Layout:
     """Return the layout of `folder`, aligned to the first of `onto`, which is aligned to the second, and so on."""
     chain = (onto,) if isinstance(onto, Path) else tuple(onto or ())
@@ -175,7 +182,7 @@ def _layout(
             first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
             other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
         started = time.perf_counter()
-        points, notes, fitted = _compute(snapshot, placement, chain[:1], other, most, progress)
+        points, notes, fitted = _compute(snapshot, placement, chain[:1], other, most, progress, show)
         facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
         facts["of"] = made_of(workspace_folder, (folder, *chain))
         _keep(points_file, facts_file, points, facts)
@@ -208,6 +215,7 @@ def _compute(
     other: Layout | None,
     most: int,
     progress: Progress,
+    show: Show | None,
 ) -> tuple[Float[np.ndarray, "m 2"], list[str], int]:
     """Return positions, what is to be said of them, and how many points were fitted."""
     vectors = unit_rows(snapshot)
@@ -221,7 +229,8 @@ def _compute(
             start = None if placement.method == "pca" else start_at(vectors, xy, common)
             alignment = f"aligned to {reference.model or 'the other map'}, step {reference.step:,}"
             turn = partial(turned_onto, xy=xy, common=common)
-    fitted = fitting.fit(vectors, placement, progress, start=start, most=most)
+    seen = show if show is None or turn is None else lambda points: show(turn(points))
+    fitted = fitting.fit(vectors, placement, progress, start=start, most=most, show=seen)
     points = fitted.points if turn is None else turn(fitted.points)
     notes = [fitted.note, alignment, map_quality(vectors, points).words]
     return points, [note for note in notes if note], fitted.fitted

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +31,10 @@ class _Waiting:
     side: MapSide
     projection: PointPlacement
     number: int
+    sketch: Path
     onto: SnapshotRow | None = None
+    seen: int = 0
+    """When the points on the way that are shown were written."""
     share: float = 0.0
     note: str = "waiting for the projection process"
 
@@ -39,12 +44,14 @@ class Projecting(QObject):
 
     Signals:
         placed: Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
+        sketched: As `placed` without the words: the points on the way, from the first epochs on.
         progressed: Which map is worked on, the share done, and a note.
         finished: Nothing is under way any more.
         failed: The `Failure`, when it is no cancelling.
     """
 
     placed = Signal(int, object, object, object, str)
+    sketched = Signal(int, object, object, object)
     progressed = Signal(int, float, str)
     finished = Signal()
     failed = Signal(object)
@@ -54,6 +61,7 @@ class Projecting(QObject):
         self._client, self._background = client, background
         self._tickets = itertools.count()
         self._open: dict[int, _Waiting] = {}
+        self._sketches = tempfile.TemporaryDirectory(prefix="maps-", ignore_cleanup_errors=True)
 
     @property
     def busy(self) -> bool:
@@ -76,9 +84,11 @@ class Projecting(QObject):
                 del self._open[ticket]
                 self._client.cancel(waiting.number)
         ticket = next(self._tickets)
+        sketch = Path(self._sketches.name) / f"{ticket}.npy"
         question = Project(
             snapshot=str(side.row.folder),
             placement=projection,
+            sketch=str(sketch),
             onto=str(onto.row.folder) if onto is not None else "",
         )
         number = self._client.ask(
@@ -88,7 +98,7 @@ class Projecting(QObject):
             progress=partial(self._on_progress, ticket),
             owner=self,
         )
-        self._open[ticket] = _Waiting(index, side, projection, number, onto and onto.row)
+        self._open[ticket] = _Waiting(index, side, projection, number, sketch, onto and onto.row)
         self._report_progress()
 
     def cancel(self) -> None:
@@ -126,8 +136,24 @@ class Projecting(QObject):
 
     def _on_progress(self, ticket: int, share: float, note: str) -> None:
         if ticket in self._open:
-            self._open[ticket].share, self._open[ticket].note = share, note
+            waiting = self._open[ticket]
+            waiting.share, waiting.note = share, note
             self._report_progress()
+            self._background.run(
+                self,
+                newer_points,
+                waiting.sketch,
+                waiting.seen,
+                done=partial(self._show_sketch, ticket),
+                failed=lambda _error: None,
+                key=f"sketch {ticket}",
+            )
+
+    def _show_sketch(self, ticket: int, newer: tuple[int, np.ndarray] | None) -> None:
+        waiting = self._open.get(ticket)
+        if waiting is not None and newer is not None:
+            waiting.seen, points = newer
+            self.sketched.emit(waiting.index, waiting.side, waiting.projection, points)
 
     def _report_progress(self) -> None:
         if not self._open:
@@ -136,6 +162,13 @@ class Projecting(QObject):
         # The process answers one question after the other: the furthest one is being worked on.
         working = max(self._open.values(), key=lambda waiting: waiting.share)
         self.progressed.emit(working.index, working.share, working.note)
+
+
+def newer_points(file: Path, seen: int) -> tuple[int, np.ndarray] | None:
+    """Return when the points on the way were written and where they are; None if there are no others than `seen`."""
+    if not file.exists() or (written := file.stat().st_mtime_ns) == seen:
+        return None
+    return written, load_npy(file)
 
 
 def read_facing(

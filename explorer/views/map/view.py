@@ -274,6 +274,12 @@ class MapView(View):
             panel.show_projection(text)
             self._lay(index, projection, points)
 
+    def _sketch(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray) -> None:
+        """Show where the points are on the way: the map is there from the first epochs on, and goes on."""
+        panel = self.panels[index]
+        if panel.side is side and projection == self.toolbar.projection and not self.rotation.on:
+            panel.map.move_points(points)
+
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
         """Place external images again, because the points of a map have moved."""
         side = self.panels[index].side
@@ -444,6 +450,7 @@ class MapView(View):
         toolbar.projection_changed.connect(self._project)
         self.placing.cancelled.connect(self._stop_projecting)
         self._projecting.placed.connect(self._place)
+        self._projecting.sketched.connect(self._sketch)
         self._projecting.progressed.connect(self._show_progress)
         self._projecting.finished.connect(self._end_progress)
         self._projecting.failed.connect(self._on_projection_failed)

@@ -121,7 +121,7 @@ class PromptsView(View):
     @property
     def method(self) -> str:  # type: ignore[override]
         """The help of the open tab."""
-        return CHARTS[self.tabs.currentIndex()].method
+        return CHARTS[self.tabs.currentIndex()].help_text
 
     def refresh(self) -> None:
         selection = self.context.selection

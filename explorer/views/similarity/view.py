@@ -85,7 +85,7 @@ class SimilarityView(View):
         for other in self.panes.values():
             if isinstance(other, ChartTab):
                 other.tools_panel.setVisible(other is pane)
-        self.method = pane.chart.method if isinstance(pane, ChartTab) else ""
+        self.method = pane.chart.help_text if isinstance(pane, ChartTab) else ""
         pane.refresh()
 
     def forget(self) -> None:

@@ -110,3 +110,11 @@ def test_a_file_without_a_chart_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     finally:
         registry.other_charts.cache_clear()
         registry.load_other.cache_clear()
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_chart_states_what_it_costs_and_the_help_says_it(name: str):
+    chart = registry.load(name)
+    assert chart.cost.startswith(("Grows with ", "Computed from its settings alone"))
+    assert chart.cost.endswith(".")
+    assert chart.help_text in ("", f"{chart.method}\n\n{chart.cost}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import umap.umap_ as reference
@@ -11,10 +13,13 @@ from trainer.analysis.map_quality import map_quality
 from trainer.analysis.neighbor_cells import neighbors_by_cells, neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import PointPlacement
+from trainer.messages import Project
 from trainer.projection import fitting
 from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
 from trainer.projection.umap_learn import umap_layout
+from trainer.server.projection import answer_project
+from trainer.store import Items, write_snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +120,24 @@ def test_quality_is_that_of_the_loop():
     found = map_quality(vectors, points, k=k)
     assert found.kept == pytest.approx(kept / n / k)
     assert found.trustworthiness == pytest.approx(1 - 2 * beyond / (n * k * (2 * n - 3 * k - 1)))
+
+
+def test_points_on_the_way_are_written_where_the_window_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fitting, "BY_UMAP_LEARN", 20)
+    image, sketch = clusters(60), tmp_path / "sketch.npy"
+    blank = [""] * 60
+    items = Items(np.arange(60), blank, blank, blank, blank)
+    folder = tmp_path / "ws" / "one"
+    folder.parent.mkdir()
+    write_snapshot(folder, image=image, text=None, items=items, step=0, dataset="d", split="s", model="m")
+    seen: list[np.ndarray] = []
+    answer = answer_project(
+        folder.parent,
+        Project(snapshot=str(folder), placement=PointPlacement(method="umap"), sketch=str(sketch)),
+        lambda _share, _note: seen.append(np.load(sketch)) if sketch.exists() else None,
+    )
+    assert len(seen) > 150
+    assert not np.array_equal(seen[0], seen[-1])
+    assert np.array_equal(np.load(sketch), np.load(answer.layout))
+    assert "arranged by this program in 200 epochs, exact neighbors" in answer.note
+    assert "nearest are near on the map, trustworthiness" in answer.note
