@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import mean_and_scatter
-from trainer.analysis.retrieval import asking_lines, ranks_of
+from trainer.analysis.retrieval import asking_lines, both_sides, ranks_of
 from trainer.analysis.tiled_ranks import AheadCounts, RightCells, count_ahead, right_cells
 from trainer.analysis.tiles import row_blocks
 
@@ -80,16 +80,13 @@ def both_standings(
         matching: Which texts and which images are one, and who answers whom; None: all differ, row i answers row i.
         progress: Told after each block.
     """
-    texts, images = (one_to_one(len(text)),) * 2 if matching is None else (matching.texts, matching.images)
-    image, text = images.gallery(image), texts.gallery(text)
-    right, back = (
-        right_cells(query, gallery, answers, np.arange(len(query)))
-        for query, gallery, answers in ((image, text, texts), (text, image, images))
-    )
+    matching = Matching(*(one_to_one(len(text)),) * 2) if matching is None else matching
+    image, text, right, back = both_sides(image, text, matching)
     counts = count_ahead(image, text, right, back, hardest=True, progress=progress)
     assert counts.columns is not None
     placed, text_rank = _standing(image, text, right, counts), ranks_of(counts.columns, back)
-    return Standing(placed.rank[texts.question], placed.margin[texts.question]), text_rank[images.question]
+    asking = matching.texts.question
+    return Standing(placed.rank[asking], placed.margin[asking]), text_rank[matching.images.question]
 
 
 def _standing(

@@ -99,8 +99,31 @@ def right_answers(
 
     Of two models the answers to the same pairs are paired by question; their means are R@1.
     """
-    sides = {"image_to_text": (image, text, matching.texts), "text_to_image": (text, image, matching.images)}
-    return {name: question_ranks(*side) == 1 for name, side in sides.items()}
+    both = both_question_ranks(image, text, matching)
+    return {name: placed == 1 for name, placed in zip(("image_to_text", "text_to_image"), both, strict=True)}
+
+
+def both_question_ranks(
+    image: Float[np.ndarray, "n d"],
+    text: Float[np.ndarray, "n d"],
+    matching: Matching,
+    *,
+    progress: Progress | None = None,
+) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:
+    """Return `question_ranks` of images among texts and of texts among images, from one product."""
+    image, text, right, back = both_sides(image, text, matching)
+    counts = count_ahead(image, text, right, back, progress=progress)
+    assert counts.columns is not None
+    return ranks_of(counts.lines, right), ranks_of(counts.columns, back)
+
+
+def both_sides(
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], matching: Matching
+) -> tuple[Float[np.ndarray, "i d"], Float[np.ndarray, "t d"], RightCells, RightCells]:
+    """Return the distinct images as lines and the distinct texts as columns, and who is right for whom."""
+    image, text = matching.images.gallery(image), matching.texts.gallery(text)
+    right = right_cells(image, text, matching.texts, np.arange(len(image)))
+    return image, text, right, right_cells(text, image, matching.images, np.arange(len(text)))
 
 
 def average_precision(

@@ -75,6 +75,14 @@ def neighbors_of_each(
     return pass_.decided(own)
 
 
+def compile_kernels() -> None:
+    """Compile, or load from the cache, what many rows need, so that their first neighbors do not wait for it."""
+    rows = np.eye(4, dtype=np.float32)
+    tiles = _Tiles(rows, rows, 2, np.arange(4))
+    tiles.take(slice(0, 4), {})
+    tiles.take_both((slice(0, 2), slice(2, 4)), {})
+
+
 def _by_all(
     query: np.ndarray, stored: np.ndarray, k: int, own: np.ndarray | None, progress: Progress | None
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:

@@ -13,7 +13,7 @@ from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.hopfield import own_weight
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import question_ranks, recall_at, retrieval_numbers
+from trainer.analysis.retrieval import both_question_ranks, recall_at, retrieval_numbers
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, share_along_first
 from trainer.analysis.zero_shot import class_ranks, class_weights
@@ -57,8 +57,7 @@ def measure(
     matched = matched_cosines(embedded.image, embedded.text)[pairs]
     return {
         "loss": _loss(method, *pair, heldout, batch_size),
-        **_retrieval("image_to_text", embedded.image, embedded.text, heldout.matching.texts, progress),
-        **_retrieval("text_to_image", embedded.text, embedded.image, heldout.matching.images, progress),
+        **_retrieval(*pair, heldout, progress),
         **_zero_shot(heldout, embedded),
         "matched_cosine": float(matched.mean()),
         **_separation(heldout, *pair, matched, progress),
@@ -96,13 +95,10 @@ def _separation(
 
 
 def _retrieval(
-    direction: str,
-    query: Float[np.ndarray, "n d"],
-    stored: Float[np.ndarray, "n d"],
-    answers: DistinctItems,
-    progress: Progress | None,
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], heldout: HeldOut, progress: Progress | None
 ) -> dict[str, float]:
-    return retrieval_numbers(direction, question_ranks(query, stored, answers, progress=progress))
+    forward, back = both_question_ranks(image, text, heldout.matching, progress=progress)
+    return retrieval_numbers("image_to_text", forward) | retrieval_numbers("text_to_image", back)
 
 
 def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:

@@ -16,7 +16,7 @@ from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBORS, voted
 from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import RECALLS, average_precision, question_ranks, recall_at, retrieval_numbers
+from trainer.analysis.retrieval import RECALLS, average_precision, both_question_ranks, recall_at, retrieval_numbers
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.tiles import exact
 from trainer.analysis.word_scores import answerable, class_scores, class_words
@@ -95,16 +95,20 @@ def retrieval(
         its question.
     """
     metrics, arrays = {}, {}
+    both = both_question_ranks(image, text, matching)
     ways = (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
-    for name, query, stored, answers in ways:
-        ranks = question_ranks(query, stored, answers)
+    for (name, query, stored, answers), ranks in zip(ways, both, strict=True):
         metrics |= retrieval_numbers(name, ranks)
-        precision = average_precision(query, stored, answers, rows=answers.asking())
+        # With one right answer each it follows from the rank.
+        single = (np.diff(answers.starts) == 1).all()
+        precision = 1 / ranks if single else average_precision(query, stored, answers, rows=answers.asking())
         metrics[f"{name}_mAP"] = float(precision.mean()) if len(precision) else math.nan
         arrays[name] = ranks[answers.question]
         arrays[f"{name}_asked"] = answers.question
     details: dict[str, Any] = {"captions": len(matching.texts), "images": len(matching.images)}
-    details["clip_benchmark"] = clip_benchmark_recalls(image, text, matching)
+    # Where no caption repeats, both ways to count are one.
+    alike = len(matching.texts) == len(text)
+    details["clip_benchmark"] = _clip_recalls(both) if alike else clip_benchmark_recalls(image, text, matching)
     return metrics, details, arrays
 
 
@@ -118,8 +122,12 @@ def clip_benchmark_recalls(
     stand before the right one. https://github.com/LAION-AI/CLIP_benchmark, clip_benchmark/metrics/zeroshot_retrieval.py
     """
     items = distinct_items(np.arange(len(text)), matching.texts.question)
-    ways = (("text", image, text, items.texts), ("image", text, image, items.images))
-    ranks = {name: question_ranks(query, stored, answers) for name, query, stored, answers in ways}
+    return _clip_recalls(both_question_ranks(image, text, items))
+
+
+def _clip_recalls(both: tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]) -> dict[str, float]:
+    """Return the recalls of texts that images find, and of images that texts find, by the names of CLIP_benchmark."""
+    ranks = dict(zip(("text", "image"), both, strict=True))
     return {f"{name}_retrieval_recall@{k}": recall_at(ranks[name], k) for name in ranks for k in RECALLS}
 
 

@@ -33,7 +33,7 @@ _BLOCKS: Final = 8
 _REPELLING: Final = 5
 _SIDE: Final = 10.0
 """Of the square in which the points begin."""
-_KERNELS: Final = "trainer.projection.arranging_kernels"
+KERNELS: Final = "trainer.projection.arranging_kernels"
 
 
 def epochs_of(points: int) -> int:
@@ -45,7 +45,7 @@ def fuzzy_graph(neighbors: Int[np.ndarray, "n k"], distances: Float32[np.ndarray
     """Return the symmetric weights of UMAP's graph from each point's nearest others, nearest first."""
     n, k = neighbors.shape
     weights = np.empty((n, k), np.float32)
-    compiled(_KERNELS).weigh(distances.astype(np.float32), weights, np.log2(k + 1))
+    compiled(KERNELS).weigh(distances.astype(np.float32), weights, np.log2(k + 1))
     starts = np.arange(0, n * k + 1, k)
     directed = sparse.csr_array((weights.ravel(), neighbors.ravel().astype(np.int32), starts), shape=(n, n))
     directed.sort_indices()
@@ -86,7 +86,7 @@ def arranged(
         workers: Threads; None: one for each processor. The result is the same.
         show: Called with the positions after every `SHOWN_EVERY` epochs.
     """
-    move: Any = compiled(_KERNELS).move
+    move: Any = compiled(KERNELS).move
     n, epochs, workers = len(start), epochs or epochs_of(len(start)), workers or cores()
     points = np.array(start, np.float32)
     a, b = (np.float32(number) for number in curve_of(min_dist))

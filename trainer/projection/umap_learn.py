@@ -23,7 +23,9 @@ from trainer.analysis.compiled import cache_folder
 from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.projection import pca
-from trainer.projection.neighbors import with_itself
+from trainer.analysis.tiled_neighbors import compile_kernels
+from trainer.projection.arranging import arranged, fuzzy_graph, in_square
+from trainer.projection.neighbors import distances_of, with_itself
 
 NEIGHBORS_SHARE: Final = 0.3
 """Share of the progress bar that finding neighbors takes; the rest is arranging the points."""
@@ -175,6 +177,10 @@ def warm_up() -> None:
     vectors = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     umap_layout(vectors, neighbors=8, min_dist=0.1, seed=0, progress=silent)
+    compile_kernels()
+    found = neighbors_of_all(vectors, 7)
+    graph = fuzzy_graph(found.rows, distances_of(found.cosines))
+    arranged(graph, in_square(pca(vectors, 2)), min_dist=0.1, seed=0, progress=silent, epochs=1)
 
 
 class _EpochReporter:

@@ -17,8 +17,8 @@ from jaxtyping import Int
 from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.intervals import wilson
-from trainer.analysis.progress import Progress
-from trainer.analysis.retrieval import ranks, retrieval_numbers
+from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.retrieval import both_question_ranks, ranks, retrieval_numbers
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.units import Units
@@ -83,18 +83,20 @@ def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float)
         "matched_cosine": float(matched_cosines(image, text).mean()),
         "modality_gap": modality_gap(image, text, matching)[1],
     }
-    asked = []
-    for index, (name, query, stored, answers) in enumerate(
-        (("image_to_text", image, text, matching.texts), ("text_to_image", text, image, matching.images))
-    ):
-        rows = drawn_questions(answers, most)
-        asked.append(len(rows))
-        note = f"ranking {name.replace('_', ' ')}"
-        part = lambda share, _note, index=index, note=note: progress((index + share) / 2, note)  # noqa: E731
-        numbers |= retrieval_numbers(name, ranks(query, stored, answers, rows=rows, progress=part))
     texts, images = len(matching.texts), len(matching.images)
-    drawn = min(asked) if asked != [images, texts] else 0
-    return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=drawn))
+    drawn = {name: drawn_questions(answers, most) for name, answers in vars(matching).items()}
+    if len(drawn["texts"]) == images and len(drawn["images"]) == texts:
+        both = both_question_ranks(image, text, matching, progress=progress)
+        asked = 0
+    else:
+        both = (
+            ranks(image, text, matching.texts, rows=drawn["texts"], progress=part_of(progress, 0, 2)),
+            ranks(text, image, matching.images, rows=drawn["images"], progress=part_of(progress, 1, 2)),
+        )
+        asked = min(map(len, both))
+    for direction, placed in zip(("image_to_text", "text_to_image"), both, strict=True):
+        numbers |= retrieval_numbers(direction, placed)
+    return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=asked))
 
 
 def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"]:

@@ -9,15 +9,18 @@ import pytest
 import umap.umap_ as reference
 
 from trainer.analysis import neighbor_cells, tiled_neighbors
+from trainer.analysis.compiled import compiled
 from trainer.analysis.map_quality import map_quality
-from trainer.analysis.neighbor_cells import neighbors_by_cells, neighbors_of_all
+from trainer.analysis.neighbor_cells import neighbors_by_cells
 from trainer.analysis.projection import pca
+from trainer.analysis.tiled_neighbors import KERNELS, neighbors_of_all
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Project
 from trainer.projection import fitting
+from trainer.projection.arranging import KERNELS as ARRANGING
 from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
-from trainer.projection.umap_learn import umap_layout
+from trainer.projection.umap_learn import umap_layout, warm_up
 from trainer.server.projection import answer_project
 from trainer.store import Items, write_snapshot
 
@@ -141,3 +144,9 @@ def test_points_on_the_way_are_written_where_the_window_looks(tmp_path: Path, mo
     assert np.array_equal(np.load(sketch), np.load(answer.layout))
     assert "arranged by this program in 200 epochs, exact neighbors" in answer.note
     assert "nearest are near on the map, trustworthiness" in answer.note
+
+
+def test_warming_up_compiles_all_that_many_points_need():
+    warm_up()
+    for module, names in ((KERNELS, ("keep", "keep_both", "put")), (ARRANGING, ("weigh", "move", "mixed"))):
+        assert all(getattr(compiled(module), name).signatures for name in names)

@@ -138,12 +138,12 @@ def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.
     monkeypatch.setattr(recall, "EVERY_S", 0.0)
     monkeypatch.setattr(RunLog, "report", lambda _log, phase: phases.append(phase))
     opened(*npy(tmp_path))
-    assert [phase.partition(",")[0] for phase in phases] == [
-        "reading vectors: 0 %",
-        "ranking image to text: 0 %",
-        "ranking text to image: 50 %",
-    ]
-    assert phases[-1].endswith(" s left")
+    assert phases == ["reading vectors: 0 %", "ranking: 0 %"]
+    phases.clear()
+    monkeypatch.setattr("trainer.analysis.tiled_ranks.EDGE", 10)
+    opened(*npy(tmp_path))
+    assert phases[2].startswith("ranking: 25 %, ")
+    assert phases[2].endswith(" s left")
 
 
 def test_of_many_pairs_questions_are_drawn_and_all_are_asked_later(tmp_path: Path, opened, capsys, monkeypatch):

@@ -18,7 +18,7 @@ from trainer.analysis.gap import Way, close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.projection import principal_axes
-from trainer.analysis.retrieval import question_ranks, recall_at
+from trainer.analysis.retrieval import both_question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiles import exact
 from trainer.analysis.units import Units
@@ -141,8 +141,7 @@ class GapSample:
     def measure(self, objective: Objective, share: float, method: Way, progress: Progress | None = None) -> GapPoint:
         """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
         image, text = close_gap(self.image, self.text, share, method, gap=self.gap)
-        forward = question_ranks(image, text, self.matching.texts, progress=part_of(progress, 0, 4))
-        back = question_ranks(text, image, self.matching.images, progress=part_of(progress, 1, 4))
+        forward, back = both_question_ranks(image, text, self.matching, progress=part_of(progress, 0, 2))
         # The loss takes about as long as both rankings together, or longer.
         report = (lambda done, note: progress(0.5 + done / 2, note)) if progress else None
         loss = objective.loss(image[self.batch], text[self.batch], report)
