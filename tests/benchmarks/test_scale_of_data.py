@@ -18,7 +18,7 @@ def test_pairs_are_nearer_than_others(tmp_path: Path, kind: str):
     made(tmp_path, 200, 32, kind)
     image, text = (scale_of_data._Data(tmp_path).side(side) for side in ("image", "text"))
     assert image.dtype == np.float32
-    assert np.mean((image @ text.T).argmax(axis=1) == np.arange(200)) > 0.5
+    assert np.mean((image @ text.T).argmax(axis=1) == np.arange(200)) > 0.2
 
 
 def test_the_table_says_time_memory_and_growth(tmp_path: Path):
