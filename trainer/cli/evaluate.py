@@ -7,7 +7,6 @@ of them the tasks are measured, stored as evaluations of the runs, and printed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import sys
 import time
@@ -346,13 +345,9 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
 
 
 def _evaluate_vectors(workspace: Workspace, row: RunRow, step: int | None) -> dict[str, Any]:
-    """Rank all questions of a run of vectors, at low priority, and return its entry as `evaluate` does."""
-    import psutil
-
+    """Rank all questions of a run of vectors, and return its entry as `evaluate` does."""
     from trainer.vectors.open_run import rank_all
 
-    with contextlib.suppress(psutil.Error, OSError):
-        psutil.Process().nice(10 if sys.platform != "win32" else psutil.BELOW_NORMAL_PRIORITY_CLASS)
     snapshot, measured = rank_all(workspace, row.id, step)
     facts = {"dataset": snapshot.dataset, "split": snapshot.split, "model": row.name}
     facts |= {"pretrained": f"step {snapshot.step}", "task": "image-text retrieval"}
