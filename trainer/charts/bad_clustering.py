@@ -125,6 +125,7 @@ CHART: Final = Chart(
     view="geometry",
     label="Bad clustering",
     question="How good is each clustering of PCL, and what does a bad one do?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     method=METHOD,
     settings=BadClusteringSettings,
     compute=per_run(of_run),

@@ -166,6 +166,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Caption choice",
     question="Do the runs bind words, or read captions as bags of words?",
+    cost="Grows with the stored answers of the evaluation.",
     method=METHOD,
     compute=compute,
     draw=draw,

@@ -165,6 +165,7 @@ CHART: Final = Chart(
     view="fine_tuning",
     label="Gained and forgotten",
     question="What did fine-tuning gain on the own data, and what did it forget?",
+    cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     settings=ForgettingSettings,
     needs="whole_runs",
     method=METHOD,

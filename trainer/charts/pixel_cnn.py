@@ -66,6 +66,7 @@ CHART: Final = Chart(
     view="losslab",
     label="PixelCNN",
     question="Which pixels does a PixelCNN see, and which does it miss?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=PixelCnnSettings,
     needs="none",

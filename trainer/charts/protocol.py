@@ -179,6 +179,7 @@ CHART: Final = Chart(
     view="evaluate",
     label="Published protocol",
     question="Why is my number not the paper's?",
+    cost="Grows with the stored answers of the evaluation.",
     method=METHOD,
     settings=ProtocolSettings,
     compute=compute,

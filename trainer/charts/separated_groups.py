@@ -263,6 +263,7 @@ CHART: Final = Chart(
     view="changes",
     label="Groups of one run",
     question="Which groups does only one of the runs separate?",
+    cost="Grows with n: kernels are approximated by 400 landmarks, groups are sought among 2,000 rows.",
     method=METHOD,
     settings=GroupSettings,
     needs="two_runs",

@@ -162,6 +162,7 @@ CHART: Final = Chart(
     view="losslab",
     label="Skip-gram",
     question="Which pairs does word2vec learn from, and what does one step do?",
+    cost="Computed from its settings alone: no data are read.",
     method=METHOD,
     settings=SkipGramSettings,
     needs="none",
