@@ -34,6 +34,8 @@ class FineTuningView(ChartView):
         self.tune = QPushButton("Fine-tune A\u2026", objectName="fine-tuning-tune")
         self.mix = QPushButton("Mix A with its base\u2026", objectName="fine-tuning-mix")
         self._stored: tuple[int, ...] = ()
+        for part in (self.slider, self.slider_text):
+            part.hide()
         yield from super().build()
         self.tune.setToolTip("A new run that continues from the weights of A; its settings follow what these are")
         self.mix.setToolTip("A run that measures weights between A and what it was fine-tuned from (WiSE-FT)")

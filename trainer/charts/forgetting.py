@@ -79,7 +79,8 @@ def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, 
     x = Axis("alpha", 0, 1) if mixes else Axis("step", 0, max(last, 1) * 1.02, integer=True)
     drawn = [part for curve in curves for part in (curve.low, curve.high)]
     y = axis_over(f"{MEASURES[settings.measure]} (%)", drawn, include=(0,), percent=True)
-    cursor = settings.at / scale if settings.at >= 0 else math.nan
+    is_of_a = any(index == 0 for _, index in runs)
+    cursor = settings.at / scale if settings.at >= 0 and is_of_a else math.nan
     title = f"{MEASURES[settings.measure]} over {'alpha' if mixes else 'training'}"
     key = "alpha" if mixes else "steps"
     return XYPlot(key, title, x, y, tuple(curves), dots=tuple(dots), cursor=cursor, note="dashed: reference set")

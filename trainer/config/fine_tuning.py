@@ -162,7 +162,7 @@ def origins(run: Run, *, source: str, stated: Collection[str] = (), pairs: int |
         "optimizer.learning_rate": f"{kind}; from nothing it is {usual.learning_rate:g}",
         "optimizer.layer_decay": layered,
         "optimizer.weight_decay": "that of CLIP's training",
-        "optimizer.warmup_steps": "a tenth of the steps, at most 100: the moments of AdamW are empty",
+        "optimizer.warmup_steps": "at most half of the run; until then the moments of AdamW say little",
         "optimizer.batch_size": counted,
         "optimizer.epochs": "short; the reference set says what longer costs",
         "tuning.image_rate": "both towers learn at one rate",

@@ -134,7 +134,7 @@ class RunTable:
         Raises:
             ConfigError: There is nothing to decode, or nothing to start from.
         """
-        if run.objective.source is not None:
+        if run.objective.source is not None and not run.tuning.start_run:
             return bound_decoder(run, *self._source(run.objective.source.run, "objective.of"), self._kept_steps)
         if not run.tuning.start_run:
             return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from trainer import config
 from trainer.store.rows import ENDED, RunRow
@@ -40,7 +41,8 @@ def bound_start(
     model = source.model
     if isinstance(run.model, type(model)) and hasattr(model, "freeze"):
         model = replace(model, freeze=run.model.freeze)
-    return replace(run, model=model, tuning=replace(run.tuning, start=start))
+    paths = {name: _absolute(getattr(run.tuning, name)) for name in ("reference", "adapter")}
+    return replace(run, model=model, tuning=replace(run.tuning, start=start, **paths))
 
 
 def bound_mix(tuning: config.Tuning, rows: Callable[[str], RunRow], steps: Callable[[int], list[int]]) -> config.Tuning:
@@ -79,6 +81,12 @@ def kept_step(row: RunRow, step: int, steps: list[int], *, field: str) -> int:
             raise config.ConfigError(f"{field} {row.name} has no checkpoint. Train it first.", field=field)
         return max(steps)
     return step
+
+
+def _absolute(text: str) -> str:
+    """Return a path that exists as an absolute one: a trainer works in another folder; other texts as they are."""
+    path = Path(text).expanduser()
+    return str(path.absolute()) if text.strip() not in ("", config.OF_START) and path.exists() else text
 
 
 def _called(row: RunRow, step: int) -> str:

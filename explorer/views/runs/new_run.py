@@ -255,7 +255,11 @@ class NewRun(QDialog):
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
         if self.where.name:
-            return {}
+            there = (
+                "the weights that it starts from lie in this workspace, which the place has not: choose this computer."
+            )
+            field = "tuning.start"
+            return {field: config.ConfigError(f"{field}: {there}", field=field)} if run.tuning.start_run else {}
         try:
             config.check_kernels(run, cuda=run.device in ("auto", "cuda") and system_usage.gpu_count() > 0)
         except config.ConfigError as error:
