@@ -95,17 +95,17 @@ def _run_mirror(options: argparse.Namespace) -> int:
     from trainer.errors import UserError
     from trainer.places.workspace_mirror import mirror_folder
     from trainer.store import derived
-    from trainer.untrusted import safe_subprocess
+    from trainer.untrusted import confined, safe_subprocess
 
     try:
         folder = mirror_folder(options.workspace)
     except (UserError, OSError) as error:
         say(f"explorer: {error}", error=True)
         return 2
-    words = ("-m", "trainer", "places", "mirror", options.workspace, "--beside", str(os.getpid()))
-    with (folder / "mirror.log").open("ab") as log:
+    arguments = ("-m", "trainer", "places", "mirror", options.workspace, "--while-pid", str(os.getpid()))
+    with confined.open_file(folder, "mirror.log", "ab") as log:
         process = safe_subprocess.start(
-            safe_subprocess.python(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            safe_subprocess.python(*arguments), stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
     try:
         return _run(folder, options, log_folder=derived.root(folder))[0]

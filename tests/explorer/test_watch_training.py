@@ -102,7 +102,7 @@ def test_the_sheet_takes_a_folder_of_another_computer(sheet, qtbot, training: Pa
 @pytest.mark.slow
 def test_a_second_watch_and_missing_pairs_are_refused_before_there_is_a_run(sheet, training, tmp_path, capsys):
     from trainer.__main__ import main
-    from trainer.companion.watching import watched_run
+    from trainer.companion.folder_watch import watched_run
     from trainer.companion.watching_files import watched_folder
 
     command = ["watch", str(training), "--detach", "--json", "--workspace", str(tmp_path / "ws")]

@@ -12,8 +12,8 @@ from trainer.untrusted.terminal import say, say_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trainer.companion.folder_watch import FolderWatch, Measure
     from trainer.companion.remote_training import RemoteTraining
-    from trainer.companion.watching import FolderWatch, Measure
     from trainer.companion.watching_files import WatchedFolder
     from trainer.store import RunLog, Workspace
 
@@ -82,7 +82,7 @@ def _watch_folder(
     """Watch a folder of this computer, or the copy of one that `remote` brings here."""
     from pathlib import Path
 
-    from trainer.companion.watching import FolderWatch, watched_run
+    from trainer.companion.folder_watch import FolderWatch, watched_run
 
     dataset = Path(args.data).stem if args.data else ""
     if args.detach:
@@ -120,7 +120,7 @@ def _watch_there(args: argparse.Namespace, say_now: Callable[[str], None]) -> in
 
 def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> int:
     """Start the same watch in a process of its own, and tell the run that shows the training."""
-    from trainer.companion.watching import prepared_run
+    from trainer.companion.folder_watch import prepared_run
     from trainer.scheduling import launch
 
     _check_data(args.data or "")
@@ -179,7 +179,7 @@ def _every(text: str) -> int:
 def _measure(args: argparse.Namespace) -> Measure:
     """Return what embeds the pairs, at the priority of a training, so that the one that is watched comes first."""
     from trainer import device
-    from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
+    from trainer.evaluation.checkpoint_measurement import CheckpointMeasurement
 
     device.be_polite(device.choose("auto"))
     return CheckpointMeasurement(args.workspace, args.data, model=args.model)

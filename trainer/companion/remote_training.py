@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from trainer import config
-from trainer.companion.watching import FolderWatch
+from trainer.companion.folder_watch import FolderWatch
 from trainer.companion.watching_files import (
     WatchedFolder,
     WatchError,
@@ -113,10 +113,10 @@ def watch_there(workspace: Workspace, address: str, options: Sequence[str], name
         bindings.add(_with_free_name(host))
         host, _ = bindings.located(address)
     folder = ssh.inside(facts, workspace_there(host, workspace.folder))
-    words = ["watch", ssh.inside(facts, path), *options, "--detach", "--workspace", folder]
+    arguments = ["watch", ssh.inside(facts, path), *options, "--detach", "--workspace", folder]
     run = _bound_run(workspace, host, folder, address)
     try:
-        number = ssh.answer_of(host, facts, *words).get("id")
+        number = ssh.answer_of(host, facts, *arguments).get("id")
     except PlaceError as error:
         if isinstance(error, OutOfReach) or run is None or "is watched by another process" not in str(error):
             raise
@@ -128,10 +128,10 @@ def watch_there(workspace: Workspace, address: str, options: Sequence[str], name
         run = workspace.runs.create(config.run_elsewhere(repaired_name(name or PurePosixPath(path).name), data))
     row = workspace.runs.get(run)
     bindings.bind(row.folder, Binding(host.name, folder, number))
-    told = elsewhere(row.folder)
-    assert isinstance(told, Elsewhere)
+    identity = elsewhere(row.folder)
+    assert isinstance(identity, Elsewhere)
     # From here on nobody takes it for ended because nothing of it runs here.
-    write_elsewhere(row.folder, replace(told, sent=True))
+    write_elsewhere(row.folder, replace(identity, sent=True))
     workspace.runs.change(run, status="running", ended_at=None, reason="")
     return run
 
@@ -162,6 +162,6 @@ def _bound_run(workspace: Workspace, host: RemoteHost, folder: str, address: str
 
 def _with_free_name(host: RemoteHost) -> RemoteHost:
     """Return a place under a name that no other has."""
-    names = {place.name for place in bindings.hosts()}
+    names = {known_host.name for known_host in bindings.hosts()}
     numbered = (f"{host.name[:36]}-{number}" for number in range(2, 200))
     return replace(host, name=next(name for name in (host.name, *numbered) if name not in names))

@@ -279,16 +279,13 @@ def log_run(
     'finished'
     """
     rank = process_rank()
-    if not (rank.is_first or every_rank or merge_ranks):
+    if not (rank.is_first or every_rank or merge_ranks > 1):
         return RunLogger(None)
     workspace = Path(folder).expanduser().absolute()
     label = configuration.repaired_name(name or _name_of_script())
     parts = RankParts(workspace, label, rank.name, int(merge_ranks)) if merge_ranks > 1 else None
-    if not rank.is_first and not every_rank and parts is not None:
-        writer = _LIVE[workspace, label] = PartWriterThread(
-            RunStart(workspace, _run_of(label, data), data, parts=parts)
-        )
-        return RunLogger(writer)
+    if not (rank.is_first or every_rank):
+        return _part_logger(RunStart(workspace, _run_of(label, data), data, parts=parts), label)
     _end_earlier(workspace, label)
     facts: dict[str, Any] = {SETTINGS: plain_settings(_texts(config))} if config is not None else {}
     facts |= {VAL_BATCH: int(val_batch)} if val_batch is not None else {}
@@ -298,6 +295,12 @@ def log_run(
     if not writer.wait_until_open(OPEN_S):
         writer.warn("slow", f"{workspace} has not answered for {OPEN_S:.0f} s; the run appears when it does.")
     return RunLogger(writer, names, distinct_captions=distinct_captions)
+
+
+def _part_logger(start: RunStart, label: str) -> RunLogger:
+    """Return the logger of a process that is not the first one, and brings its parts of embeddings alone."""
+    writer = _LIVE[start.workspace, label] = PartWriterThread(start)
+    return RunLogger(writer)
 
 
 def log_on(logger: RunLogger | None, folder: str | Path, **options: Any) -> RunLogger:

@@ -81,10 +81,10 @@ def located(address: str) -> tuple[RemoteHost, str]:
         PlaceError: It is no such address.
     """
     host, path = parse_folder(address)
-    for place in hosts():
-        is_named = place.name == host.hostname and not host.user and host.port is None
-        if place.kind == "ssh" and (is_named or _login(place) == _login(host)):
-            return place, path
+    for known_host in hosts():
+        is_named = known_host.name == host.hostname and not host.user and host.port is None
+        if known_host.kind == "ssh" and (is_named or _login(known_host) == _login(host)):
+            return known_host, path
     return host, path
 
 

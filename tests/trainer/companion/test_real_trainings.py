@@ -17,7 +17,7 @@ import pytest
 import torch
 from PIL import Image
 
-import trainer.evaluation.watched_checkpoint  # noqa: F401  # before a training begins, which takes seconds
+import trainer.evaluation.checkpoint_measurement  # noqa: F401  # before a training begins, which takes seconds
 from trainer.__main__ import main
 from trainer.store import RunRow, Workspace, read_snapshot
 

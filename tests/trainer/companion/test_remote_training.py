@@ -22,8 +22,8 @@ from tests.trainer.companion.test_watching import (  # noqa: F401  # fixtures
 from tests.trainer.places.test_ssh import Box, box, here  # noqa: F401  # fixtures
 from trainer.__main__ import main
 from trainer.companion import remote_training
+from trainer.companion.folder_watch import FolderWatch, watched_run
 from trainer.companion.remote_training import RemoteTraining
-from trainer.companion.watching import FolderWatch, watched_run
 from trainer.companion.watching_files import is_of_training, number_in_name
 from trainer.places.bindings import located
 from trainer.places.remote_folder import RemoteFolder

@@ -21,10 +21,10 @@ from PIL import Image
 from trainer import pretrained
 from trainer.__main__ import main
 from trainer.checkpoints import tensor_file
+from trainer.companion.folder_watch import FolderWatch, watched_run
 from trainer.companion.stop_request import is_asked_to_stop
-from trainer.companion.watching import FolderWatch, watched_run
 from trainer.companion.watching_files import WatchError, watched_folder
-from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
+from trainer.evaluation.checkpoint_measurement import CheckpointMeasurement
 from trainer.pretrained.specification import newest_epoch
 from trainer.store import Workspace, read_snapshot, stop_flag
 from trainer.store.process_lock import identity

@@ -13,10 +13,10 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from trainer.companion.watching import FolderWatch, watched_run
+from trainer.companion.folder_watch import FolderWatch, watched_run
 from trainer.companion.watching_curves import read_training
 from trainer.companion.watching_files import watched_folder
-from trainer.evaluation.watched_checkpoint import CheckpointMeasurement
+from trainer.evaluation.checkpoint_measurement import CheckpointMeasurement
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
 from trainer.untrusted.bounded.torch_archive import is_complete_archive, is_complete_safetensors, numbers_inside

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the address, and how long it is kept up to date."""
     parser.add_argument("address", metavar="ADDRESS", help="ssh://host/path of the workspace there")
     parser.add_argument("--once", action="store_true", help="bring what is there, and end")
-    parser.add_argument("--beside", type=int, default=0, metavar="PID", help="end with the process of this number")
+    parser.add_argument("--while-pid", type=int, default=0, metavar="PID", help="end with the process of this number")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
 
     mirror = WorkspaceMirror(args.address, lambda sentence: say(sentence, error=True))
     if not args.once:
-        keep(mirror, lambda: bool(args.beside) and identity(args.beside) is None)
+        keep(mirror, lambda: bool(args.while_pid) and identity(args.while_pid) is None)
         return 0
     while not mirror.step():
         if mirror.trouble:

@@ -198,7 +198,7 @@ class FolderWatch:
         return is_new
 
     def report(self, phase: str) -> None:
-        """Give a sign of life with what the watch does at present."""
+        """Report what the watch does at present."""
         if phase == "watching" and self.trouble:
             phase = self.trouble
         elif phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:

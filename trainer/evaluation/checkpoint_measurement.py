@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from trainer import config, device
 from trainer.analysis.unit_rows import is_vector
-from trainer.companion.watching import VanishedCheckpoint
+from trainer.companion.folder_watch import VanishedCheckpoint
 from trainer.evaluation.benchmark import Stored, Subject
 from trainer.evaluation.task_data import TaskData, load_every_pair
 from trainer.images import Preprocessing
