@@ -85,6 +85,17 @@ def test_keys_move_time_and_the_frame_stays(qtbot, view: TimelineView):
     qtbot.waitUntil(lambda: stands_at(view, 20), timeout=2000)
 
 
+def test_both_maps_are_panned_and_fitted_together(qtbot, view: TimelineView):
+    a, b = (panel.map for panel in view.panels)
+    fitted = b.box.viewRect()
+    a.box.scaleBy((0.5, 0.5))
+    a.box.sigRangeChangedManually.emit([True, True])
+    assert b.box.viewRect().width() == pytest.approx(fitted.width() / 2, rel=0.02)
+    assert not b.is_fitted
+    b.fit()
+    assert a.is_fitted
+
+
 @pytest.mark.nightly
 def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
     view.activateWindow()

@@ -26,22 +26,25 @@ class Locking(QObject):
         """Connect two maps; `bounds_of` returns left, bottom, right and top of what each shows when it is fitted."""
         super().__init__(parent)
         self._maps, self._bounds_of = maps, bounds_of
-        self._following = False
         self.on = False
         for index, points in enumerate(maps):
-            points.view_changed.connect(partial(self._follow, index))
+            points.moved.connect(partial(self._follow, index))
+            points.fitted.connect(partial(self._fit_other, index))
 
     def set_on(self, on: bool) -> None:
         """Enable or disable the lock; B first takes A's view."""
         self.on = on
-        self._follow(0)
+        (self._fit_other if self._maps[0].is_fitted else self._follow)(0)
+
+    def _fit_other(self, index: int) -> None:
+        """Show all in both: each in its own size, in which a section of the other would not be all."""
+        if self.on and not self._maps[1 - index].is_fitted:
+            self._maps[1 - index].fit()
 
     def _follow(self, index: int) -> None:
         leading, led = self._maps[index], self._maps[1 - index]
-        if not self.on or self._following or not len(leading.layer.grid) or not len(led.layer.grid):
+        if not self.on or not len(leading.layer.grid) or not len(led.layer.grid):
             return
-        # The first map being fitted to its new size moves the other, whose fitting must not move it back.
-        self._following = True
         left, bottom, right, top = self._bounds_of(leading)
         view = leading.box.viewRect()
         share = max(right - left, top - bottom, 1e-12)
@@ -57,4 +60,4 @@ class Locking(QObject):
             padding=0,
             disableAutoRange=True,
         )
-        self._following = False
+        led.leave_fit()

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QWidget
 from explorer.theme import TRANSITION_MS, theme
 from explorer.widgets.point_map import PointMap
 
-MARGIN: Final = 0.05
 MOST_MOVING: Final = 50_000
 """Of more points, every place on the way would cost more than a frame: they jump."""
 
@@ -41,9 +40,7 @@ class FrameMap(PointMap):
         return self._frame
 
     def fit(self) -> None:
-        self._follows_fit = True
-        left, bottom, right, top = self._frame
-        self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
+        self._show_range(*self._frame)
 
     def glide_to(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
         """Move the points within the frame in 200 ms, or at once if the system asks for reduced motion."""

@@ -41,6 +41,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         clicked: This point was clicked (-1: none); whether it is to `replace` the selection, be `add`ed or `remove`d.
         outlined: These points were outlined or brushed (ascending numbers), and the same of them.
         turned: Degrees by which the cloud is to turn, to the right and towards the eye.
+        moved: A person has panned or zoomed.
+        fitted: All is in view.
         view_changed: Another part of the map is looked at.
         drawn: The present state is on the screen.
     """
@@ -51,6 +53,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
     clicked = Signal(int, str)
     outlined = Signal(object, str)
     turned = Signal(float, float)
+    moved = Signal()
+    fitted = Signal()
     view_changed = Signal()
     drawn = Signal()
 
@@ -189,9 +193,21 @@ class PointMap(DeferredPaint, pg.GraphicsView):
 
     def fit(self) -> None:
         """Show all points with a margin, and keep them in view when the widget is resized."""
+        self._show_range(*self.layer.grid.bounds)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether all is in view, whatever size the widget gets."""
+        return self._follows_fit
+
+    def leave_fit(self) -> None:
+        """Keep the section that is in view when the widget is resized."""
+        self._follows_fit = False
+
+    def _show_range(self, left: float, bottom: float, right: float, top: float) -> None:
         self._follows_fit = True
-        left, bottom, right, top = self.layer.grid.bounds
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
+        self.fitted.emit()
 
     def walk(self, across: int, down: int) -> int:
         """Return the visible point nearest to the hovered one in direction (across, down); -1 if there is none.
@@ -264,7 +280,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.box.turned.connect(self.turned)
         self.box.clicked.connect(self._announce_click)
         self.box.fit_asked.connect(self.fit)
-        self.box.sigRangeChangedManually.connect(self._leave_fit)
+        self.box.sigRangeChangedManually.connect(self._on_moved)
         self.box.sigRangeChanged.connect(lambda *_: self.view_changed.emit())
         self.layer.drawn.connect(self.drawn)
         self.layer.indexed.connect(self._on_indexed)
@@ -286,8 +302,9 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         if self._follows_fit:
             self.fit()
 
-    def _leave_fit(self, *_: object) -> None:
-        self._follows_fit = False
+    def _on_moved(self, *_: object) -> None:
+        self.leave_fit()
+        self.moved.emit()
 
     def _set_states(self) -> None:
         lit = self._isolated
