@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 TITLE: Final = "Finished runs - Contrastive Explorer"
 _LEFT_OUT: Final = "experiments"
 """Home: nothing can be begun there."""
+_PICTURES: Final = "data/*/renderings/*.jpg"
+_ONE_OF: Final = 64
+"""Which of the held-out pictures lie in Classify."""
 
 
 def window_on_sample(hooks: Hooks, *, safe: bool = False) -> Window:
-    """Return a window on the maps of the sample workspace; nothing of it is saved."""
+    """Return a window on the maps of the sample, some pictures of which lie in Classify; nothing of it is saved."""
     from explorer.window import Window
 
     views = tuple(entry for entry in VIEWS if entry.name != _LEFT_OUT)
     window = Window(catalog.sample_workspace(), hooks, entries=views, safe=safe)
     window.setWindowTitle(TITLE)
     window.selection.view = "map"
+    window.selection.queries = [str(path) for path in sorted(window.folder.glob(_PICTURES))[::_ONE_OF]]
+    window.selection.undo.clear()
     return window

@@ -79,6 +79,7 @@ def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, 
     window = window_on_sample(hooks)
     assert (window.folder, window.navigation.view_name) == (folder, "map")
     assert "home" not in window.rail.buttons
+    assert (len(window.selection.queries), window.selection.undo.canUndo()) == (8, False)
     window.close()
     hooks.remove()
     window.deleteLater()
