@@ -492,6 +492,7 @@ class RunCost:
         gpu_mib: Of it on a GPU; None without one.
         disk_mib: Of checkpoints and snapshots at the end.
         device: Where it trains.
+        predicted_gpu_mib: That a graphics card must have free, predicted; None where it is not known.
     """
 
     steps: int
@@ -502,6 +503,7 @@ class RunCost:
     gpu_mib: float | None
     disk_mib: float
     device: str
+    predicted_gpu_mib: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

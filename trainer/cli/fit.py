@@ -201,6 +201,8 @@ def _measure(args: argparse.Namespace) -> int:
         f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "
         f"evaluations; {cost.memory_mib:,.0f} MiB of memory{gpu}, {cost.disk_mib:,.0f} MiB on disk."
     )
+    if cost.predicted_gpu_mib is not None:
+        text += f" A graphics card needs about {cost.predicted_gpu_mib:,.0f} MiB free (predicted)."
     say_json(json.dumps(dataclasses.asdict(cost))) if args.json else say(text)
     return 0
 

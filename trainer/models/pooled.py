@@ -103,7 +103,8 @@ def at_end(tower: TextTransformer, tokens: Int[Tensor, "n length"]) -> Float[Ten
     end tokens alone are computed, whose keys are all up to them.
     """
     ends = tokens.argmax(1)
-    if tokens.device.type == "cpu":  # elsewhere it would be waited for
+    # Elsewhere it would be waited for; tensors of another type have no values (memory_prediction).
+    if tokens.device.type == "cpu" and type(tokens) is Tensor:
         tokens = tokens[:, : int(ends.max()) + 1]
     length = tokens.shape[1]
     dtype = tower.transformer.get_cast_dtype()

@@ -18,6 +18,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.messages import RunCost
 from trainer.models import Architecture
 from trainer.training import system_load
+from trainer.training.memory_prediction import Trained, check_fits
 from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.starting_point import prospective_start
 
@@ -32,7 +33,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     Of Scenes that are not drawn yet, the pictures of these updates are drawn and no others.
 
     Raises:
-        UserError: The run could not be trained; says why.
+        UserError: The run could not be trained, or its memory does not fit the graphics card; says why.
     """
     config.check(run)
     where = device.choose(run.device)
@@ -44,6 +45,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     start = prospective_start(run, workspace_folder, preparing)
     pairs, heldout = _pairs(run, start.sizes, workspace_folder, preparing, steps)
     tokenizer = start.tokenizer or _tokenizer(run, pairs.captions, workspace_folder / "cache", preparing)
+    predicted = check_fits(Trained(run, pairs, tokenizer, start.sizes), where)
     training = TrainingSession(run, pairs, tokenizer, where, **start.session_arguments)
     took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
     memory = system_load.memory(where)
@@ -56,6 +58,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
         gpu_mib=memory.get("gpu_mib"),
         disk_mib=_disk(run, training, heldout) / _MIB,
         device=str(where),
+        predicted_gpu_mib=None if predicted is None else predicted / _MIB,
     )
 
 

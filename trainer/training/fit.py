@@ -36,6 +36,7 @@ from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
+from trainer.training.memory_prediction import Trained, proposal
 from trainer.training.mixing import mix_until_end
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
 from trainer.training.recorder import SAY_S, Recorder
@@ -124,7 +125,7 @@ def _fit(workspace: Workspace, run_id: int, shared: ranks.Ranks | None) -> None:
                 log.status("interrupted", reason)
                 raise FitError(reason) from error
             problem = _as_problem(error, workspace.runs.config_of(log.run.id))
-            if problem is not error:
+            if problem is not error or isinstance(error, OutOfMemory):
                 log.alert("memory", str(problem), log.run.step)
             # Of a run that lost one of its processes nothing is wrong.
             end = "interrupted" if isinstance(problem, ranks.RankError) else "failed"
@@ -225,9 +226,13 @@ def _train(
         return "stopped", "Stopped while the untrained model was being measured."
     if shared is not None:
         shared.announced(BEGINS, str(training.step))
-    if run.tuning.mix:
-        return mix_until_end(workspace, log, control, text_log, training, recorder)
-    return _update_until_end(job, training, recorder)
+    try:
+        if run.tuning.mix:
+            return mix_until_end(workspace, log, control, text_log, training, recorder)
+        return _update_until_end(job, training, recorder)
+    except torch.OutOfMemoryError as error:
+        size = run.optimizer.batch_size
+        raise OutOfMemory(f"Memory ran out with batches of {size} pairs. {_smaller(job, prepared)}") from error
 
 
 def _device_of(run: config.Run, text_log: TextLog, shared: ranks.Ranks | None) -> torch.device:
@@ -474,6 +479,21 @@ def _warn_of_batch_norm(text_log: TextLog, training: TrainingSession) -> None:
             f"warning: batch norms see {size} pairs at a time and not the whole batch, so gradients are not "
             "exactly those of the batch. The ViT tower has none."
         )
+
+
+class OutOfMemory(FitError):
+    """The memory of a graphics card ran out; the message says what would fit."""
+
+
+def _smaller(job: _Job, prepared: _Prepared) -> str:
+    """Return a sentence with a micro-batch that the card's whole memory is predicted to hold."""
+    trained = Trained(job.run, prepared.splits.train, prepared.tokenizer, prepared.start.sizes)
+    _, total = torch.cuda.mem_get_info(job.where)
+    bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    return (
+        f"{proposal(trained, total, bfloat16=bfloat16)} A duplicate takes that; Resume continues from the last "
+        "checkpoint where more memory is free."
+    )
 
 
 def _as_problem(error: Exception, run: config.Run) -> Exception:

@@ -105,9 +105,12 @@ def cost_words(cost: RunCost) -> str:
     memory = f"{_size(cost.memory_mib)} memory"
     if cost.gpu_mib is not None:
         memory = f"{_size(cost.gpu_mib)} GPU memory, {memory}"
+    predicted = ""
+    if cost.predicted_gpu_mib is not None:
+        predicted = f"; a graphics card needs about {_size(cost.predicted_gpu_mib)} free (predicted)"
     return (
         f"{cost.steps:,} steps in about {duration(cost.train_s)} on {cost.device}, evaluations on top; "
-        f"{memory}, {_size(cost.disk_mib)} disk"
+        f"{memory}, {_size(cost.disk_mib)} disk{predicted}"
     )
 
 

@@ -274,7 +274,7 @@ def memory_that_runs_out_is_told_with_a_micro_batch_that_fits() -> None:
         with patched((ClipPairs, "compare", starved)):
             problem = _problem_of(lambda: fit(_workspace(), run_id))
         assert "Memory ran out with batches of 64 pairs" in problem, problem
-        assert "Micro-batch" in problem, problem
+        assert "Set Micro-batch to 32, which is predicted to fit" in problem, problem
     assert checkpoint.steps(_workspace().runs.get(run_id).folder / "checkpoints") == [4, 0]
 
 
