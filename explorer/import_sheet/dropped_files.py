@@ -9,7 +9,6 @@ from typing import Final
 
 from PySide6.QtCore import QMimeData, QUrl
 
-from trainer.companion.watching_files import is_training
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
 from trainer.trackers.recognition import histories, is_history, open_clip_folders
@@ -49,6 +48,8 @@ def dropped(mime: QMimeData) -> Dropped:
     if 1 <= len(urls) <= 2 and len(local) == len(urls) and all(is_vectors(path) for path in local):
         return Dropped((), vectors=tuple(local))
     if len(urls) == 1 and not _far(urls[0]):
+        from trainer.companion.watching_files import is_training  # with numpy, which the first paint does not wait for
+
         path = Path(urls[0].toLocalFile())
         if is_training(path):
             return Dropped((), training=path.resolve())
