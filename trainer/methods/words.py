@@ -40,6 +40,7 @@ class BagOfWords(Method):
     Attributes:
         words: The vocabulary.
         scores: The layer.
+        bags: Of each pair, the numbers of its words in the vocabulary.
         loss: Of logits against the words of captions.
     """
 
@@ -57,14 +58,14 @@ class BagOfWords(Method):
             )
         self.scores = nn.Linear(material.sizes.embed_dim, len(self.words))
         indices = {word: number for number, word in enumerate(self.words)}
-        self._bags = [[indices[word] for word in set(caption) if word in indices] for caption in captions]
+        self.bags = [[indices[word] for word in set(caption) if word in indices] for caption in captions]
         self._by_word = choice.class_uniform
 
     def order(self, n: int, batch_size: int, seed: int, epoch: int) -> Sequence[Int[np.ndarray, " batch"]]:
         """Return batches drawn by word if configured, so that rare words count as much as frequent ones."""
         if not self._by_word:
             return super().order(n, batch_size, seed, epoch)
-        return list(word_batches(self._bags, batch_size, seed, epoch))
+        return list(word_batches(self.bags, batch_size, seed, epoch))
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
         """Return a logit for every word."""
@@ -75,7 +76,7 @@ class BagOfWords(Method):
         (logits,) = embedded
         bags = torch.zeros(logits.shape)
         for row, pair in zip(bags, batch.rows.tolist(), strict=True):
-            row[self._bags[pair]] = 1
+            row[self.bags[pair]] = 1
         return type(self).loss(logits, sent(bags, logits.device))
 
 
@@ -103,15 +104,15 @@ class RankedWords(BagOfWords):
         (logits,) = embedded
         rows = batch.rows.cpu().numpy()
         drawn = uniform(rows, seed=self._seed, epoch=batch.step, purpose=(_RANKED,), count=2)
-        pairs = [self._drawn(int(row), *shares) for row, shares in zip(rows, drawn.T, strict=True)]
+        pairs = [self.drawn_words(int(row), *shares) for row, shares in zip(rows, drawn.T, strict=True)]
         right, wrong = sent(torch.tensor(pairs, dtype=torch.long).view(-1, 2).T, logits.device)
         positive, negative = (logits.gather(1, index[:, None])[:, 0] for index in (right, wrong))
-        counted = [bool(self._bags[row]) and len(self._bags[row]) < logits.shape[1] for row in rows.tolist()]
+        counted = [bool(self.bags[row]) and len(self.bags[row]) < logits.shape[1] for row in rows.tolist()]
         return pairwise_ranking(positive, negative, sent(torch.tensor(counted), logits.device), margin=self._margin)
 
-    def _drawn(self, row: int, right_share: float, wrong_share: float) -> tuple[int, int]:
+    def drawn_words(self, row: int, right_share: float, wrong_share: float) -> tuple[int, int]:
         """Return a word of a caption and one that it lacks, each uniform; two zeros where there is none."""
-        caption = sorted(self._bags[row])
+        caption = sorted(self.bags[row])
         rest = len(self.words) - len(caption)
         if not caption or not rest:
             return 0, 0

@@ -462,9 +462,9 @@ def test_convirt_sees_the_papers_views_if_asked():
 
 def test_ranked_words_are_of_the_caption_and_of_the_others():
     method = build(choice := config.PairwiseRanking(drop_frequent=0, vocabulary=5), material(choice))
-    for row, words in enumerate(method._bags):
+    for row, words in enumerate(method.bags):
         shares = (np.arange(200) + 0.5) / 200
-        drawn = [method._drawn(row, share, share) for share in shares]
+        drawn = [method.drawn_words(row, share, share) for share in shares]
         if not words or len(words) == len(method.words):
             assert set(drawn) == {(0, 0)}
             continue
