@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer, Signal
 
 from explorer.model_client.qprocess import Child
 from trainer.untrusted import safe_subprocess
@@ -41,7 +41,8 @@ class FigurePreviews(QObject):
         """Start the process, which imports what it needs meanwhile."""
         super().__init__(parent)
         self._number, self._command, self._output = 0, [""], b""
-        self._in_flight = False
+        self._in_flight = self._closed = False
+        self._sent = 0
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS, timeout=self._send)
         self._process = Child([*program, "preview", "--workspace", str(workspace)], self)
         self._process.start()
@@ -54,18 +55,24 @@ class FigurePreviews(QObject):
         self._timer.start()
 
     def close(self) -> None:
-        """End the process."""
+        """End the process without waiting for it: it reads the end of its input, or is killed a little later."""
+        if self._closed:
+            return
+        self._closed = True
         self._timer.stop()
         self.blockSignals(True)
+        # The dialog goes now; this object stays until its process has ended.
+        self.setParent(QCoreApplication.instance())
         self._process.closeWriteChannel()
-        self._process.terminate()
-        if not self._process.waitForFinished(GRACE_MS):
-            self._process.kill()
-            self._process.waitForFinished(GRACE_MS)
+        QTimer.singleShot(GRACE_MS, self._process, self._process.kill)
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            self.deleteLater()
 
     def _send(self) -> None:
         # One question at a time: what was asked meanwhile and is old by then is never drawn.
-        if self._in_flight or self._process.state() == QProcess.ProcessState.NotRunning:
+        if self._in_flight or self._sent == self._number:
+            return
+        if self._process.state() == QProcess.ProcessState.NotRunning:
             return
         self._in_flight = True
         self._sent = self._number
@@ -87,11 +94,14 @@ class FigurePreviews(QObject):
         child.readAllStandardError()
 
     def on_failed_start(self, child: Child) -> None:
-        """Say so."""
+        """Say that there are no previews."""
         self._fail(f"The preview could not start: {child.errorString()}.")
 
     def on_finished(self, child: Child) -> None:
-        """Say so."""
+        """Go, or say that the process should not have ended."""
+        if self._closed:
+            self.deleteLater()
+            return
         self._fail("The preview has ended unexpectedly. Close this dialog and open it again.")
 
     def _fail(self, reason: str) -> None:

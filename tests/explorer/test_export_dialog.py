@@ -45,6 +45,7 @@ def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callab
     qtbot.addWidget(window)
     window.resize(1280, 800)
     dialogs: list[ExportDialog] = []
+    processes: list[FigurePreviews] = []
 
     def open_dialog(**more: object) -> ExportDialog:
         previews = FigurePreviews(tmp_path, program=(sys.executable, str(script)))
@@ -52,6 +53,7 @@ def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callab
         formats = more.pop("formats", EXPORTS)
         dialog = ExportDialog("Similarity", formats, lambda _: COMMAND, file, previews, parent=window, **more)
         dialogs.append(dialog)
+        processes.append(previews)
         dialog.open()
         return dialog
 
@@ -59,6 +61,7 @@ def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callab
     for dialog in dialogs:
         if shiboken6.isValid(dialog):
             dialog.reject()
+    qtbot.waitUntil(lambda: not any(map(shiboken6.isValid, processes)), timeout=20_000)
     window.close()
 
 
@@ -146,3 +149,24 @@ def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run()
     assert ["export", "similarity", "--runs", "1", "2"] not in figures
     assert shown[1] not in figures
     assert figures[-1] == shown[2]
+
+
+def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    previews = dialog.findChild(FigurePreviews)
+    dialog.reject()
+    assert previews.parent() is QApplication.instance(), "it is not waited for"
+    qtbot.waitUntil(lambda: not shiboken6.isValid(previews), timeout=20_000)
+
+
+def test_a_newer_question_replaces_an_older_one(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    answers: list[list[str]] = []
+    dialog.findChild(FigurePreviews).drawn.connect(lambda _file, figure: answers.append(figure["command"]))
+    for width in ("1", "slide", "1"):
+        dialog.controls["width"].buttons[width].click()
+    qtbot.waitUntil(lambda: len(answers) > 0, timeout=20_000)
+    qtbot.wait(300)
+    assert answers == [[*COMMAND, "--width", "1"]]
