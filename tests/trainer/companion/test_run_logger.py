@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -538,3 +541,14 @@ def test_a_part_that_does_not_come_makes_a_sample(tmp_path: Path, monkeypatch: p
         warnings.simplefilter("ignore")
         log.embeddings(1, image=rows(1))
     assert log.lost == {"sets of embeddings": 1}
+
+
+def test_a_cell_of_a_notebook_shows_the_map_of_its_run_each_time_it_is_run(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="the extra [notebook] is not installed")
+    for name in ("notebook", "notebook 2"):
+        log = ce.log_run(tmp_path, name="notebook")
+        log.embeddings(1, image=rows(1), text=rows(2), items=ITEMS)
+        log.finish()
+        widget = ce.live_map(ce.workspace(tmp_path).run(log.run_id), color="label")
+        assert log.name == name
+        assert json.loads(gzip.decompress(base64.b64decode(widget.packed)))["maps"][0]["pairs"] == N
