@@ -27,12 +27,15 @@ class FineTuningView(ChartView):
     name = "fine_tuning"
 
     def build(self) -> Iterator[None]:
-        self.slider = QSlider(Qt.Orientation.Horizontal, objectName="fine-tuning-slider")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setObjectName("fine-tuning-slider")
         self.slider.setAccessibleName("Step or alpha of the snapshots")
         self.slider.setPageStep(1)
         self.slider_text = layouts.text(role="secondary", name="fine-tuning-at")
-        self.tune = QPushButton("Fine-tune A\u2026", objectName="fine-tuning-tune")
-        self.mix = QPushButton("Mix A with its base\u2026", objectName="fine-tuning-mix")
+        self.tune = QPushButton("Fine-tune A\u2026")
+        self.tune.setObjectName("fine-tuning-tune")
+        self.mix = QPushButton("Mix A with its base\u2026")
+        self.mix.setObjectName("fine-tuning-mix")
         self._stored: tuple[int, ...] = ()
         for part in (self.slider, self.slider_text):
             part.hide()
@@ -45,10 +48,9 @@ class FineTuningView(ChartView):
         self.mix.clicked.connect(lambda: self._ask_of_a(lambda run: MixRuns((run,))))
         self.slider.valueChanged.connect(self._choose_step)
         self.pane.answered.connect(self._show_slider)
-        self._moves = [
-            QAction(label, self, triggered=lambda _=False, by=by: self.slider.setValue(self.slider.value() + by))
-            for label, by in (("Towards the base", -1), ("Towards the fine-tuned model", 1))
-        ]
+        self._moves = [QAction(label, self) for label in ("Towards the base", "Towards the fine-tuned model")]
+        for action, steps in zip(self._moves, (-1, 1), strict=True):
+            action.triggered.connect(lambda _=False, by=steps: self.slider.setValue(self.slider.value() + by))
 
     def actions_for_palette(self) -> list[QAction]:
         return [*self._moves, *super().actions_for_palette()]

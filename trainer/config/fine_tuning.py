@@ -157,7 +157,7 @@ def origins(run: Run, *, source: str, stated: Collection[str] = (), pairs: int |
     usual, lora = Optimizer(), run.tuning.lora_rank > 0
     kind = "LoRA begins at random, next to weights that stay" if lora else "the weights are pretrained"
     layered = "LoRA's matrices are new in every layer" if lora else "lower layers know what most data share"
-    counted = f"the {pairs:,} training pairs fill it" if pairs else f"that of {source}, if the pairs fill it"
+    counted = f"that of {source}, at most what {f'{pairs:,}' if pairs else 'the'} training pairs allow"
     reasons = {
         "optimizer.learning_rate": f"{kind}; from nothing it is {usual.learning_rate:g}",
         "optimizer.layer_decay": layered,
@@ -196,7 +196,7 @@ def _frozen(run: Run) -> str:
 
 
 def _values(run: Run) -> dict[str, str]:
-    sections = {"optimizer": run.optimizer, "tuning": run.tuning}
+    sections: dict[str, Optimizer | Tuning] = {"optimizer": run.optimizer, "tuning": run.tuning}
     return {
         f"{name}.{field.name}": _written(getattr(section, field.name))
         for name, section in sections.items()

@@ -27,6 +27,8 @@ _MLP: Final = frozenset(("c_fc", "c_proj", "fc1", "fc2"))
 class LowRank(nn.Module):
     """The parametrization of a matrix: itself plus alpha / rank times B A, where B begins at zero."""
 
+    scale: Tensor
+
     def __init__(self, weight: Float[Tensor, "m n"], rank: int, alpha: float) -> None:
         super().__init__()
         rows, columns = weight.shape

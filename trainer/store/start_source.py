@@ -39,10 +39,10 @@ def bound_start(
     step = kept_step(source_row, run.tuning.start_step, steps(source_row.id), field="tuning.start")
     start = _called(source_row, step)
     model = source.model
-    if isinstance(run.model, type(model)) and hasattr(model, "freeze"):
+    if isinstance(run.model, config.OpenClip) and isinstance(model, config.OpenClip):
         model = replace(model, freeze=run.model.freeze)
-    paths = {name: _absolute(getattr(run.tuning, name)) for name in ("reference", "adapter")}
-    return replace(run, model=model, tuning=replace(run.tuning, start=start, **paths))
+    reference, adapter = _absolute(run.tuning.reference), _absolute(run.tuning.adapter)
+    return replace(run, model=model, tuning=replace(run.tuning, start=start, reference=reference, adapter=adapter))
 
 
 def bound_mix(tuning: config.Tuning, rows: Callable[[str], RunRow], steps: Callable[[int], list[int]]) -> config.Tuning:

@@ -425,8 +425,8 @@ def _restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None
     towers.freeze_lowest(image=tuning.freeze_image, text=tuning.freeze_text)
     towers.freeze_towers(image=tuning.image_rate == 0, text=tuning.text_rate == 0)
     if adapter is not None or tuning.lora_rank:
-        sizes = {"rank": tuning.lora_rank, "alpha": tuning.lora_alpha, "targets": tuning.lora_targets}
-        attach(towers, **sizes, adapter=adapter)
+        rank, alpha = tuning.lora_rank, tuning.lora_alpha
+        attach(towers, rank=rank, alpha=alpha, targets=tuning.lora_targets, adapter=adapter)
 
 
 def _rates(tuning: config.Tuning) -> dict[str, float]:
