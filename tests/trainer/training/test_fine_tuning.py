@@ -24,7 +24,9 @@ from trainer.inference.open_model import open_run
 from trainer.models.lora import attach
 from trainer.pretrained.peft_layout import read_adapter
 from trainer.store import Workspace, read_snapshot
+from trainer.training.control import ControlFlags
 from trainer.training.fit import fit
+from trainer.training.recorder import Recorder
 
 pytestmark = pytest.mark.slow
 
@@ -205,6 +207,26 @@ def test_a_mix_is_the_base_at_0_and_the_tuned_run_at_1_bit_for_bit(workspace, ba
     assert {row.step for row in workspace.results.checkpoints(run) if row.best} == {answer["best"]}
 
 
+def test_a_mix_that_was_stopped_is_resumed_where_it_was(workspace, tuned, monkeypatch):
+    run = workspace.runs.create(mix_run(workspace, [tuned], "0 .5 1", name="stopped"))
+    visit, visited = Recorder.visit, []
+
+    def visiting(recorder: Recorder, step: int) -> None:
+        visit(recorder, step)
+        visited.append(step)
+
+    monkeypatch.setattr(Recorder, "visit", visiting)
+    with monkeypatch.context() as patched:
+        patched.setattr(ControlFlags, "now", lambda control: "stop" if visited else None)
+        fit(workspace, run)
+    assert (workspace.runs.get(run).status, visited) == ("stopped", [50])
+    fit(workspace, run)
+    row = workspace.runs.get(run)
+    assert (row.status, visited, row.facts["mixed"]["best"] in (0, 50, 100)) == ("finished", [50, 100], True)
+    end = weights(workspace, tuned)
+    assert all(torch.equal(value, end[name]) for name, value in weights(workspace, run, 100).items())
+
+
 def test_a_soup_is_the_mean_of_its_runs(workspace, tuned, tune):
     other = tune("other", "--set", "optimizer.learning_rate=3e-4", "--set", "seed=1")
     run = workspace.runs.create(mix_run(workspace, [tuned, other], "0 1", reference="none"))
@@ -242,3 +264,22 @@ def _answers(workspace: Workspace, run: int, split: str, step: int) -> dict[str,
     row = next(s for s in workspace.results.snapshots(run) if (s.split, s.step) == (split, step))
     snapshot = read_snapshot(row.folder)
     return right_answers(snapshot.image, snapshot.text, matching_of(snapshot))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "split"), [("emoji-pairs", "val"), ("clothing-cc0", "test")])
+def test_real_pairs_are_learned_with_scenes_as_the_reference_set(workspace, base, shared_data, name, split):
+    """Runs of assets/docs/measurements/fine-tuning.md in small: both sets are measured at the first and last step."""
+    data = shared_data / name / split
+    changes = ("data.train_share=0.1", "optimizer.epochs=1", "optimizer.batch_size=16", "watching.snapshots=2")
+    arguments = [part for change in changes for part in ("--set", change)]
+    command = ["fit", "--from", str(base), "--data", str(data), "--name", f"real {name}", *arguments]
+    assert main([*command, "--workspace", str(workspace.folder)]) == 0
+    row = workspace.runs.get(f"real {name}")
+    answer = CHART.result(workspace, Request((Target(row.id),)), CHART.settings(), lambda share, note: None)
+    rows = course_rows(answer.found[0])
+    assert {(each["set"], each["step"]) for each in rows} >= {
+        (part, step) for part in ("own", "reference") for step in (0, row.step)
+    }
+    first = workspace.results.series(row.id, "reference/image_to_text_R@1")[1][0]
+    assert first == workspace.results.series(base, "val/image_to_text_R@1")[1][-1]
