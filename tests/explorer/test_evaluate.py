@@ -523,3 +523,19 @@ def test_one_click_puts_the_group_into_the_real_queue(view: EvaluateView, qtbot:
     names = {row.name: workspace.runs.config_of(row.id).seed for row in workspace.runs.all() if row.status == "queued"}
     assert names == {"good seed 1": 1, "bad seed 1": 1}
     assert "2 runs queued" in view.status.text()
+
+
+def test_what_was_not_measured_is_offered_in_its_tab(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
+    asked: list[Evaluate] = []
+    monkeypatch.setattr(view.asking, "ask", asked.append)
+    view.tabs.setCurrentIndex(1)
+    assert view.protocol.missing.isVisibleTo(view.protocol)
+    view.protocol.measure.trigger()
+    view.protocol.change(task="retrieval")
+    view.protocol.measure.trigger()
+    view.choice.measure.trigger()
+    assert [question.tasks for question in asked] == [
+        ("zero_shot_protocol",),
+        ("retrieval_protocol",),
+        ("caption_choice",),
+    ]

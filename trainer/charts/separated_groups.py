@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -31,6 +32,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_targets
+from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
 from trainer.store import Workspace
@@ -161,13 +163,15 @@ def _named(
 
 def draw(chart: SeparatedGroupsChart, _settings: GroupSettings) -> Panel:
     """Draw the groups by how close both runs hold them, their table, the spectra, and pictures of each."""
-    names = [each.run.short_name for each in chart.opened]
+    names = told_apart([each.run.short_name for each in chart.opened], [each.row.step for each in chart.opened])
     rows: list[tuple[Mark, ...]] = [(_overview(chart), _spectra(chart, names))]
     if chart.groups:
         rows.append((_table(chart, names),))
     rows += [(_pictures(chart, group, names),) for group in chart.groups]
     row = chart.opened[0].row
-    steps = ", ".join(f"{'AB'[side]} {names[side]}, step {each.row.step:,}" for side, each in enumerate(chart.opened))
+    steps = ", ".join(
+        f"{'AB'[side]} {each.run.short_name}, step {each.row.step:,}" for side, each in enumerate(chart.opened)
+    )
     head = f"{row.dataset}, {row.split}, n = {chart.n:,}. {steps}"
     none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
     return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=none)
@@ -182,7 +186,7 @@ def _overview(chart: SeparatedGroupsChart) -> XYPlot:
         points.append(Points(f"only {'AB'[side]}", run_tone(side), xy, ids, size=9.0))
     x, y = (Axis(f"within - across, {side}", -0.2, 1.0) for side in "AB")
     note = "a click selects the pairs of a group"
-    return XYPlot("groups", "Groups", x, y, points=tuple(points), ids_are="concepts", equal=True, note=note)
+    return XYPlot("groups", "Groups", x, y, points=tuple(points), ids_are="concepts", note=note)
 
 
 def _margins(named: NamedGroup) -> tuple[float, float]:
@@ -191,7 +195,7 @@ def _margins(named: NamedGroup) -> tuple[float, float]:
     return (margin_a, other) if named.side == 0 else (other, margin_a)
 
 
-def _spectra(chart: SeparatedGroupsChart, names: list[str]) -> XYPlot:
+def _spectra(chart: SeparatedGroupsChart, names: Sequence[str]) -> XYPlot:
     curves = []
     for side, difference in enumerate(chart.differences):
         top = difference.eigenvalues[::-1][:30]
@@ -204,7 +208,7 @@ def _spectra(chart: SeparatedGroupsChart, names: list[str]) -> XYPlot:
     return XYPlot("spectra", "Spectra of the differences", Axis("rank", 0.5, 30.5), y, curves=tuple(curves))
 
 
-def _table(chart: SeparatedGroupsChart, names: list[str]) -> NumberTable:
+def _table(chart: SeparatedGroupsChart, names: Sequence[str]) -> NumberTable:
     lines = []
     for side in (0, 1):
         of = [group for group in chart.groups if group.side == side]
@@ -224,7 +228,7 @@ def _partner(chart: SeparatedGroupsChart, named: NamedGroup) -> str:
     return of[named.group.partner].words if named.group.partner >= 0 else "all others"
 
 
-def _pictures(chart: SeparatedGroupsChart, named: NamedGroup, names: list[str]) -> ImageRow:
+def _pictures(chart: SeparatedGroupsChart, named: NamedGroup, names: Sequence[str]) -> ImageRow:
     items = chart.opened[0].snapshot.items
     cells = tuple(RowImage(row, items.path[row], items.caption[row], "") for row in named.typical.tolist())
     title = f"Only {names[named.side]}: {named.words}, apart from {_partner(chart, named)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from PySide6.QtCore import Qt
@@ -88,8 +89,10 @@ class EvaluateView(View):
         self.table = ChartPane(context, SCORES.name)
         self.published = ResultTable("evaluate-published", "Published numbers of this data set")
         yield
-        self.protocol = EvaluationTab(context, PROTOCOL.name, self.pictures)
-        self.choice = EvaluationTab(context, CHOICE.name, self.pictures)
+        self.protocol = EvaluationTab(
+            context, PROTOCOL.name, self.pictures, lambda settings: f"{settings.task}_protocol"
+        )
+        self.choice = EvaluationTab(context, CHOICE.name, self.pictures, lambda _settings: "caption_choice")
         yield
         self.confusion = ConfusionPane(self.pictures)
         yield
@@ -163,9 +166,11 @@ class EvaluateView(View):
 
     def evaluate(self) -> None:
         """Start the evaluation that the controls describe."""
+        self._ask(self.question_now())
+
+    def _ask(self, question: Evaluate) -> None:
         if self.asking.busy or not self.context.selection.runs:
             return
-        question = self.question_now()
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
@@ -227,10 +232,11 @@ class EvaluateView(View):
             pane.forget()
             pane.setVisible(self.chart is not None)
         if self.chart is not None:
-            for tab in (self.protocol, self.choice):
-                tab.show_evaluations(self._request(self.chart))
             for pane, chart in ((self.table, SCORES), (self.curves, CURVES)):
                 pane.ask(chart, self._request(self.chart), chart.settings())
+        for tab in (self.protocol, self.choice):
+            request = Request() if self.chart is None else self._request(self.chart)
+            tab.show_evaluations(request, {task for run in self.chart.runs for task in run.tasks} if self.chart else ())
 
     def _show(self) -> None:
         busy = self.asking.busy
@@ -336,6 +342,8 @@ class EvaluateView(View):
             signal.connect(self.refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
         self.controls.wanted.connect(self.evaluate)
+        for tab in (self.protocol, self.choice):
+            tab.measure_asked.connect(lambda task: self._ask(replace(self.question_now(), tasks=(task,))))
         self.controls.data_picked.connect(lambda: self.read(again=True) if self.chart is None else None)
         self.working.cancelled.connect(self._cancelled)
         self.asking.changed.connect(self._show)
