@@ -43,7 +43,7 @@ FOLDER: Final = "folder"
 _ALL_PARTS: Final = "This format holds everything that the view shows."
 
 
-class Sheet(QWidget):
+class FigurePaper(QWidget):
     """A figure on paper, as large as there is room and in true proportion."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class ExportDialog(QDialog):
         self._usual_parts: frozenset[str] = frozenset()
         self.format_buttons = self._formats(formats)
         self.numbers = QCheckBox("Numbers as CSV, too", objectName="export-numbers", checked=with_numbers)
-        self.sheet, self.size_note = Sheet(), layouts.text(role="small", name="export-size", wrap=True)
+        self.sheet, self.size_note = FigurePaper(), layouts.text(role="small", name="export-size", wrap=True)
         self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.target = layouts.elided(role="small")
         self._lay_out()
@@ -187,9 +187,9 @@ class ExportDialog(QDialog):
         files = [self.file.name]
         command = self.command()
         if "--out" in command:
-            place = command.index("--out")
-            files += [Path(name).name for name in command[place + 1 :]]
-            command = command[:place]
+            index = command.index("--out")
+            files += [Path(name).name for name in command[index + 1 :]]
+            command = command[:index]
         self.copied.emit([*command, "--out", *files])
 
     def ask_file(self) -> None:
@@ -207,9 +207,9 @@ class ExportDialog(QDialog):
     def take_file(self, file: Path) -> None:
         """Export to this file, in the format that it is named after."""
         suffix = file.suffix.removeprefix(".").lower()
-        known = suffix in self.format_buttons
-        self._file = file.with_suffix("") if known else file
-        if known:
+        has_format = suffix in self.format_buttons
+        self._file = file.with_suffix("") if has_format else file
+        if has_format:
             self.format_buttons[suffix].setChecked(True)
         self._show_format()
 

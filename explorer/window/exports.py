@@ -200,6 +200,6 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
 def with_usual(commands: Iterable[Sequence[str]], runs: Sequence[int]) -> list[list[str]]:
     """Return the usual figures of the runs, each as it is shown now if it is, and then what else is shown of runs."""
     of_runs = [list(command) for command in commands if "--runs" in command or command[0] != "export"]
-    shown = {command[1]: command for command in of_runs if command[0] == "export"}
-    usual = [shown.get(kind, ["export", kind, "--runs", *map(str, runs)]) for kind in USUAL]
+    command_of_kind = {command[1]: command for command in of_runs if command[0] == "export"}
+    usual = [command_of_kind.get(kind, ["export", kind, "--runs", *map(str, runs)]) for kind in USUAL]
     return [*usual, *(command for command in of_runs if command not in usual)]

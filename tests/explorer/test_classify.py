@@ -489,7 +489,7 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     view.take([images["a-red"]])
     view.questions.choose("own")
     view.questions.write("red, tent, blue", "a photo of a(n) {}")
-    view._read_caption_words()
+    view.refresh()
     qtbot.waitUntil(lambda: "0 of 3 training captions" in label(view.questions, "classifyUnseen"), timeout=10_000)
     assert "contain tent, photo, of." in label(view.questions, "classifyUnseen")
     assert view.questions.unseen_words("Red tent") == ("tent",)

@@ -62,7 +62,6 @@ def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callab
         if shiboken6.isValid(dialog):
             dialog.reject()
     qtbot.waitUntil(lambda: not any(map(shiboken6.isValid, processes)), timeout=20_000)
-    window.close()
 
 
 def drawn(qtbot: QtBot, dialog: ExportDialog) -> None:

@@ -219,15 +219,15 @@ def _compute(workspace: Workspace, chart: Chart[Any, Any], request: Request, set
     from trainer.charts import ChartError
     from trainer.inference.chart_query import with_vectors
 
-    kept = COMPUTED.get()
+    results = COMPUTED.get()
     key = (workspace.folder, chart.name, request, chart.computed_of(settings))
-    if kept is not None and key in kept:
-        return kept[key]
+    if results is not None and key in results:
+        return results[key]
     request = with_vectors(workspace, chart, request, settings, report)
     data = chart.result(workspace, request, settings, report)
     report(1.0, "")
-    if kept is not None:
-        kept[key] = data
+    if results is not None:
+        results[key] = data
     if problems := getattr(data, "problems", ()):
         # A figure that silently lacks a run that was named would be taken for the whole.
         raise ChartError(" ".join(problems))

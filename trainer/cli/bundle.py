@@ -127,7 +127,7 @@ def write_bundle(
         raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in USUAL]
-    figures = [_with_choices(command, choices) for command in figures]
+    figures = [with_choices(command, choices) for command in figures]
     report = rising(progress) if progress else (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
@@ -146,16 +146,16 @@ def write_bundle(
     return values
 
 
-def _with_choices(command: Sequence[str], choices: FigureChoices | None) -> list[str]:
+def with_choices(command: Sequence[str], choices: FigureChoices | None) -> list[str]:
     """Return a drawing command with these choices before its own, which come last and hold."""
     if choices is None or not takes_choices(command):
         return list(command)
-    own = {word.partition("=")[0] for word in command}
+    option_names = {word.partition("=")[0] for word in command}
     values = {field.name: getattr(choices, field.name) for field in fields_of(type(choices))}
     default = type(choices)()
     for field in fields_of(type(choices)):
         # Names of parts are those of one figure.
-        if option_name(field) in own or field.name == "panels":
+        if option_name(field) in option_names or field.name == "panels":
             values[field.name] = getattr(default, field.name)
     return [*command, *options(type(choices)(**values))]
 
@@ -189,9 +189,9 @@ def _fill(
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines = [], [], []
     for index, command in enumerate(figures):
-        shown = _stem(command)
-        name = f"{index + 1:02d}-{shown}"
-        report(0.9 * index / (len(figures) + 1), f"Rendering {index + 1} of {len(figures)}: {shown}")
+        stem = figure_stem(command)
+        name = f"{index + 1:02d}-{stem}"
+        report(0.9 * index / (len(figures) + 1), f"Rendering {index + 1} of {len(figures)}: {stem}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
         written = [f"figures/{file.name}" for file in files if file.is_file()]
@@ -312,7 +312,7 @@ def _figures_of(file: Path) -> list[list[str]]:
     return commands
 
 
-def _stem(command: Sequence[str]) -> str:
+def figure_stem(command: Sequence[str]) -> str:
     """Return what a figure shows, as part of a file's name."""
     if command[0] != "export":
         pictures = [Path(word).stem for word in command[1:2] if not word.startswith("-")]

@@ -178,9 +178,9 @@ def _unseen(workspace: Workspace, predictions: Predictions) -> list[str]:
     """Return what the training captions of each run lack of the labels and templates."""
     from trainer.store.caption_words import read_caption_words, unseen_sentences
 
-    words = [read_caption_words(workspace.runs.get(run.run).folder) for run in predictions.runs]
+    vocabularies = [read_caption_words(workspace.runs.get(run.run).folder) for run in predictions.runs]
     texts = (*predictions.labels, *predictions.templates)
-    return unseen_sentences([run.name for run in predictions.runs], words, texts)
+    return unseen_sentences([run.name for run in predictions.runs], vocabularies, texts)
 
 
 def _document(predictions: Predictions) -> dict[str, Any]:

@@ -322,9 +322,9 @@ def _picture(path: str) -> np.ndarray | None:
 
 
 def _badge_color(mark: NumberTable, column: int) -> str:
-    place = mark.first + column
-    tone = mark.tones[place] if place < len(mark.tones) else ""
-    return tone_color(tone or run_tone(place))
+    index = mark.first + column
+    tone = mark.tones[index] if index < len(mark.tones) else ""
+    return tone_color(tone or run_tone(index))
 
 
 def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) -> None:

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf, Op, PdfFile, Render
 POINTS_PER_INCH = 72
 
 
-class FigureCanvas(FigureCanvasPdf):
+class ScaledPdf(FigureCanvasPdf):
     """Writes the figure `figure.written_scale` times as large, with all of its letters and lines."""
 
     def print_pdf(
@@ -36,3 +36,7 @@ class FigureCanvas(FigureCanvasPdf):
             file.finalize()
         finally:
             file.close()
+
+
+FigureCanvas = ScaledPdf
+"""The name by which matplotlib finds the canvas of a backend."""

@@ -63,13 +63,15 @@ def read_caption_words(folder: Path) -> CaptionWords | None:
         return None
 
 
-def unseen_sentences(names: Iterable[str], words: Iterable[CaptionWords | None], texts: Sequence[str]) -> list[str]:
+def unseen_sentences(
+    names: Iterable[str], vocabularies: Iterable[CaptionWords | None], texts: Sequence[str]
+) -> list[str]:
     """Return a sentence for the runs whose training captions lack the same words of the texts."""
     runs: dict[str, list[str]] = {}
-    for name, known in zip(names, words, strict=True):
-        unseen = dict.fromkeys(word for text in texts for word in known.unseen(text)) if known else ()
-        if known and unseen:
+    for name, vocabulary in zip(names, vocabularies, strict=True):
+        unseen = dict.fromkeys(word for text in texts for word in vocabulary.unseen(text)) if vocabulary else ()
+        if vocabulary and unseen:
             listed = ", ".join([*unseen][:MOST_LISTED])
             listed += f" and {len(unseen) - MOST_LISTED} more" if len(unseen) > MOST_LISTED else ""
-            runs.setdefault(f"0 of {known.captions:,} training captions contain {listed}.", []).append(name)
+            runs.setdefault(f"0 of {vocabulary.captions:,} training captions contain {listed}.", []).append(name)
     return [f"{', '.join(names_of)}: {sentence}" for sentence, names_of in runs.items()]

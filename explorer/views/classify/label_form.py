@@ -65,15 +65,15 @@ class LabelForm(QWidget):
     def _editors(self) -> tuple[QPlainTextEdit, QPlainTextEdit]:
         return self.labels_edit, self.templates_edit
 
-    def take_caption_words(self, names: Sequence[str], words: Sequence[CaptionWords | None]) -> None:
+    def take_caption_words(self, names: Sequence[str], vocabularies: Sequence[CaptionWords | None]) -> None:
         """Underline what the training captions of these runs lack; None: of a run whose captions are not known."""
-        self._names, self._read = tuple(names), tuple(words)
+        self._names, self._read = tuple(names), tuple(vocabularies)
         self._show_unseen()
 
     def unseen_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a text that no training caption of a run holds; none where no run's are known."""
-        known = [words for words in self._read if words is not None]
-        unseen = [set(words.unseen(text)) for words in known]
+        vocabularies = [vocabulary for vocabulary in self._read if vocabulary is not None]
+        unseen = [set(vocabulary.unseen(text)) for vocabulary in vocabularies]
         return tuple(word for word in dict.fromkeys(words_in(text)) if unseen and all(word in of for of in unseen))
 
     def _show_unseen(self) -> None:
@@ -204,8 +204,8 @@ class Underline(QSyntaxHighlighter):
         looks.setUnderlineStyle(QTextCharFormat.UnderlineStyle.WaveUnderline)
         looks.setUnderlineColor(theme.color("warn"))
         for word in self._unseen_words(text):
-            for found in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE):
-                self.setFormat(found.start(), len(found[0]), looks)
+            for match in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE):
+                self.setFormat(match.start(), len(match[0]), looks)
 
 
 def _editor(name: str, label: str) -> QPlainTextEdit:

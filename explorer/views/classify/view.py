@@ -325,9 +325,9 @@ class ClassifyView(View):
             background = self.context.background
             background.run(self, _caption_words, names, folders, done=self._take_caption_words, key="caption words")
 
-    def _take_caption_words(self, words: dict[str, CaptionWords | None]) -> None:
-        self._caption_words = list(words.values())
-        self.questions.take_caption_words(list(words), self._caption_words)
+    def _take_caption_words(self, vocabularies: dict[str, CaptionWords | None]) -> None:
+        self._caption_words = list(vocabularies.values())
+        self.questions.take_caption_words(list(vocabularies), self._caption_words)
         self._show_bars(self.strip.current)
 
     def _words_changed(self) -> None:

@@ -181,16 +181,16 @@ def test_a_bundle_without_an_evaluation_says_why_it_has_no_report(charted: Works
     ],
 )
 def test_figures_are_named_by_what_they_show(command: list[str], stem: str):
-    assert bundle._stem(command) == stem
+    assert bundle.figure_stem(command) == stem
 
 
 def test_choices_hold_for_figures_without_choices_of_their_own():
     choices = FigureChoices(panels=("cosines",), width="1", names="letters")
-    assert bundle._with_choices(["export", "map", "--names", "seed"], choices) == [
+    assert bundle.with_choices(["export", "map", "--names", "seed"], choices) == [
         *("export", "map", "--names", "seed", "--width", "1")
     ]
     for command in (["export", "timeline"], ["saliency", "1"]):
-        assert bundle._with_choices(command, choices) == command
+        assert bundle.with_choices(command, choices) == command
 
 
 def test_progress_never_falls():
