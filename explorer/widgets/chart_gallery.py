@@ -43,9 +43,9 @@ Index = QModelIndex | QPersistentModelIndex
 
 SIZE: Final = (936, 672)
 CATEGORY_PX: Final = 168
-CARD: Final = QSize(232, 174)
+CARD: Final = QSize(228, 174)
 GAP_PX: Final = 12
-PICTURE: Final = QSize(200, 76)
+PICTURE: Final = QSize(196, 76)
 PICTURE_TOP_PX: Final = 12
 HEAD_PX: Final = 100
 """Of a card, above its name."""

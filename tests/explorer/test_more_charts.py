@@ -223,3 +223,7 @@ def test_nothing_is_folded_where_nothing_is_plotted(window: Window) -> None:
     assert panels
     for panel in panels:
         assert len(folded_tables(panel)) < len(panel.marks)
+
+
+def test_three_cards_stand_in_a_row(gallery: ChartGallery) -> None:
+    assert gallery.cards.columns == 3
