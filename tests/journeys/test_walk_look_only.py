@@ -94,6 +94,7 @@ ELSEWHERE = {
     ("bench",): "measures the device: tests/trainer/training/test_gpu_bench.py",
     ("install",): "installs torch for the user",
     ("serve",): "asks what the window asks: tests/explorer/test_look_only.py",
+    ("preview",): "draws what the window asks: tests/trainer/render_mpl/test_figure_choices.py",
     ("remote",): "is spoken to by another computer: tests/trainer/places",
     ("places", "add"): "writes settings of the user, not of a workspace",
     ("places", "remove"): "writes settings of the user, not of a workspace",
