@@ -56,6 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", action="store_true", help="estimate the cost with three real steps; create no run")
     parser.add_argument("--ranks", type=int, metavar="N", help="N processes of this computer share every batch")
     parser.add_argument(
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="start the processes of --ranks again from the last checkpoint, up to N times, when one is lost",
+    )
+    parser.add_argument(
         "--check-ranks",
         type=int,
         metavar="N",
@@ -140,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
         answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
         text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
     else:
-        train(workspace, number, quiet=args.json)
+        train(workspace, number, quiet=args.json, max_restarts=args.max_restarts)
         row = workspace.runs.get(number)
         answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
         text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
@@ -166,13 +173,14 @@ def _prepared(workspace: Workspace, run: int) -> str:
     return str(Path(tars.path).absolute())
 
 
-def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
+def train(workspace: Workspace, run: int, *, quiet: bool = False, max_restarts: int = 0) -> None:
     """Train a run until it has ended, by as many processes as it wants, here or at the place that it was sent to.
 
     Args:
         workspace: Where it is.
         run: Its number.
         quiet: What the training says goes to standard error: standard output is one JSON object.
+        max_restarts: As of `trainer.scheduling.ranks.train`.
     """
     from trainer.places.bindings import binding_of
     from trainer.scheduling import ranks
@@ -183,7 +191,7 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False) -> None:
         return train_there(workspace, run, say=lambda text: say(text, error=True))
     count = workspace.runs.ranks_of(run)
     if count > 1 and not ranks.is_rank():  # this process then needs no torch
-        return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None)
+        return ranks.train(workspace, run, count, stdout=sys.stderr if quiet else None, max_restarts=max_restarts)
     from trainer.training.fit import fit
 
     with contextlib.redirect_stdout(sys.stderr if quiet else sys.stdout):

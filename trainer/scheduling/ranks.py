@@ -6,9 +6,11 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -32,11 +34,83 @@ class RanksError(UserError):
 
 
 def is_rank() -> bool:
-    """Return whether this process is one of several that `torch.distributed.run` started together."""
-    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    """Return whether this process is one of several that were started together.
+
+    By `torch.distributed.run`, Kubernetes and others that set `RANK` and `WORLD_SIZE`, by MPI, or by `srun`.
+    """
+    return ("RANK" in os.environ and _number("WORLD_SIZE") > 1) or any(
+        _number(launcher.size) > 1 for launcher in _OTHERS
+    )
 
 
-def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None = None) -> None:
+def take_place(ranks: int) -> None:
+    """Set what `torch.distributed` reads in a process that is a rank, whoever started it.
+
+    Args:
+        ranks: By how many processes the run is trained.
+
+    Raises:
+        RanksError: Another number of processes was started, or no address tells where the first one is.
+    """
+    found = next((launcher for launcher in _OTHERS if _number(launcher.size) > 1), None)
+    if "RANK" not in os.environ and found is not None:
+        os.environ |= {"RANK": os.environ[found.rank], "WORLD_SIZE": os.environ[found.size]}
+        os.environ.setdefault("LOCAL_RANK", os.environ.get(found.local_rank, "0"))
+        # SLURM writes 2(x3) for two on each of three computers.
+        if each := re.fullmatch(r"(\d+)(\(x\d+\))?", os.environ.get(found.local_size, "")):
+            os.environ.setdefault("LOCAL_WORLD_SIZE", each[1])
+    started = _number("WORLD_SIZE")
+    if started != ranks:
+        raise RanksError(
+            f"{started} processes were started, and the run is trained by {ranks}. Start {ranks} processes, or name "
+            f"{started} first: trainer resume RUN --ranks {started}."
+        )
+    if "MASTER_ADDR" not in os.environ:
+        if os.environ.get("LOCAL_WORLD_SIZE") != os.environ["WORLD_SIZE"]:
+            raise RanksError(
+                f"{started} processes were started on several computers, and MASTER_ADDR is not set. Set it to the "
+                "name of the computer of rank 0, and MASTER_PORT to a free port of it."
+            )
+        os.environ["MASTER_ADDR"] = "127.0.0.1"
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
+    os.environ.setdefault("MASTER_PORT", str(_FIRST_PORT + _job() % _PORTS))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Launcher:
+    """The environment variables by which a launcher tells its processes who they are."""
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+
+
+_OTHERS: Final = (
+    _Launcher(
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
+    ),
+    _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    # Of a step of srun: a script of sbatch is one process, however many tasks its job has.
+    _Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
+)
+_FIRST_PORT: Final = 29_500
+_PORTS: Final = 1_000
+"""So many jobs of one computer have ports of their own."""
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "1")
+    return int(text) if text.isdecimal() else 1
+
+
+def _job() -> int:
+    """Return a number that the processes of a job share, and other jobs of the computer do not."""
+    text = os.environ.get("SLURM_JOB_ID", "") or os.environ.get("PMIX_NAMESPACE", "")
+    return zlib.crc32(text.encode())
+
+
+def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None = None, max_restarts: int = 0) -> None:
     """Train the run by that many processes of this computer, until they have ended.
 
     SIGTERM and Ctrl-C are requests to stop with a checkpoint; a second Ctrl-C ends them at once.
@@ -46,21 +120,25 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
         run: Its number.
         ranks: How many processes.
         stdout: Where they print what they say; None: where this one prints.
+        max_restarts: How often they are started again, from the last checkpoint, once one of them is lost.
 
     Raises:
         RanksError: They failed; the run's row has the reason, too.
     """
     arguments = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
-    agent = start_agent(ranks, *arguments, stdout=stdout)
     requests = _StopRequests()
-    with requests.signals_handled():
-        while agent.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                agent.wait(_POLL_S)
-            if requests.hard or (requests.new() and not launch.remind(workspace, run)):
-                _end(agent, hard=requests.hard)
-    workspace.reconcile()
-    row = workspace.runs.get(run)
+    for restarts_left in range(max_restarts, -1, -1):
+        agent = start_agent(ranks, *arguments, stdout=stdout)
+        with requests.signals_handled():
+            while agent.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    agent.wait(_POLL_S)
+                if requests.hard or (requests.new() and not launch.remind(workspace, run)):
+                    _end(agent, hard=requests.hard)
+        workspace.reconcile()
+        row = workspace.runs.get(run)
+        if row.status != "interrupted" or requests.any or not restarts_left:
+            break
     if agent.returncode and row.status not in ("stopped", "finished"):
         if requests.hard:
             raise KeyboardInterrupt
@@ -165,6 +243,11 @@ class _StopRequests:
     def __init__(self) -> None:
         self.hard = False
         self._heard = self._answered = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there was a request."""
+        return self._heard > 0
 
     def new(self) -> bool:
         """Return whether there is a request that has not been passed on."""

@@ -29,6 +29,7 @@ from trainer.evaluation.neighbors import STORED
 from trainer.evaluation.reference import REFERENCE, with_reference
 from trainer.models import has_batch_norm
 from trainer.scheduling.launch import check_trainable
+from trainer.scheduling.ranks import is_rank, take_place
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
 from trainer.store.caption_words import write_caption_words
@@ -59,6 +60,8 @@ def fit(workspace: Workspace, run_id: int) -> None:
         UserError: It cannot be trained, or failed in a way the person can mend; also when another process trains it.
     """
     check_trainable(workspace, workspace.runs.get(run_id))
+    if is_rank():
+        take_place(workspace.runs.ranks_of(run_id))
     # numba sets OpenMP's threads and not MKL's. Bits depend on both, and a replay sets both to what the run recorded.
     torch.set_num_threads(torch.get_num_threads())
     shared = ranks.join()

@@ -28,7 +28,7 @@ from trainer import config, methods, models
 from trainer.data import Pairs
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.training import optimizer
-from trainer.training.session import FitError
+from trainer.training.session import FitError, restrict
 
 BLOCK: Final = 512
 """Bytes of which torch's allocator hands out whole multiples."""
@@ -216,7 +216,10 @@ def _modules(trained: Trained) -> tuple[models.TwoTowers, methods.Method]:
         towers = models.build(trained.architecture, vocabulary=trained.tokenizer.size, towers=run.objective.towers)
         material = methods.Material(run, trained.pairs, trained.tokenizer, towers, trained.architecture)
         method = methods.build(run.objective, material)
-    towers.freeze(getattr(run.model, "freeze", "none"))
+        if run.objective.source is not None:
+            towers.freeze_all()
+        else:
+            restrict(towers, run, None)
     if run.optimizer.recompute:
         models.recompute_blocks(towers)
     if isinstance(method, methods.ImageText):

@@ -158,7 +158,7 @@ class TrainingSession:
         if run.objective.source is not None:
             towers.freeze_all()
         else:
-            _restrict(towers, run, adapter)
+            restrict(towers, run, adapter)
         if run.optimizer.recompute:
             models.recompute_blocks(towers)
         if run.compile != "off":
@@ -418,7 +418,7 @@ class TrainingSession:
         return first, None if other is None else other.contiguous(memory_format=layout)
 
 
-def _restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None) -> None:
+def restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None) -> None:
     """Freeze what a run does not train, and put LoRA where it is to learn."""
     tuning = run.tuning
     towers.freeze(getattr(run.model, "freeze", "none"))
