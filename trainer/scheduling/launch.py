@@ -19,7 +19,7 @@ from trainer.store import DatabaseBusy, DatabaseGone, RunRow, Workspace, reserve
 from trainer.store.elsewhere import elsewhere
 from trainer.store.process_lock import Identity, holder_of, identity, is_held
 from trainer.store.rows import WATCHED
-from trainer.untrusted import confined, safe_subprocess
+from trainer.untrusted import confined, safe_subprocess, shell
 from trainer.untrusted.files import read_record
 
 POLL_S: Final = 0.05
@@ -78,10 +78,11 @@ def start_watch(workspace: Workspace, run: int, folder: str, options: Sequence[s
 
     Raises:
         LaunchError: It is watched already, or the process could not be started.
-        TrainingPartMissing: Torch is not installed.
+        TrainingPartMissing: Pairs are to be embedded, and torch is not installed.
     """
     workspace.reconcile()
-    training_part.check("Embedding the pairs")
+    if "--data" in options:  # curves need no torch
+        training_part.check("Embedding the pairs")
     arguments = ["watch", *options, folder, "--workspace", str(workspace.folder)]
     return _start(workspace, workspace.runs.get(run), arguments, {})
 
@@ -122,6 +123,9 @@ def check_trainable(workspace: Workspace, row: RunRow) -> None:
     Raises:
         LaunchError: Another program trained it.
     """
+    if row.is_watched:
+        again = shell.join(["trainer", "watch", str(row.facts[WATCHED])])
+        raise LaunchError(f"The run {row.name!r} shows a training of another program. Watch it again: {again}")
     if isinstance(workspace.runs.config_of(row.id).data, config.NoData):
         raise LaunchError(
             f"The run {row.name!r} was trained by another program, and its curves and embeddings are all that is here. "

@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +28,7 @@ from trainer.companion.stop_request import is_asked_to_stop
 from trainer.companion.watching_files import WatchError, watched_folder
 from trainer.evaluation.checkpoint_measurement import CheckpointMeasurement
 from trainer.pretrained.specification import newest_epoch
+from trainer.scheduling import launch
 from trainer.store import Workspace, read_snapshot, stop_flag
 from trainer.store.process_lock import identity
 from trainer.training.provenance import repeat_command
@@ -384,3 +387,29 @@ def test_a_first_watch_embeds_no_epoch_of_a_time_before_the_training_went_back(t
     training.train(3, seed=13)
     answer = watched(training.folder)
     assert answer.steps == [UPDATES, 2 * UPDATES, 3 * UPDATES]
+
+
+@pytest.mark.nightly
+@pytest.mark.real_process
+def test_a_watch_that_is_killed_is_continued(training, watched, pairs, tmp_path) -> None:
+    model, workspace = tmp_path / "model", Workspace(tmp_path / "workspace")
+    model.mkdir()
+    (model / "open_clip_config.json").write_text(json.dumps({"model_cfg": SIZES, "preprocess_cfg": {}}))
+    for epoch in (1, 2, 3):
+        training.train(epoch, seed=epoch)
+    options = ["--data", str(pairs), "--model", str(model), "--workspace", str(workspace.folder)]
+    process = subprocess.Popen([sys.executable, "-m", "trainer", "watch", str(training.folder), *options])
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and not (workspace.runs.all() and workspace.results.snapshots(1)):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    workspace.reconcile()
+    assert workspace.runs.get(1).status == "interrupted"
+    with pytest.raises(launch.LaunchError, match="Watch it again: trainer watch "):
+        launch.start_detached(workspace, 1)
+    answer = watched(training.folder)
+    assert (answer.id, answer.steps) == (1, [UPDATES, 2 * UPDATES, 3 * UPDATES])
+    assert list(curve(answer, "val/image_to_text_R@1")) == answer.steps
+    assert not list((answer.run.folder / "snapshots").glob(".tmp*"))
