@@ -44,6 +44,7 @@ class NumbersBar(QWidget):
         parts = layouts.row(self.button, theme.BETWEEN, self._values, layouts.STRETCH, self.count)
         layouts.column(line, (parts, 1), gap=0, of=self)
         self.hide()
+        panel.fold_numbers()
         self.button.toggled.connect(panel.show_numbers)
         panel.numbers_shown.connect(self.button.setChecked)
         panel.panel_shown.connect(self._show)

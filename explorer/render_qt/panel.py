@@ -87,7 +87,7 @@ class PanelWidget(QScrollArea):
         self.panel: Panel | None = None
         self._filling: Panel | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
-        self._shows_numbers = False
+        self._shows_numbers = True
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
@@ -110,6 +110,10 @@ class PanelWidget(QScrollArea):
             self._shape = shape
             self._rebuild(panel)
         self._fill(panel, list(panel.marks))
+
+    def fold_numbers(self) -> None:
+        """Fold the tables of numbers below the plots from the first panel on; who does so shows how to unfold them."""
+        self._shows_numbers = False
 
     def show_numbers(self, on: bool) -> None:
         """Show the tables of numbers below the plots, or fold them."""

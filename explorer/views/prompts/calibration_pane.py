@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Thumbnails
+from explorer.render_qt.numbers_bar import NumbersBar
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.prompts.tau_control import TauControl
 from explorer.widgets import layouts
@@ -159,9 +160,8 @@ class CalibrationPane(QWidget):
         beside = QWidget()
         beside.setFixedWidth(BESIDE_PX)
         layouts.column(self.samples, self.picture, (self.bars, 1), of=beside)
-        layouts.column(
-            (layouts.row((self.panel, 1), beside, gap=theme.AROUND), 1), controls, gap=theme.BETWEEN, of=self
-        )
+        plots = layouts.column((self.panel, 1), NumbersBar(self.panel), gap=0)
+        layouts.column((layouts.row((plots, 1), beside, gap=theme.AROUND), 1), controls, gap=theme.BETWEEN, of=self)
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:
