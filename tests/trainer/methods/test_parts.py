@@ -269,7 +269,7 @@ def test_rare_words_are_drawn_as_often_as_frequent_ones():
     )
     assert len(np.unique(np.concatenate(by_image.order(16, 8, 0, 0)))) == 16
     many = np.concatenate([np.concatenate(by_word.order(16, 8, 0, epoch)) for epoch in range(200)])
-    spoken = Counter(word for row in many for word in by_word._bags[row])
+    spoken = Counter(word for row in many for word in by_word.bags[row])
     assert max(spoken.values()) < 3 * min(spoken.values())
 
 
