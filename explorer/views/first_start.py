@@ -1,4 +1,4 @@
-"""The page of a workspace without an experiment: what this is, three ways to begin, and beside them a result."""
+"""The page of a workspace without an experiment: what this is, three ways to begin, and a result."""
 
 from __future__ import annotations
 

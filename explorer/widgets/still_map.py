@@ -1,4 +1,4 @@
-"""A map as a still picture: points in the colors of their classes, drawn anew for each size and theme."""
+"""A map as a still picture: points in the colors of their classes, drawn for each size and theme."""
 
 from __future__ import annotations
 
