@@ -32,6 +32,7 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
+from trainer.store.rows import WATCHED
 
 UMAP = PointPlacement(method="umap")
 SCRIPT = """
@@ -225,6 +226,25 @@ def test_what_a_view_computes_is_listed_and_cancelled(qtbot, make_list) -> None:
     assert ticket.cancelled
     qtbot.waitUntil(lambda: not jobs.active)
     assert jobs.heard == []
+
+
+def test_a_watch_is_a_job_that_says_what_it_does_and_is_stopped(qtbot, make_list) -> None:
+    jobs = make_list()
+    workspace: Workspace = jobs.workspace
+    data = config.NoData(called="val", source="/logs/theirs")
+    number = workspace.runs.create(config.run_elsewhere("theirs", data))
+    workspace.runs.add_facts(number, {WATCHED: data.source})
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=30, total_steps=120, phase="embedding epoch_3.pt")
+        jobs.runs.watch()
+        qtbot.waitUntil(lambda: len(jobs.active) == 1)
+        (job,) = jobs.active
+        assert (job.kind, job.note, job.share) == ("Watch", "embedding epoch_3.pt", 0.25)
+        job.cancel()
+        qtbot.waitUntil(lambda: workspace.runs.asked(number) == "stop")
+        log.status("stopped")
+    qtbot.waitUntil(lambda: not jobs.active)
+    assert [job.state for job in jobs.past] == ["cancelled"]
 
 
 def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
