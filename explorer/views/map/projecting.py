@@ -98,7 +98,7 @@ class Projecting(QObject):
             progress=partial(self._on_progress, ticket),
             owner=self,
         )
-        self._open[ticket] = _Waiting(index, side, projection, number, sketch, onto and onto.row)
+        self._open[ticket] = _Waiting(index, side, projection, number, sketch, None if onto is None else onto.row)
         self._report_progress()
 
     def cancel(self) -> None:
