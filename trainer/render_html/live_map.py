@@ -159,6 +159,7 @@ def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"]) -> dict[st
     step = f"step {chart.step:,}" if chart.step is not None else ""
     facts = (objective_label(chart.objective), step, f"{chart.dataset} {chart.split}", f"n = {chart.n:,} pairs")
     method = {"pca": "PCA of images and texts together", "umap": "UMAP; distances between clusters mean nothing"}
+    method["umap-learn"] = method["umap"]
     return {
         "name": chart.name,
         "title": chart.name,
