@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int
+from threadpoolctl import threadpool_limits
 
 from trainer import config
 from trainer.analysis.camera_3d import component_points
@@ -24,7 +25,7 @@ from trainer.vectors.found import FoundVectors, Matrix, VectorError, files_of_st
 from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.recall import MAIN, MeasuredRecall, measure_step, reporting
 from trainer.vectors.step_files import Side
-from trainer.vectors.unit_copy import copy_unit_rows
+from trainer.vectors.unit_copy import UnitCopy, copy_unit_rows
 
 SPLIT: Final = "vectors"
 MOST_COSINES: Final = 2**27
@@ -195,8 +196,7 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     snapshot = read_snapshot(folder)
     arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
     if len(arrays) * snapshot.n >= WORTH_KEEPING:
-        # The sums of the pass are there: the map of all points waits for nothing.
-        keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)))
+        _keep_map(log, folder, arrays, copy)
     units = units_of(snapshot)
     recall = None
     if len(arrays) == 2:
@@ -207,6 +207,12 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
         # How pictures are told apart changes every number where several rows show one.
         opened = replace(opened, note=f"{units.words()}. {opened.note}".strip())
     return opened, recall
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def _keep_map(log: RunLog, folder: Path, arrays: Sequence[np.ndarray], copy: UnitCopy) -> None:
+    """Keep the components of all points: the sums of the pass are there, so the map waits for nothing."""
+    keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)))
 
 
 def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from threadpoolctl import threadpool_limits
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import ScatterSum
@@ -41,6 +42,8 @@ class UnitCopy:
     scatter: ScatterSum
 
 
+# Its own threads wait for each other by spinning: beside other work the sums took half of the time of opening.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def copy_unit_rows(
     sides: Mapping[Side, Matrix], rows: Int[np.ndarray, " k"], folder: Path, progress: Progress | None = None
 ) -> UnitCopy:
