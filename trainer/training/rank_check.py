@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
-from trainer import config, data, device, models, pretrained, ranks
+from trainer import config, data, device, methods, models, pretrained, ranks
 from trainer.data.tokenizer import train_tokenizer
 from trainer.store import Workspace
-from trainer.training.session import FitError, TrainingSession
+from trainer.training.session import FitError, TrainingSession, Update
 from trainer.training.starting_point import prospective_start
 from trainer.untrusted.terminal import say_json
 
@@ -24,20 +28,28 @@ EQUAL: Final = 1e-6
 EQUAL_NORMS: Final = 1e-5
 """The same with batch norms, whose variances are sums of squares: rounding is larger."""
 
+EQUAL_GRADIENTS: Final = 1e-3
+"""Largest difference of two gradients, as a share, that counts as rounding where float64 is not asked."""
+_ROUNDINGS: Final = 10.0
+"""So many times its own rounding may one gradient be off from another."""
+_TINY: Final = 1e-30
+
 MakeSession = Callable[[ranks.Ranks | None], TrainingSession]
 
 
 @dataclass(frozen=True)
 class UpdateDifference:
-    """The largest differences over all updates made.
+    """The largest differences over all updates made, each from the same weights.
 
     Attributes:
         loss: Of the losses; of those above 1 as a share of them.
-        weights: Of the weights and buffers after the last update.
+        weights: Of the weights and buffers after an update.
+        gradients: Of the lengths of the gradients as a share, or of their directions, whichever is larger.
     """
 
     loss: float
     weights: float
+    gradients: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,7 @@ class RankCheck:
         whole: Against the undivided batch.
         parts: Against micro-batches of as many pairs as a rank has; None where batch norms see these only.
         batch_norm: Whether the model or the objective has batch norms.
+        rounding: By how much one process's own gradient in float32 is off from float64; 0 where that was not needed.
     """
 
     ranks: int
@@ -57,22 +70,26 @@ class RankCheck:
     whole: UpdateDifference
     parts: UpdateDifference | None
     batch_norm: bool
+    rounding: float = 0.0
 
     @property
     def equal(self) -> bool:
-        """Whether no loss differs by more than rounding; bits of micro-batches are equal whatever these differ by."""
-        exact = self.parts is not None and self.parts.loss == 0
-        return exact or self.whole.loss <= (EQUAL_NORMS if self.batch_norm else EQUAL)
+        """Whether nothing differs by more than rounding; bits of micro-batches are equal whatever these differ by."""
+        if self.parts is not None and self.parts.loss == self.parts.gradients == 0:
+            return True
+        alike = self.whole.gradients <= max(EQUAL_GRADIENTS, _ROUNDINGS * self.rounding)
+        return alike and self.whole.loss <= (EQUAL_NORMS if self.batch_norm else EQUAL)
 
     @property
     def words(self) -> str:
         """The result as one sentence."""
         summary = f"{self.ranks} processes and one made {self.updates} updates of the same batches: "
-        if self.whole.loss == 0:
+        if self.whole.loss == 0 and self.equal:
             return f"{summary}equal, no loss differs by one bit."
         verdict = "equal" if self.equal else "not equal"
         exact = " (by no bit from micro-batches of the same size)" if self.parts and self.parts.loss == 0 else ""
-        return f"{summary}{verdict}, losses differ by at most {self.whole.loss:.1e}{exact}."
+        gradients = f"gradients by {self.whole.gradients:.1e}"
+        return f"{summary}{verdict}, losses differ by at most {self.whole.loss:.1e}{exact}, {gradients}."
 
 
 def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> RankCheck | None:
@@ -88,17 +105,24 @@ def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> Ran
     """
     training = make(shared)
     updates = min(updates, training.total_steps)
-    together = _trace(training, updates)
+    norms = any(models.has_batch_norm(module) for module in training.modules.values())
+    others = [make(None) for _ in range(1 if norms else 2)] if shared.leads else []
+    for divided in others[1:]:
+        divided.micro_batch = training.micro_batch or training.batch_size // shared.size
+    differences, rounding = [[UpdateDifference(0.0, 0.0)] for _ in others], 0.0
+    for _ in range(updates):
+        # From the same weights, for a steep start amplifies what the last bits of two updates differ by.
+        start = _state(training) if others else {}
+        made = _made(training)
+        for other, found in zip(others, differences, strict=True):
+            _restore(other, start)
+            found.append(_difference((training, made), (other, _made(other))))
+        if others and differences[0][-1].gradients > EQUAL_GRADIENTS:
+            rounding = max(rounding, _rounding(others[0], start))
     if not shared.leads:
         return None
-    norms = any(models.has_batch_norm(module) for module in training.modules.values())
-    whole = _difference(together, _trace(make(None), updates))
-    parts = None
-    if not norms:
-        divided = make(None)
-        divided.micro_batch = training.micro_batch or training.batch_size // shared.size
-        parts = _difference(together, _trace(divided, updates))
-    return RankCheck(shared.size, updates, whole, parts, norms)
+    whole, *parts = (_largest(found) for found in differences)
+    return RankCheck(shared.size, updates, whole, parts[0] if parts else None, norms, rounding)
 
 
 def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) -> MakeSession:
@@ -142,26 +166,81 @@ def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) 
     )
 
 
-def _trace(training: TrainingSession, updates: int) -> tuple[list[float], dict[str, Tensor]]:
-    losses: list[float] = []
-    for _ in range(updates):
-        update = training.update()
-        if not update.made:
-            raise FitError(
-                f"Loss or gradient of update {len(losses) + 1} is not finite, so nothing can be compared: choose a "
-                "smaller learning rate or more warm-up."
-            )
-        losses.append(update.loss)
-    weights = {f"{name}.{key}": value for name, m in training.modules.items() for key, value in m.state_dict().items()}
-    return losses, {key: value.detach().double().cpu().clone() for key, value in weights.items()}
+def _made(training: TrainingSession) -> Update:
+    """Make an update.
+
+    Raises:
+        FitError: It is not finite.
+    """
+    update = training.update()
+    if not update.made:
+        raise FitError(
+            f"Loss or gradient of update {training.step + 1} is not finite, so nothing can be compared: choose a "
+            "smaller learning rate or more warm-up."
+        )
+    return update
 
 
-def _difference(
-    one: tuple[list[float], dict[str, Tensor]], other: tuple[list[float], dict[str, Tensor]]
-) -> UpdateDifference:
-    losses = max((abs(a - b) / max(1.0, abs(b)) for a, b in zip(one[0], other[0], strict=True)), default=0.0)
-    apart = [float((value - other[1][key]).abs().max()) for key, value in one[1].items() if value.numel()]
-    return UpdateDifference(losses, max(apart, default=0.0))
+def _state(training: TrainingSession) -> dict[str, Any]:
+    """Return a copy of all that an update starts from."""
+    modules = {name: module.state_dict() for name, module in training.modules.items()}
+    return copy.deepcopy({"modules": modules, "optimizer": training.optimizer.state_dict(), "step": training.step})
+
+
+def _restore(training: TrainingSession, start: dict[str, Any]) -> None:
+    for name, module in training.modules.items():
+        module.load_state_dict(start["modules"][name])
+    training.optimizer.load_state_dict(copy.deepcopy(start["optimizer"]))
+    training.step = start["step"]
+
+
+def _difference(one: tuple[TrainingSession, Update], other: tuple[TrainingSession, Update]) -> UpdateDifference:
+    """Return how far two sessions are from each other after the same update."""
+    (session, update), (other_session, other_update) = one, other
+    loss = abs(update.loss - other_update.loss) / max(1.0, abs(other_update.loss))
+    norm = abs(update.gradient_norm - other_update.gradient_norm) / max(other_update.gradient_norm, _TINY)
+    turned = float((_direction(session) - _direction(other_session)).norm())
+    pairs = zip(session.modules.values(), other_session.modules.values(), strict=True)
+    weights = [
+        float((value.double() - there.double()).abs().max())
+        for module, other_module in pairs
+        for value, there in zip(module.state_dict().values(), other_module.state_dict().values(), strict=True)
+        if value.numel()
+    ]
+    return UpdateDifference(loss, max(weights, default=0.0), max(norm, turned))
+
+
+def _direction(training: TrainingSession) -> Float[Tensor, " n"]:
+    """Return the gradient of an update as a unit vector, in float64 on the CPU."""
+    parameters = (parameter for group in training.optimizer.param_groups for parameter in group["params"])
+    parts = [parameter.grad.double().cpu().reshape(-1) for parameter in parameters if parameter.grad is not None]
+    flat = torch.cat(parts) if parts else torch.zeros(1, dtype=torch.float64)
+    return flat / flat.norm().clamp(min=_TINY)
+
+
+def _rounding(training: TrainingSession, start: dict[str, Any]) -> float:
+    """Return by how much the direction of one process's gradient is off from that in float64."""
+    narrow = _direction(training)
+    _restore(training, start)
+    wide = copy.deepcopy((training.towers, training.method))
+    towers, method = (module.double().train() for module in wide)
+    batch = training.batch()
+    views = {name: view.double() for name in ("images", "other_view") if (view := getattr(batch, name)) is not None}
+    methods.backward(method, towers, replace(batch, **views), autocast=contextlib.nullcontext)
+    grads = {name: parameter.grad for module in wide for name, parameter in _named(module)}
+    own = [(name, parameter) for module in (training.towers, training.method) for name, parameter in _named(module)]
+    order = {id(parameter): name for name, parameter in own}
+    learned = [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
+    flat = torch.cat([grads[order[id(p)]].double().cpu().reshape(-1) for p in learned if p.grad is not None])
+    return float((narrow - flat / flat.norm().clamp(min=_TINY)).norm())
+
+
+def _named(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
+    return [(f"{type(module).__name__}.{name}", parameter) for name, parameter in module.named_parameters()]
+
+
+def _largest(differences: list[UpdateDifference]) -> UpdateDifference:
+    return UpdateDifference(*(max(values) for values in zip(*map(astuple, differences), strict=True)))
 
 
 def main(words: list[str]) -> int:

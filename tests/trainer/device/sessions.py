@@ -49,6 +49,7 @@ OBJECTIVES: dict[str, Any] = {
     "margin": config.Margin(),
     "cross_entropy": config.CrossEntropy(),
     "one_vs_all": config.OneVsAll(drop_frequent=2),
+    "pairwise_ranking": config.PairwiseRanking(drop_frequent=2),
     "multiclass": config.Multiclass(drop_frequent=2),
     "caption": config.CaptionPrediction(),
     "word2vec": config.Word2Vec(),

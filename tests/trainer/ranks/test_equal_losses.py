@@ -145,3 +145,20 @@ def test_a_loss_that_is_no_number_is_one_on_every_rank_and_changes_nothing(maker
         return update.made, same, training.step
 
     assert by_threads(2, act) == [(False, True, 0)] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", [config.Clip(), config.SimSiam()], ids=["clip", "with batch norms"])
+def test_a_wrong_reduction_is_found_in_one_update(maker, by_threads, objective):
+    """The gradient is averaged instead of added: Adam and the loss of a first update do not show it."""
+
+    def act(shared):
+        total = shared.summed
+        shared.summed = lambda own: total(own) / shared.size
+        return check(maker(objective), shared, updates=1)
+
+    found = by_threads(2, act)[0]
+    assert found.whole.loss <= 1e-6
+    assert found.whole.gradients > 0.1
+    assert not found.equal
+    assert "not equal" in found.words
