@@ -148,7 +148,7 @@ class Bar(QWidget):
             name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
             picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)) if self.has_room else LEAST_RUN_PX)
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        if self.layout().minimumSize().width() + DATASET_PX > self.width():
+        if self.minimumSizeHint().width() + DATASET_PX > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
 
     def _show_lines(self) -> None:
