@@ -267,7 +267,7 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
     for kind, extra in (("changes", []), ("representation-similarity", ["--steps", "2"]), ("hubness", [])):
         file = tmp_path / f"{kind}.svg"
         assert main(["export", kind, "--runs", "1", "2", *extra, "--out", str(file), *space]) == 0
-        assert "CLIP · s0" in file.read_text()
+        assert "CLIP" in file.read_text()
     assert (
         main(["export", "changes", "--runs", "1", "2", "2", "--step", "80", "80", "240", "--out", str(out), *space])
         == 0
