@@ -11,9 +11,9 @@ from jaxtyping import Bool
 from trainer.analysis.significance import paired_shares
 
 RULE: Final = (
-    "Of the alphas whose R@1 on the reference set is in no direction below that of alpha 0 by a whole 95 % interval "
-    "(paired by question), the one with the highest R@1 on the own held-out pairs, mean of both directions; of equal "
-    "ones the smallest."
+    "Of the alphas whose recall at 1 on the reference set is in no direction below that of alpha 0 by a whole 95 % "
+    "interval (paired by question), the one with the highest recall at 1 on the own held-out pairs, mean of both "
+    "directions; of equal ones the smallest."
 )
 Answers = Mapping[str, Bool[np.ndarray, " q"]]
 """Direction of retrieval -> whether each distinct question found a right answer first."""

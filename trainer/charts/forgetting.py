@@ -151,7 +151,7 @@ def _values(course: Course, settings: ForgettingSettings) -> dict[str, float]:
         "Change (points)": difference,
         "95 % from": low,
         "95 % to": high,
-        "n": share.n,
+        "n": share.questions,
     }
 
 

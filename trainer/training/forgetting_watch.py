@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool
@@ -15,10 +15,12 @@ from trainer.analysis.significance import paired_shares
 from trainer.charts.matching import matching_of
 from trainer.errors import UserError
 from trainer.evaluation import Embedded, HeldOut
+from trainer.metrics import recall_name
 from trainer.store import read_snapshot, snapshot_name
 
 KIND: Final = "forgetting"
-_NAMES: Final = {"image_to_text": "image to text", "text_to_image": "text to image"}
+Direction = Literal["image_to_text", "text_to_image"]
+_DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
 
 
 class ForgettingWatch:
@@ -46,7 +48,7 @@ class ForgettingWatch:
         first = self._first_of(heldout)
         if first is None or any(len(first[name]) != len(answers[name]) for name in answers):
             return []
-        sentences = [_fallen(name, first[name], answers[name], heldout) for name in answers]
+        sentences = [_fallen(name, first[name], answers[name], heldout) for name in _DIRECTIONS]
         text = " ".join(filter(None, sentences))
         if bool(text) == self._raised:
             return []
@@ -71,13 +73,14 @@ class ForgettingWatch:
         return self._first
 
 
-def _fallen(name: str, before: Bool[np.ndarray, " q"], now: Bool[np.ndarray, " q"], heldout: HeldOut) -> str:
+def _fallen(name: Direction, before: Bool[np.ndarray, " q"], now: Bool[np.ndarray, " q"], heldout: HeldOut) -> str:
     """Return the sentence on a recall that has fallen; empty where it may not have."""
     change = paired_shares(before, now)
     if not change.high < 0:
         return ""
+    recall = recall_name(name, split=heldout.pairs.split, n=change.n)
     return (
-        f"Forgotten: {_NAMES[name]} R@1 of {heldout.pairs.name}, {heldout.pairs.split} is {100 * now.mean():.1f} %, at "
-        f"step 0 it was {100 * before.mean():.1f} % (change {100 * change.difference:.1f} points, 95 % "
-        f"{100 * change.low:.1f} to {100 * change.high:.1f}, n = {change.n:,})."
+        f"Forgotten: {recall}, of {heldout.pairs.name} is {100 * now.mean():.1f} %, at step 0 it was "
+        f"{100 * before.mean():.1f} % (change {100 * change.difference:.1f} points, 95 % {100 * change.low:.1f} to "
+        f"{100 * change.high:.1f})."
     )

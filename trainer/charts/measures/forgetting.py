@@ -17,11 +17,12 @@ from trainer.charts.matching import matching_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Progress, Request, Target
 from trainer.config.fields import option
+from trainer.metrics import recall_name
 from trainer.store import RunRow, Workspace, read_snapshot
 
 MEASURES: Final = {
-    "image_to_text": "Image to text R@1",
-    "text_to_image": "Text to image R@1",
+    "image_to_text": recall_name("image_to_text"),
+    "text_to_image": recall_name("text_to_image"),
     "zero_shot": "Zero-shot accuracy",
 }
 HELD: Final = "held_data"
@@ -46,18 +47,18 @@ class Share:
 
     Attributes:
         value: 0 to 1.
-        n: Distinct questions.
+        questions: How many distinct ones were asked.
         change: Since the first step, paired by question; None where no snapshots say it.
     """
 
     value: float
-    n: int
+    questions: int
     change: Paired | None = None
 
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval of the share."""
-        return wilson(self.value, self.n)
+        return wilson(self.value, self.questions)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Course:
 
     def n(self, measure: str) -> int:
         """Return the questions of a measure; 0 where it was not measured."""
-        return next((share.n for share in self.shares.get(measure, {}).values()), 0)
+        return next((share.questions for share in self.shares.get(measure, {}).values()), 0)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def course_rows(run: Forgetting) -> list[dict[str, Any]]:
                 change = share.change or Paired(math.nan, math.nan, math.nan, 0)
                 where = step / 100 if run.mixes else step
                 facts = {"run": run.run, "name": run.name, "set": name, "measure": measure, at: where}
-                numbers = {"share": share.value, "low": low, "high": high, "n": share.n}
+                numbers = {"share": share.value, "low": low, "high": high, "n": share.questions}
                 changes = {"change": change.difference, "change_low": change.low, "change_high": change.high}
                 rows.append(facts | numbers | changes)
     return rows
