@@ -15,7 +15,7 @@ _Z: Final = 1.959963984540054
 
 
 @dataclass(frozen=True)
-class Answers:
+class ProtocolAnswers:
     """The answers of a model under one protocol, a row per row of the data.
 
     Attributes:
@@ -43,21 +43,23 @@ class Answers:
         return self.weight * (self.right - shares[self.stratum])
 
 
-def of_rows(right: Bool[np.ndarray, " n"], counted: Bool[np.ndarray, " n"]) -> Answers:
+def of_rows(right: Bool[np.ndarray, " n"], counted: Bool[np.ndarray, " n"]) -> ProtocolAnswers:
     """Return answers of which each counted row counts as much as the next."""
-    return Answers(right, counted / max(int(counted.sum()), 1))
+    return ProtocolAnswers(right, counted / max(int(counted.sum()), 1))
 
 
-def of_classes(right: Bool[np.ndarray, " n"], counted: Bool[np.ndarray, " n"], label: Int[np.ndarray, " n"]) -> Answers:
+def of_classes(
+    right: Bool[np.ndarray, " n"], counted: Bool[np.ndarray, " n"], label: Int[np.ndarray, " n"]
+) -> ProtocolAnswers:
     """Return answers of which each occurring class counts as much as the next."""
     stratum = np.where(counted, label, 0)
     sizes = np.bincount(stratum, weights=counted)
     weight = np.where(counted, 1.0 / np.maximum(sizes[stratum], 1.0) / max(int((sizes > 0).sum()), 1), 0.0)
-    return Answers(right, weight, stratum)
+    return ProtocolAnswers(right, weight, stratum)
 
 
 @dataclass(frozen=True)
-class Cost:
+class ProtocolCost:
     """Protocol B minus protocol A.
 
     Attributes:
@@ -74,7 +76,7 @@ class Cost:
     test: str
 
 
-def paired_cost(a: Answers, b: Answers, unit: Int[np.ndarray, " n"]) -> Cost:
+def paired_cost(a: ProtocolAnswers, b: ProtocolAnswers, unit: Int[np.ndarray, " n"]) -> ProtocolCost:
     """Return what protocol B changes on the same rows.
 
     Where each counted row counts once in both and is a picture of its own: Newcombe's interval and the exact McNemar
@@ -82,7 +84,7 @@ def paired_cost(a: Answers, b: Answers, unit: Int[np.ndarray, " n"]) -> Cost:
     sums of their rows' influences (van der Vaart, Asymptotic Statistics, 1998, chapter 20).
 
     Args:
-        a: Answers of the first protocol.
+        a: ProtocolAnswers of the first protocol.
         b: Of the second.
         unit: The picture of each row.
     """
@@ -91,21 +93,23 @@ def paired_cost(a: Answers, b: Answers, unit: Int[np.ndarray, " n"]) -> Cost:
     if plain and len(np.unique(unit[counted])) == counted.sum() and np.ptp(a.weight[counted]) == 0:
         gap = paired_shares(a.right[counted], b.right[counted])
         p = mcnemar(a.right[counted], b.right[counted]).p
-        return Cost(gap.difference, gap.low, gap.high, p, "McNemar")
+        return ProtocolCost(gap.difference, gap.low, gap.high, p, "McNemar")
     sums = np.bincount(unit, weights=b.influence - a.influence)
     return _by_variance(b.share - a.share, float(sums @ sums), len(np.unique(unit[counted | (b.weight > 0)])))
 
 
-def unpaired_cost(a: Answers, b: Answers, unit_a: Int[np.ndarray, " n"], unit_b: Int[np.ndarray, " m"]) -> Cost:
+def unpaired_cost(
+    a: ProtocolAnswers, b: ProtocolAnswers, unit_a: Int[np.ndarray, " n"], unit_b: Int[np.ndarray, " m"]
+) -> ProtocolCost:
     """Return the difference on other pictures, by the delta method: the variances of both shares add up."""
     sums = [np.bincount(unit, weights=answers.influence) for answers, unit in ((a, unit_a), (b, unit_b))]
     fewest = min(len(np.unique(unit_a)), len(np.unique(unit_b)))
     return _by_variance(b.share - a.share, float(sum(each @ each for each in sums)), fewest)
 
 
-def _by_variance(difference: float, variance: float, units: int) -> Cost:
+def _by_variance(difference: float, variance: float, units: int) -> ProtocolCost:
     from scipy.stats import norm
 
     error = math.sqrt(variance * units / max(units - 1, 1))
     p = float(2 * norm.sf(abs(difference) / error)) if error else float(difference == 0)
-    return Cost(difference, difference - _Z * error, difference + _Z * error, p, "delta method")
+    return ProtocolCost(difference, difference - _Z * error, difference + _Z * error, p, "delta method")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from trainer.analysis.progress import Progress
@@ -32,7 +32,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measures.comparison import CERTAIN_NOTE
 from trainer.charts.measures.groups import p_text
-from trainer.charts.published_numbers import PublishedNumber
+from trainer.charts.published_numbers import published_table
 from trainer.charts.spec import Chart, Request
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text
@@ -102,17 +102,6 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
     note = "with 95 % intervals (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Shares", categories("", names), y, **marks)
-
-
-def published_table(published: Sequence[PublishedNumber]) -> NumberTable:
-    """Return the numbers that others have published, with the source of each as its hint."""
-    lines = []
-    for result in published:
-        spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
-        cells = (result.task_label, result.trained, f"{result.runs}", f"{100 * result.value:.2f}{spread} %")
-        lines.append(NumberRow(result.model, result.source, cells))
-    title = "Published numbers, of other models at full resolution"
-    return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)
 
 
 def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, evaluation_at
-from trainer.charts.evaluation_scores import published_table
 from trainer.charts.marks import (
     Mark,
     Marker,
@@ -23,6 +22,7 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.measures.groups import p_text
+from trainer.charts.published_numbers import published_table
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
 from trainer.store import Workspace

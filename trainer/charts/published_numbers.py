@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from trainer.catalog import assets_dir
+from trainer.charts.marks import NumberRow, NumberTable
 
 _TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 
@@ -57,6 +59,17 @@ def references(dataset: str | None = None) -> tuple[PublishedNumber, ...]:
         with file.open(encoding="utf-8", newline="") as lines:
             numbers += [_reference(row) for row in csv.DictReader(lines)]
     return tuple(number for number in numbers if dataset is None or plain_name(number.dataset) == plain_name(dataset))
+
+
+def published_table(published: Sequence[PublishedNumber]) -> NumberTable:
+    """Return the numbers that others have published, with the source of each as its hint."""
+    lines = []
+    for result in published:
+        spread = f" ± {100 * result.std:.2f}" if result.std is not None else ""
+        cells = (result.task_label, result.trained, f"{result.runs}", f"{100 * result.value:.2f}{spread} %")
+        lines.append(NumberRow(result.model, result.source, cells))
+    title = "Published numbers, of other models at full resolution"
+    return NumberTable("published", title, ("Task", "Trained on", "Runs", "Accuracy"), tuple(lines), badges=False)
 
 
 def _reference(row: dict[str, str]) -> PublishedNumber:

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Int
 
-from trainer.analysis.cluster_words import distinct_words, distinctive_words
 from trainer.analysis.progress import Progress
-from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, compared_groups
-from trainer.analysis.units import UNIT_OF
-from trainer.charts import ChartError
-from trainer.charts.common_pairs import common_rows
 from trainer.charts.marks import (
     Axis,
     ImageRow,
@@ -30,13 +24,17 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.matching import units_of
-from trainer.charts.opened_snapshot import OpenedSnapshot, open_targets
+from trainer.charts.measures.separated_groups import (
+    NamedGroup,
+    SeparatedGroupsChart,
+    groups_of_snapshots,
+    partner_of,
+)
+from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
 from trainer.store import Workspace
-from trainer.store.snapshot_files import Items
 
 METHOD: Final = """\
 SPEC (Jalali, Wu, Shaham and Farnia, ICML 2025, arXiv 2506.06231): the eigenvectors of (K_A - K_B) / n with large \
@@ -50,7 +48,6 @@ share count as noise. Within and across are mean kernels: 1 is the same point, 0
 far apart. Gain is (within - across) of the run that separates minus that of the other; groups \
 of less than the least gain are left out, as two noisy copies of the same clusters have. Two equal embeddings, or one \
 turned as a whole, have no groups. Groups are found, not tested: look whether another seed has them."""
-MOST_PICTURES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -65,47 +62,6 @@ class GroupSettings:
     least_gain: float = option(0.2, "Least gain", "By how much more one run separates a group.", low=0.0, high=1.0)
 
 
-@dataclass(frozen=True)
-class NamedGroup:
-    """A group of one side.
-
-    Attributes:
-        number: By which a click chooses it.
-        side: 0: only A separates it; 1: only B does.
-        words: Of its captions.
-        pairs: All rows of A's snapshot that show its pictures or captions.
-        typical: Some of them, evenly spread.
-    """
-
-    number: int
-    side: int
-    words: str
-    group: SeparatedGroup
-    pairs: Int[np.ndarray, " k"]
-    typical: Int[np.ndarray, " m"]
-
-
-@dataclass(frozen=True)
-class SeparatedGroupsChart:
-    """Both directions.
-
-    Attributes:
-        opened: A and B.
-        differences: The spectrum of A over B, and of B over A.
-        groups: Of A first.
-        n: Distinct pictures or captions.
-    """
-
-    opened: tuple[OpenedSnapshot, OpenedSnapshot]
-    differences: tuple[KernelDifference, KernelDifference]
-    groups: tuple[NamedGroup, ...]
-    n: int
-
-    def pairs_of(self, number: int) -> Int[np.ndarray, " k"]:
-        """Return the pairs of a group: the selection that it is."""
-        return self.groups[number].pairs
-
-
 def compute(
     workspace: Workspace, request: Request, settings: GroupSettings, progress: Progress
 ) -> SeparatedGroupsChart:
@@ -114,51 +70,9 @@ def compute(
     Raises:
         ChartError: A run lacks the modality, or they have fewer than 10 pictures in common.
     """
-    first, second = opened = open_targets(workspace, request)[:2]
-    vectors = [getattr(each.snapshot, settings.modality) for each in opened]
-    if any(of is None for of in vectors):
-        raise ChartError(f"A run has no {settings.modality} embeddings. Choose the other embeddings, or other runs.")
-    at_a, at_b = common_rows(first.snapshot.items, second.snapshot.items)
-    unit = UNIT_OF[settings.modality]
-    units = units_of(first.snapshot, at_a)
-    rows = units.rows(unit)
-    if len(rows) < 10:
-        raise ChartError(f"These snapshots have {len(rows)} {unit}s in common; groups are sought among 10 or more.")
-    a, b = vectors[0][at_a[rows]], vectors[1][at_b[rows]]
-    how: dict[str, Any] = {"bandwidth": settings.bandwidth, "least_share": settings.least_share}
-    how |= {"least_gain": settings.least_gain}
     progress(0.1, "comparing kernels")
-    differences = compared_groups(a, b, **how)
-    number_of = units.of(unit)
-    groups = _named(differences, first.snapshot.items, at_a, rows, number_of)
-    return SeparatedGroupsChart((first, second), differences, groups, len(rows))
-
-
-def _named(
-    differences: tuple[KernelDifference, KernelDifference],
-    items: Items,
-    at_a: np.ndarray,
-    rows: np.ndarray,
-    number_of: np.ndarray,
-) -> tuple[NamedGroup, ...]:
-    """Return the groups with the words that tell each from the rest of all captions, and the pairs of each."""
-    sided_groups = [(side, group) for side, difference in enumerate(differences) for group in difference.groups]
-    group_words: list[tuple[str, ...]] = []
-    for side in (0, 1):
-        members = [group for of, group in sided_groups if of == side]
-        label = np.full(len(rows), len(members), np.int64)
-        for number, group in enumerate(members):
-            label[group.rows] = number
-        captions = [items.caption[row] for row in at_a[rows].tolist()]
-        if members:
-            group_words += distinct_words(distinctive_words(captions, label, len(members) + 1, most=6)[:-1], 2)
-    named = []
-    for number, ((side, group), of) in enumerate(zip(sided_groups, group_words, strict=True)):
-        pairs = np.sort(at_a[np.isin(number_of, number_of[rows[group.rows]])])
-        spread = np.unique(np.linspace(0, len(group.rows) - 1, MOST_PICTURES).astype(np.int64))
-        typical = at_a[rows[group.rows[spread]]]
-        named.append(NamedGroup(number, side, " ".join(of) or f"group {number + 1}", group, pairs, typical))
-    return tuple(named)
+    how = {name: getattr(settings, name) for name in ("bandwidth", "least_share", "least_gain")}
+    return groups_of_snapshots(open_targets(workspace, request)[:2], settings.modality, **how)
 
 
 def draw(chart: SeparatedGroupsChart, _settings: GroupSettings) -> Panel:
@@ -172,9 +86,10 @@ def draw(chart: SeparatedGroupsChart, _settings: GroupSettings) -> Panel:
     steps = ", ".join(
         f"{'AB'[side]} {each.run.short_name}, step {each.row.step:,}" for side, each in enumerate(chart.opened)
     )
-    head = f"{row.dataset}, {row.split}, n = {chart.n:,}. {steps}"
+    head = f"{row.dataset}, {row.split}, n = {chart.n:,} {chart.unit}s. {steps}"
+    counted = filter(None, (chart.opened[0].units.counted,))
     none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
-    return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=none)
+    return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=(*none, *counted))
 
 
 def _overview(chart: SeparatedGroupsChart) -> XYPlot:
@@ -214,7 +129,7 @@ def _table(chart: SeparatedGroupsChart, names: Sequence[str]) -> NumberTable:
         of = [group for group in chart.groups if group.side == side]
         lines += [heading_row(f"Only {'AB'[side]} · {names[side]} separates")] if of else []
         for named in of:
-            group, pair = named.group, f" from {_partner(chart, named)}"
+            group, pair = named.group, f" from {partner_of(chart, named)}"
             kernels = (group.within_a, group.across_a, group.within_b, group.across_b)
             numbers = kernels if side == 0 else (*kernels[2:], *kernels[:2])
             cells = (f"{len(named.pairs):,}", *numbers, group.gain)
@@ -223,15 +138,10 @@ def _table(chart: SeparatedGroupsChart, names: Sequence[str]) -> NumberTable:
     return NumberTable("table", "Groups", heads, tuple(lines), badges=False)
 
 
-def _partner(chart: SeparatedGroupsChart, named: NamedGroup) -> str:
-    of = [group for group in chart.groups if group.side == named.side]
-    return of[named.group.partner].words if named.group.partner >= 0 else "all others"
-
-
 def _pictures(chart: SeparatedGroupsChart, named: NamedGroup, names: Sequence[str]) -> ImageRow:
     items = chart.opened[0].snapshot.items
     cells = tuple(RowImage(row, items.path[row], items.caption[row], "") for row in named.typical.tolist())
-    title = f"Only {names[named.side]}: {named.words}, apart from {_partner(chart, named)}"
+    title = f"Only {names[named.side]}: {named.words}, apart from {partner_of(chart, named)}"
     note = f"{len(cells)} of {len(named.pairs):,} pairs"
     return ImageRow(f"group-{named.number}", title, run_tone(named.side), cells, note)
 
@@ -243,7 +153,7 @@ def values(chart: SeparatedGroupsChart, _settings: GroupSettings) -> list[dict[s
             "separated_by": "AB"[named.side],
             "run": chart.opened[named.side].run.id,
             "words": named.words,
-            "from": _partner(chart, named),
+            "from": partner_of(chart, named),
             "pairs": len(named.pairs),
             "pictures": len(named.group.rows),
             **{name: getattr(named.group, name) for name in ("within_a", "across_a", "within_b", "across_b", "gain")},

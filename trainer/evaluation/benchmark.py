@@ -184,7 +184,7 @@ class Evaluation:
     def _zero_shot(self) -> TaskRecord:
         suite = self.data.suite
         about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
-        about |= {"sentences": sum(map(len, suite.sentences.values()))} if suite.sentences else {}
+        about |= {"sentences": sum(len(prompts) for prompts in suite.sentences.values())} if suite.sentences else {}
         if isinstance(self.subject.namer, BagOfWords):
             scores = self._word_scores(self.subject.namer)[self._known]
             measured = tasks.word_zero_shot(scores, self.subject.namer.words, suite.classes, self._label)
@@ -306,7 +306,9 @@ class Evaluation:
         reading, tried = self._reread(), self.data.tried
         image = self._embedded(reading.tried, note="Embedding images by the published preprocessing")
         protocol = RetrievalProtocol(tried, image, self._texts())
-        measures, metrics, arrays = {}, {}, {}
+        measures: dict[str, Any] = {}
+        metrics: dict[str, float] = {}
+        arrays: dict[str, np.ndarray] = {}
         for direction in DIRECTIONS:
             details, answers = explained(
                 protocol.factors(), partial(protocol.answers, direction), protocol.unit, progress=self._progress

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int, UInt8
 
 from trainer.analysis.progress import Progress
-from trainer.analysis.protocol_costs import Answers, Cost, paired_cost, unpaired_cost
+from trainer.analysis.protocol_costs import ProtocolAnswers, ProtocolCost, paired_cost, unpaired_cost
 from trainer.analysis.significance import holm
 from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.evaluation.task_data import TaskData
@@ -22,10 +22,21 @@ from trainer.models import TwoTowers
 class Subject(Protocol):
     """The model under evaluation, as a protocol needs it."""
 
-    towers: TwoTowers
-    tokenizer: AnyTokenizer
-    context_length: int
-    device: torch.device
+    @property
+    def towers(self) -> TwoTowers:
+        """In evaluation mode."""
+
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        """Of its texts."""
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of its longest text."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +75,10 @@ class Factor:
 
 def explained(
     factors: Sequence[Factor],
-    answers: Callable[[frozenset[str]], Answers],
+    answers: Callable[[frozenset[str]], ProtocolAnswers],
     unit: Int[np.ndarray, " n"],
     *,
-    split: tuple[Factor, tuple[Answers, Int[np.ndarray, " m"]] | None] | None = None,
+    split: tuple[Factor, tuple[ProtocolAnswers, Int[np.ndarray, " m"]] | None] | None = None,
     progress: Progress,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what each factor costs alone and after those before it, and the answers behind it.
@@ -84,8 +95,8 @@ def explained(
     possible = [factor for factor in factors if not factor.why_not]
     published = answers(frozenset())
     arrays = {"published": published.right}
-    alone: dict[str, tuple[float, Cost]] = {}
-    in_order: dict[str, tuple[float, Cost]] = {}
+    alone: dict[str, tuple[float, ProtocolCost]] = {}
+    in_order: dict[str, tuple[float, ProtocolCost]] = {}
     changed, before = frozenset[str](), published
     for number, factor in enumerate(possible):
         progress(number / len(possible), factor.label)
@@ -111,7 +122,7 @@ def explained(
     return details, arrays
 
 
-def _adjusted(costs: dict[str, tuple[float, Cost]]) -> dict[str, dict[str, Any]]:
+def _adjusted(costs: dict[str, tuple[float, ProtocolCost]]) -> dict[str, dict[str, Any]]:
     """Return the costs as plain values, with Holm's p."""
     p_values = holm(np.array([cost.p for _, cost in costs.values()], np.float64))
     return {

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import matching, numbered
-from trainer.analysis.protocol_costs import Answers, of_rows
+from trainer.analysis.protocol_costs import ProtocolAnswers, of_rows
 from trainer.analysis.retrieval import question_ranks
 from trainer.evaluation.protocol_factors import Factor
 from trainer.evaluation.task_data import TaskBatch
@@ -51,7 +51,7 @@ class RetrievalProtocol:
         pictures = len(np.unique(self._files))
         return FOLD if pictures > FOLD else max(2, pictures // 2)
 
-    def answers(self, direction: Direction, changed: frozenset[str]) -> Answers:
+    def answers(self, direction: Direction, changed: frozenset[str]) -> ProtocolAnswers:
         """Return whether each question's first answer is right, at the row where it is first asked."""
         present = self._rows(changed)
         rows = np.flatnonzero(present)

@@ -15,7 +15,7 @@ from torch import nn
 
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import numbered
-from trainer.analysis.protocol_costs import Answers, of_classes, of_rows
+from trainer.analysis.protocol_costs import ProtocolAnswers, of_classes, of_rows
 from trainer.analysis.unit_rows import normalized as unit_rows
 from trainer.analysis.zero_shot import class_weights, grouped, predict
 from trainer.catalog import PromptSuite, plain_name, published_suite
@@ -24,6 +24,8 @@ from trainer.data.published_tokenizers import AnyTokenizer, HubTokenizer
 from trainer.device import memory_format
 from trainer.evaluation.protocol_factors import Factor, Reading, Subject
 from trainer.evaluation.task_data import TaskData
+from trainer.images import Preprocessing
+from trainer.images.preprocessing import Interpolation, ResizeMode
 from trainer.inference.batches import AT_ONCE, at_once
 from trainer.models import TwoTowers
 
@@ -68,8 +70,7 @@ class ZeroShotProtocol:
         suite, towers = self.suite, self.subject.towers
         preprocessing, length = self.reading.preprocessing, self.subject.context_length
         prompts = len(suite.templates) or "own"
-        resize = "squash" if preprocessing.resize_mode != "squash" else "shortest"
-        other = "bilinear" if preprocessing.interpolation == "bicubic" else "bicubic"
+        resize, other = _others(preprocessing)
         gelu, filled = _activation(towers), isinstance(self.subject.tokenizer, HubTokenizer)
         several = len(suite.templates) > 1 or bool(suite.sentences)
         repeated = len(np.unique(self.unit[self.label >= 0])) < (self.label >= 0).sum()
@@ -94,16 +95,16 @@ class ZeroShotProtocol:
             Factor("mean", "Metric", *metrics),
         )  # fmt: skip
 
-    def answers(self, changed: Changed) -> Answers:
+    def answers(self, changed: Changed) -> ProtocolAnswers:
         """Return the answers under the published protocol with these factors changed."""
         return self._judged(self._embedded(self.data, self.reading.tried, changed), changed, self.data)
 
-    def other_split(self, data: TaskData) -> tuple[Answers, Int[np.ndarray, " m"]]:
+    def other_split(self, data: TaskData) -> tuple[ProtocolAnswers, Int[np.ndarray, " m"]]:
         """Return the answers to another split under the published protocol, and the picture of each row."""
         image = self._image_rows(data.tried.images, _Images(False, False, False, False))
         return self._judged(image, frozenset(), data), numbered(data.tried.content_of_pictures)
 
-    def _judged(self, image: Float[np.ndarray, "n d"], changed: Changed, data: TaskData) -> Answers:
+    def _judged(self, image: Float[np.ndarray, "n d"], changed: Changed, data: TaskData) -> ProtocolAnswers:
         label = replace(data, suite=self.data.suite).numbers_of(data.tried.labels)
         counted = label >= 0
         if "duplicates" in changed:
@@ -123,12 +124,11 @@ class ZeroShotProtocol:
             self._images[how] = self._image_rows(images, how)
         return self._images[how]
 
-    def _preprocessing(self, how: _Images) -> object:
-        by_name = {factor.name: factor for factor in self.factors()}
+    def _preprocessing(self, how: _Images) -> Preprocessing:
         chosen = self.reading.preprocessing
-        if how.resize:
-            chosen = replace(chosen, resize_mode=by_name["resize"].changed)
-        return replace(chosen, interpolation=by_name["interpolation"].changed) if how.interpolation else chosen
+        resize, interpolation = _others(chosen)
+        chosen = replace(chosen, resize_mode=resize) if how.resize else chosen
+        return replace(chosen, interpolation=interpolation) if how.interpolation else chosen
 
     @torch.inference_mode()
     def _image_rows(self, images: np.ndarray, how: _Images) -> Float[np.ndarray, "n d"]:
@@ -185,6 +185,12 @@ class ZeroShotProtocol:
         swapped = _swapped(self.subject.towers) if activation else contextlib.nullcontext()
         with swapped, torch.autocast(device, dtype=torch.bfloat16, enabled=precision):
             yield
+
+
+def _others(preprocessing: Preprocessing) -> tuple[ResizeMode, Interpolation]:
+    """Return another way to make a square, and another filter."""
+    resize: ResizeMode = "squash" if preprocessing.resize_mode != "squash" else "shortest"
+    return resize, "bilinear" if preprocessing.interpolation == "bicubic" else "bicubic"
 
 
 def _prompts(suite: PromptSuite, name: str, curated: str) -> tuple[str, ...]:

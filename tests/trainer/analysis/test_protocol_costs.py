@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from trainer.analysis.protocol_costs import Answers, of_classes, of_rows, paired_cost, unpaired_cost
+from trainer.analysis.protocol_costs import ProtocolAnswers, of_classes, of_rows, paired_cost, unpaired_cost
 
 
 def test_shares_are_what_loops_count():
@@ -56,7 +56,10 @@ def test_the_delta_method_has_the_spread_over_drawn_data_sets():
 
 
 def test_other_pictures_add_their_variances():
-    a, b = Answers(np.arange(100) < 60, np.full(100, 0.01)), Answers(np.arange(50) < 20, np.full(50, 0.02))
+    a, b = (
+        ProtocolAnswers(np.arange(100) < 60, np.full(100, 0.01)),
+        ProtocolAnswers(np.arange(50) < 20, np.full(50, 0.02)),
+    )
     cost = unpaired_cost(a, b, np.arange(100), np.arange(50))
     error = math.sqrt((0.6 * 0.4 / 100 + 0.4 * 0.6 / 50) * 50 / 49)
     assert cost.difference == pytest.approx(-0.2)
