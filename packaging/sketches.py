@@ -136,8 +136,8 @@ def paired_bars(*rows: tuple[float, float]) -> Iterator[Shape]:
 
 def squares(tone: str, bottom: float) -> Iterator[Shape]:
     """Yield a row of pictures, some of them found."""
-    for color, found in ((tone, (0, 2, 3)), (QUIET, (1, 4, 5))):
-        yield Shape("bars", color, tuple((0.04 + 0.16 * at, bottom, 0.12, 0.38) for at in found))
+    for color, slots in ((tone, (0, 2, 3)), (QUIET, (1, 4, 5))):
+        yield Shape("bars", color, tuple((0.04 + 0.16 * at, bottom, 0.12, 0.38) for at in slots))
 
 
 def rows_of_table(rows: int, columns: int) -> Iterator[Shape]:
