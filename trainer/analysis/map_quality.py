@@ -48,11 +48,11 @@ def map_quality(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "n 
 
     n = len(vectors)
     k = max(1, min(k, n - 1))
-    asked = at_most(n, ASKED)
-    near = cKDTree(points).query(points[asked], min(k + 1, n))[1].reshape(len(asked), -1)
-    kept, beyond = 0, 0
-    for block in row_blocks(len(asked), n):
-        rows = asked[block]
+    questions = at_most(n, ASKED)
+    near = cKDTree(points).query(points[questions], min(k + 1, n))[1].reshape(len(questions), -1)
+    shared, beyond = 0, 0
+    for block in row_blocks(len(questions), n):
+        rows = questions[block]
         similarity = exact(vectors[rows]) @ exact(vectors).T
         similarity[np.arange(len(rows)), rows] = -np.inf
         # Of many equal points the own one may not be among the nearest: then the last one is left out.
@@ -61,10 +61,10 @@ def map_quality(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "n 
         on_map = near[block][~itself].reshape(len(rows), -1)
         cosine = np.take_along_axis(similarity, on_map, axis=1)
         true = largest(np.nan_to_num(similarity, nan=-np.inf), k)
-        kept += int((true[:, :, None] == on_map[:, None]).sum())
-        for place in range(on_map.shape[1]):
-            rank = 1 + np.count_nonzero(similarity > cosine[:, place, None], axis=1)
+        shared += int((true[:, :, None] == on_map[:, None]).sum())
+        for neighbor in range(on_map.shape[1]):
+            rank = 1 + np.count_nonzero(similarity > cosine[:, neighbor, None], axis=1)
             beyond += int(np.maximum(rank - k, 0).sum())
-    scale = len(asked) * k * (2 * n - 3 * k - 1)
+    scale = len(questions) * k * (2 * n - 3 * k - 1)
     trust = 1 - 2 * beyond / scale if scale > 0 else float("nan")
-    return MapQuality(kept / max(len(asked) * k, 1), trust, len(asked), k)
+    return MapQuality(shared / max(len(questions) * k, 1), trust, len(questions), k)

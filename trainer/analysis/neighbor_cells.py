@@ -88,14 +88,14 @@ def neighbors_by_cells(
     rng = np.random.default_rng(seed)
     progress(0.0, "learning cells")
     cells = _Cells(vectors, _middles(vectors, rng))
-    asked = np.sort(rng.choice(len(vectors), min(ASKED, len(vectors)), replace=False))
-    truth, _ = nearest(vectors[asked], vectors, k, own=asked, progress=between(progress, 0.05, 0.1))
-    shares = cells.recalls(asked, truth)
+    questions = np.sort(rng.choice(len(vectors), min(ASKED, len(vectors)), replace=False))
+    truth, _ = nearest(vectors[questions], vectors, k, self_rows=questions, progress=between(progress, 0.05, 0.1))
+    shares = cells.recalls(questions, truth)
     enough = np.flatnonzero(shares >= WANTED)
     most = max(1, math.ceil(_MOST_SHARE * cells.count))
     probes = min(int(enough[0]) + 1 if len(enough) else most, most)
     rows, cosines = cells.search(k, probes, between(progress, 0.1, 1.0))
-    return FoundNeighbors(rows, cosines, float(shares[probes - 1]), len(asked))
+    return FoundNeighbors(rows, cosines, float(shares[probes - 1]), len(questions))
 
 
 def _middles(vectors: Float[np.ndarray, "n d"], rng: np.random.Generator) -> Float32[np.ndarray, "c d"]:
@@ -136,12 +136,12 @@ class _Cells:
         np.fill_diagonal(similarity, np.inf)
         self._near = np.argsort(-similarity, axis=1, kind="stable")
 
-    def recalls(self, asked: Int[np.ndarray, " q"], truth: Int[np.ndarray, "q k"]) -> Float[np.ndarray, " c"]:
+    def recalls(self, questions: Int[np.ndarray, " q"], truth: Int[np.ndarray, "q k"]) -> Float[np.ndarray, " c"]:
         """Return what share of the true neighbors is found if 1, 2, ... cells are looked into."""
-        place = np.empty((self.count, self.count), np.int32)
-        np.put_along_axis(place, self._near, np.arange(self.count, dtype=np.int32)[None], axis=1)
-        places = place[self._cell[asked][:, None], self._cell[truth]]
-        return np.cumsum(np.bincount(places.ravel(), minlength=self.count)) / max(truth.size, 1)
+        order_of = np.empty((self.count, self.count), np.int32)
+        np.put_along_axis(order_of, self._near, np.arange(self.count, dtype=np.int32)[None], axis=1)
+        turns = order_of[self._cell[questions][:, None], self._cell[truth]]
+        return np.cumsum(np.bincount(turns.ravel(), minlength=self.count)) / max(truth.size, 1)
 
     def search(
         self, k: int, probes: int, progress: Progress
@@ -162,11 +162,11 @@ class _Cells:
     def _look(self, cell: int, probes: int, keep: Callable[..., Any], best: np.ndarray, number: np.ndarray) -> None:
         """Compare the rows of a cell with those of its nearest cells; lines and numbers are places in the order."""
         lines = slice(self._starts[cell], self._starts[cell + 1])
-        own = np.arange(lines.start, lines.stop)
+        self_rows = np.arange(lines.start, lines.stop)
         asking = np.asarray(self._vectors[self._order[lines]], np.float32)
         for other in self._near[cell, :probes] if len(asking) else ():
             first = self._starts[other]
             for part in row_blocks(self._starts[other + 1] - first, 1, cells=EDGE):
                 columns = slice(first + part.start, first + part.stop)
                 tile = asking @ np.asarray(self._vectors[self._order[columns]], np.float32).T
-                keep(tile, best[lines], number[lines], 0, columns.start, own)
+                keep(tile, best[lines], number[lines], 0, columns.start, self_rows)

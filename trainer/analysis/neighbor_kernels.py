@@ -21,17 +21,17 @@ def put(best, number, cosine, candidate):
     last = len(best) - 1
     if cosine < best[last] or (cosine == best[last] and candidate >= number[last]):
         return
-    place = last
-    while place > 0 and (best[place - 1] < cosine or (best[place - 1] == cosine and number[place - 1] > candidate)):
-        best[place] = best[place - 1]
-        number[place] = number[place - 1]
-        place -= 1
-    best[place] = cosine
-    number[place] = candidate
+    slot = last
+    while slot > 0 and (best[slot - 1] < cosine or (best[slot - 1] == cosine and number[slot - 1] > candidate)):
+        best[slot] = best[slot - 1]
+        number[slot] = number[slot - 1]
+        slot -= 1
+    best[slot] = cosine
+    number[slot] = candidate
 
 
 @compiled
-def keep(tile, best, number, first_line, first_column, own):
+def keep(tile, best, number, first_line, first_column, self_rows):
     """Keep what is near to each line of a tile.
 
     Args:
@@ -40,7 +40,7 @@ def keep(tile, best, number, first_line, first_column, own):
         number: The columns that they are of.
         first_line: Of the tile among all.
         first_column: Of the tile among all.
-        own: Of each line of all, the column that is itself; -1 for none.
+        self_rows: Of each line of all, the column that is itself; -1 for none.
     """
     lines, columns = tile.shape
     last = best.shape[1] - 1
@@ -56,7 +56,7 @@ def keep(tile, best, number, first_line, first_column, own):
             if candidates:
                 for j in range(start, stop):
                     column = first_column + j
-                    if row[j] >= least and column != own[line]:
+                    if row[j] >= least and column != self_rows[line]:
                         put(best[line], number[line], row[j], column)
                         least = best[line, last]
 

@@ -30,7 +30,7 @@ def nearest(
     stored: Float[np.ndarray, "m d"],
     k: int,
     *,
-    own: Int[np.ndarray, " n"] | None = None,
+    self_rows: Int[np.ndarray, " n"] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return the `k` stored rows most similar to each query, nearest first, and their cosines.
@@ -42,15 +42,15 @@ def nearest(
         query: Rows that ask.
         stored: Rows that can be neighbors.
         k: How many.
-        own: Of each query, the stored row that it is itself, which is no neighbor of its own; None: they are others.
+        self_rows: Of each query, the stored row that it is, which is no neighbor of its own; None: they are others.
         progress: Told the share done; may raise to cancel.
     """
-    k = max(0, min(k, len(stored) - (own is not None)))
+    k = max(0, min(k, len(stored) - (self_rows is not None)))
     if not k or len(query) * len(stored) <= DOUBLE_CELLS:
-        return _by_all(query, stored, k, own, progress)
-    pass_ = _Tiles(query, stored, k, np.full(len(query), -1) if own is None else own)
+        return _by_all(query, stored, k, self_rows, progress)
+    pass_ = _Tiles(query, stored, k, np.full(len(query), -1) if self_rows is None else self_rows)
     share_out([*row_blocks(len(query), 1, cells=EDGE)], pass_.take, dict, progress=progress, note="finding neighbors")
-    return pass_.decided(own)
+    return pass_.decided(self_rows)
 
 
 def neighbors_of_each(
@@ -63,16 +63,16 @@ def neighbors_of_each(
         k: Neighbors of each; at most n - 1.
         progress: Told the share done; may raise to cancel.
     """
-    own = np.arange(len(vectors))
+    self_rows = np.arange(len(vectors))
     k = max(0, min(k, len(vectors) - 1))
     if not k or len(vectors) ** 2 <= DOUBLE_CELLS:
-        return _by_all(vectors, vectors, k, own, progress)
-    pass_ = _Tiles(vectors, vectors, k, own)
+        return _by_all(vectors, vectors, k, self_rows, progress)
+    pass_ = _Tiles(vectors, vectors, k, self_rows)
     blocks = [*row_blocks(len(vectors), 1, cells=EDGE)]
     # By diagonals: tiles that are computed at the same time share no rows, and no thread waits for another.
     pairs = [(blocks[a], blocks[a + off]) for off in range(len(blocks)) for a in range(len(blocks) - off)]
     share_out(pairs, pass_.take_both, dict, progress=progress, note="finding neighbors")
-    return pass_.decided(own)
+    return pass_.decided(self_rows)
 
 
 def compile_kernels() -> None:
@@ -84,7 +84,7 @@ def compile_kernels() -> None:
 
 
 def _by_all(
-    query: np.ndarray, stored: np.ndarray, k: int, own: np.ndarray | None, progress: Progress | None
+    query: np.ndarray, stored: np.ndarray, k: int, self_rows: np.ndarray | None, progress: Progress | None
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return the neighbors from all cosines in double precision."""
     rows, cosines = np.empty((len(query), k), np.int64), np.empty((len(query), k))
@@ -96,8 +96,8 @@ def _by_all(
         for columns in row_blocks(len(stored), stored.shape[1]):
             similarity[:, columns] = inner_products(asking, stored[columns].astype(np.float64))
         np.copyto(similarity, -np.inf, where=np.isnan(similarity))
-        if own is not None:
-            similarity[np.arange(len(similarity)), own[block]] = -np.inf
+        if self_rows is not None:
+            similarity[np.arange(len(similarity)), self_rows[block]] = -np.inf
         rows[block] = largest(similarity, k)
         cosines[block] = np.take_along_axis(similarity, rows[block], axis=1)
     return rows, cosines
@@ -106,8 +106,8 @@ def _by_all(
 class _Tiles:
     """What is kept of each line."""
 
-    def __init__(self, query: np.ndarray, stored: np.ndarray, k: int, own: Int[np.ndarray, " n"]) -> None:
-        self._query, self._stored, self._k, self._own = query, stored, k, own.astype(np.int64)
+    def __init__(self, query: np.ndarray, stored: np.ndarray, k: int, self_rows: Int[np.ndarray, " n"]) -> None:
+        self._query, self._stored, self._k, self._own = query, stored, k, self_rows.astype(np.int64)
         self._kernels: Any = compiled(KERNELS)
         self._dtype = np.result_type(query.dtype, stored.dtype, np.float32)
         count = min(k + _SPARE, len(stored))
@@ -141,21 +141,23 @@ class _Tiles:
             buffers[shape] = np.empty(shape, self._dtype)
         return np.matmul(query, stored.T, out=buffers[shape])
 
-    def decided(self, own: Int[np.ndarray, " n"] | None) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
+    def decided(
+        self, self_rows: Int[np.ndarray, " n"] | None
+    ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
         """Return the nearest by double precision, with lines of which rounding may have lost one computed anew."""
         exactly = np.empty(self._number.shape)
         share_out([*row_blocks(len(self._query), 1, cells=EDGE)], lambda rows, _: self._decide(rows, exactly), dict)
         order = np.lexsort((self._number, -exactly), axis=1)[:, : self._k]
         rows, cosines = (np.take_along_axis(array, order, axis=1) for array in (self._number, exactly))
-        kept = self._number.shape[1]
+        width = self._number.shape[1]
         reach = product_rounding(self._query, self._stored, self._dtype)
         uncertain = (self._number < 0).any(axis=1)
-        if kept < len(self._stored):
+        if width < len(self._stored):
             uncertain |= ~(cosines[:, -1] > self._best[:, -1] + reach)
         again = np.flatnonzero(uncertain)
         if len(again):
             rows[again], cosines[again] = _by_all(
-                self._query[again], self._stored, self._k, None if own is None else own[again], None
+                self._query[again], self._stored, self._k, None if self_rows is None else self_rows[again], None
             )
         return rows, cosines
 

@@ -166,12 +166,12 @@ class _Pass:
             stored = np.asarray(self._gallery[columns], self._dtype)
             tile = counts.room("tile", (len(query), len(stored)), self._dtype)
             np.matmul(query, stored.T, out=tile)
-            own = _within(right, columns)
-            tile[own] = -np.inf
+            right_cells_of_tile = _within(right, columns)
+            tile[right_cells_of_tile] = -np.inf
             # Wherever more than a few are doubtful, as all are of a collapsed model, double precision is cheaper.
             if self._dtype == np.float64 or self._is_doubtful(tile, lines, columns, counts):
                 tile = on_grid(np.matmul(query.astype(np.float64), stored.astype(np.float64).T))
-                tile[own] = -np.inf
+                tile[right_cells_of_tile] = -np.inf
                 counts.lines[rows] += _along(~(tile < lines.exactly[:, None]))
                 if self._columns is not None and counts.columns is not None:
                     counts.columns[columns] += _down(~(tile < self._columns.exactly[columns]))
@@ -223,10 +223,10 @@ class _Pass:
 
     def _keep_hardest(self, tile: np.ndarray, rows: slice, columns: slice, hardest: np.ndarray) -> None:
         """Keep the largest cosine of each line, where a tile may have a larger one, in double precision."""
-        place = tile.argmax(axis=1)
-        largest = tile[np.arange(len(tile)), place]
+        column = tile.argmax(axis=1)
+        largest = tile[np.arange(len(tile)), column]
         larger = np.flatnonzero(~(largest <= hardest[rows]) & ~np.isneginf(largest))
-        cosine = _double(self._query, self._gallery, larger + rows.start, place[larger] + columns.start)
+        cosine = _double(self._query, self._gallery, larger + rows.start, column[larger] + columns.start)
         hardest[larger + rows.start] = np.maximum(hardest[larger + rows.start], cosine)
 
 

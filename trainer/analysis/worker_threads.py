@@ -56,14 +56,14 @@ def share_out(
                 return begun - 1, task
         return None
 
-    def run(own: Any, report: Progress | None) -> None:
+    def run(buffer: Any, report: Progress | None) -> None:
         try:
             if report is not None:
                 report(0.0, note)
             while (numbered := next_task()) is not None:
                 if report is not None and numbered[0]:
                     report(numbered[0] / len(tasks), note)
-                work(numbered[1], own)
+                work(numbered[1], buffer)
         except BaseException as error:  # it is raised again by the thread that has asked
             errors.append(error)
 
@@ -72,7 +72,7 @@ def share_out(
         run(buffers[0], progress)
     else:
         with threadpool_limits(1, user_api="blas"):
-            threads = [threading.Thread(target=run, args=(own, None), daemon=True) for own in buffers[1:]]
+            threads = [threading.Thread(target=run, args=(buffer, None), daemon=True) for buffer in buffers[1:]]
             for thread in threads:
                 thread.start()
             run(buffers[0], progress)

@@ -255,7 +255,7 @@ def _neighbors(vectors: np.ndarray, k: int, asking: np.ndarray, progress: Progre
     """Return the `k` nearest other rows of the rows that ask."""
     if len(asking) == len(vectors):
         return neighbors_of_each(vectors, k, progress=progress)[0]
-    return nearest(vectors[asking], vectors, k, own=asking, progress=progress)[0]
+    return nearest(vectors[asking], vectors, k, self_rows=asking, progress=progress)[0]
 
 
 def better_note(compared: Changes, key: str, both: Float[np.ndarray, "n 2"], *, log: bool) -> str:

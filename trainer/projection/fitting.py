@@ -120,9 +120,9 @@ def _arranged(
 ) -> Fitted:
     """Return the own UMAP of all rows, and how their neighbors were found."""
     neighbors = min(placement.neighbors, len(vectors) - 1)
-    found = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, _NEIGHBORS_SHARE), seed=placement.seed)
+    near = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, _NEIGHBORS_SHARE), seed=placement.seed)
     progress(_NEIGHBORS_SHARE, "weighing neighbors")
-    graph = fuzzy_graph(found.rows, distances_of(found.cosines, placement.metric))
+    graph = fuzzy_graph(near.rows, distances_of(near.cosines, placement.metric))
     epochs = epochs_of(len(vectors))
     points = arranged(
         graph,
@@ -134,7 +134,7 @@ def _arranged(
         rate=1.0 if start is None else BEGUN_RATE,
         show=show,
     )
-    return Fitted(points, len(vectors), f"arranged by this program in {epochs} epochs, {found.words}")
+    return Fitted(points, len(vectors), f"arranged by this program in {epochs} epochs, {near.words}")
 
 
 def _fit(

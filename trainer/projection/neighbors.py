@@ -12,12 +12,12 @@ from trainer.analysis.neighbor_cells import FoundNeighbors
 
 
 def with_itself(
-    found: FoundNeighbors, *, metric: str = "cosine"
+    near: FoundNeighbors, *, metric: str = "cosine"
 ) -> tuple[Int[np.ndarray, "m k+1"], Float32[np.ndarray, "m k+1"]]:
     """Return neighbors and distances as umap-learn and openTSNE count them: the row itself is the first."""
-    itself = np.arange(len(found.rows))[:, None]
-    distances = distances_of(found.cosines, metric)
-    return np.hstack([itself, found.rows]).astype(np.int32), np.hstack([np.zeros_like(distances[:, :1]), distances])
+    itself = np.arange(len(near.rows))[:, None]
+    distances = distances_of(near.cosines, metric)
+    return np.hstack([itself, near.rows]).astype(np.int32), np.hstack([np.zeros_like(distances[:, :1]), distances])
 
 
 def distances_of(cosines: Float[np.ndarray, "m k"], metric: str = "cosine") -> Float32[np.ndarray, "m k"]:

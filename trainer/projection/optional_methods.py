@@ -48,8 +48,8 @@ def tsne_layout(
     # A perplexity needs three times as many neighbors; with few points it is as large as it can be.
     perplexity = min(perplexity, (len(vectors) - 1) / 3)
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
-    found = neighbors_of_all(vectors, k, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
-    precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(found.rows, distances_of(found.cosines, metric))
+    near = neighbors_of_all(vectors, k, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
+    precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(near.rows, distances_of(near.cosines, metric))
     affinities = tsne.affinity.PerplexityBasedNN(knn_index=precomputed, perplexity=perplexity, n_jobs=-1)
     done = 0
 

@@ -50,7 +50,7 @@ def umap_layout(
     https://arxiv.org/abs/1802.03426
     """
     neighbors = min(neighbors, len(vectors) - 1)
-    found = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
+    near = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
     progress(NEIGHBORS_SHARE, "loading UMAP")
     umap = load_umap()
     reporter = _EpochReporter(lambda share, note: progress(NEIGHBORS_SHARE + (1 - NEIGHBORS_SHARE) * share, note))
@@ -62,7 +62,7 @@ def umap_layout(
         random_state=seed,
         n_jobs=1,
         init=separated(pca(vectors, 2)) if start is None else "random",  # umap scales it to a box of side 10
-        precomputed_knn=(*with_itself(found, metric=metric), None),
+        precomputed_knn=(*with_itself(near, metric=metric), None),
         transform_mode="embedding" if start is None else "graph",
         tqdm_kwds=bar,
     )
@@ -178,8 +178,8 @@ def warm_up() -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     umap_layout(vectors, neighbors=8, min_dist=0.1, seed=0, progress=silent)
     compile_kernels()
-    found = neighbors_of_all(vectors, 7)
-    graph = fuzzy_graph(found.rows, distances_of(found.cosines))
+    near = neighbors_of_all(vectors, 7)
+    graph = fuzzy_graph(near.rows, distances_of(near.cosines))
     arranged(graph, in_square(pca(vectors, 2)), min_dist=0.1, seed=0, progress=silent, epochs=1)
 
 

@@ -87,16 +87,16 @@ def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float)
     drawn = {name: drawn_questions(answers, most) for name, answers in vars(matching).items()}
     if len(drawn["texts"]) == images and len(drawn["images"]) == texts:
         both = both_question_ranks(image, text, matching, progress=progress)
-        asked = 0
+        drawn_count = 0
     else:
         both = (
             ranks(image, text, matching.texts, rows=drawn["texts"], progress=part_of(progress, 0, 2)),
             ranks(text, image, matching.images, rows=drawn["images"], progress=part_of(progress, 1, 2)),
         )
-        asked = min(map(len, both))
+        drawn_count = min(map(len, both))
     for direction, placed in zip(("image_to_text", "text_to_image"), both, strict=True):
         numbers |= retrieval_numbers(direction, placed)
-    return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=asked))
+    return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=drawn_count))
 
 
 def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"]:

@@ -149,7 +149,7 @@ def test_neighbors_of_some_rows_in_tiles(monkeypatch):
     whole = neighbors_of_each(vectors, 4)[0]
     monkeypatch.setattr(embedding_similarity, "row_blocks", lambda r, c: tiles.row_blocks(r, c, cells=45))
     rows = np.array([3, 7, 29])
-    assert np.array_equal(nearest(vectors[rows], vectors, 4, own=rows)[0], whole[rows])
+    assert np.array_equal(nearest(vectors[rows], vectors, 4, self_rows=rows)[0], whole[rows])
     vectors[2] = np.nan
     assert not (neighbors_of_each(vectors, 4)[0][[0, 1, 3]] == 2).any()
 

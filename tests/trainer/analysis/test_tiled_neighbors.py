@@ -57,7 +57,7 @@ def test_neighbors_among_others_and_of_some_are_those_of_the_loop(distinct: int)
     query, stored = rows(40, 6, 1, np.float32, distinct), rows(100, 6, 2, np.float32, distinct)
     assert nearest(query, stored, 7)[0].tolist() == naive(query, stored, 7)
     some = np.array([3, 50, 99])
-    assert nearest(stored[some], stored, 7, own=some)[0].tolist() == [
+    assert nearest(stored[some], stored, 7, self_rows=some)[0].tolist() == [
         naive(stored, stored, 7, own=True)[row] for row in some
     ]
 
