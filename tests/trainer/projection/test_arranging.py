@@ -11,9 +11,9 @@ import umap.umap_ as reference
 from trainer.analysis import neighbor_cells, tiled_neighbors
 from trainer.analysis.compiled import compiled
 from trainer.analysis.map_quality import map_quality
-from trainer.analysis.neighbor_cells import neighbors_by_cells
+from trainer.analysis.neighbor_cells import neighbors_by_cells, neighbors_of_all
 from trainer.analysis.projection import pca
-from trainer.analysis.tiled_neighbors import KERNELS, neighbors_of_all
+from trainer.analysis.tiled_neighbors import KERNELS
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Project
 from trainer.projection import fitting
