@@ -10,7 +10,18 @@ from jaxtyping import Float
 
 from trainer.analysis.diffusion import STEPS, cosine_alpha_bar, noised, smoothed_density
 from trainer.charts.augmentations import SIZE, bytes_of, read_picture_option
-from trainer.charts.marks import Axis, HeatMap, ImageRow, NumberTable, Panel, RowImage, Series, XYPlot, one_number
+from trainer.charts.marks import (
+    Axis,
+    HeatMap,
+    ImageRow,
+    NumberRow,
+    NumberTable,
+    Panel,
+    RowImage,
+    Series,
+    XYPlot,
+    one_number,
+)
 from trainer.charts.settings import held
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.config.fields import option
@@ -70,7 +81,7 @@ def draw(data: NoisedPicture, settings: DiffusionSettings) -> Panel:
     facts = (
         one_number("√ᾱ", np.sqrt(left), 4, "Share of the picture in x_t."),
         one_number("√(1 − ᾱ)", np.sqrt(1 - left), 4, "Standard deviation of the noise in x_t."),
-        one_number("Signal to noise", left / (1 - left) if left < 1 else np.inf, 4, "ᾱ / (1 − ᾱ)."),
+        NumberRow("Signal to noise", "ᾱ / (1 − ᾱ).", (left / (1 - left) if left < 1 else "∞",), 4),
     )
     rows = (
         (ImageRow("forward", "Forward: q(x_t | x_0)", "quiet", cells),),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import ChartError
-from trainer.charts.marks import NumberTable, Panel, ShadedTable, XYPlot
+from trainer.charts.marks import HeatMap, ImageRow, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.settings import parse, words
 from trainer.charts.spec import Request
@@ -61,6 +61,7 @@ def test_bad_settings_are_a_sentence(name: str, text: str, says: str):
         parse(load(name).settings, [text])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", nightly_except(CHARTS, *[name for name in CHARTS if name != "softmax-cost"]))
 def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
     """Where a value is intentionally NaN (the merge), nothing is drawn."""
@@ -75,8 +76,10 @@ def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
                     assert mark.y.low < mark.y.high
                     assert mark.x.low < mark.x.high
                     assert all(np.isfinite(curve.y).all() for curve in mark.curves), mark.key
-                elif isinstance(mark, ShadedTable):
+                elif isinstance(mark, ShadedTable | HeatMap):
                     assert np.isfinite(mark.values).all()
+                elif isinstance(mark, ImageRow):
+                    assert all(cell.pixels is not None for cell in mark.cells)
                 else:
                     assert isinstance(mark, NumberTable)
 
