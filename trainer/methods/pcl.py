@@ -57,6 +57,7 @@ class PclViews(MomentumQueue):
         inv_tau = self._choice.inv_tau
         if not self._has_clusters:
             return proto_nce(query, self._keys, self.queue, (), (), (), inv_tau=inv_tau)
+        assert batch.rows is not None
         levels = [self._level(level) for level in range(self._choice.clusterings)]
         prototypes, concentrations, assignments = zip(*levels, strict=True)
         clusters = [assigned[device.sent(batch.rows, assigned.device)] for assigned in assignments]
@@ -84,6 +85,7 @@ class PclViews(MomentumQueue):
         return self._epoch_numbers
 
     def _judged(self, points: Float[Tensor, "n d"], epoch: int) -> dict[str, float]:
+        assert batch.rows is not None
         levels = [self._level(level) for level in range(self._choice.clusterings)]
         generator = torch.Generator().manual_seed(1_000_003 * self._seed + epoch)
         shuffled = torch.randperm(len(points), generator=generator)

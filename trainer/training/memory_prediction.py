@@ -180,7 +180,7 @@ def _wide_norms() -> Iterator[None]:
         narrow = isinstance(values, FakeTensor) and values.dtype is torch.bfloat16
         return plain(values.float() if narrow else values, *arguments, **options)
 
-    F.layer_norm = widened
+    F.layer_norm = widened  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -260,7 +260,11 @@ def _pass(
     for part in batch.parts(micro) if micro else (batch,):
         with autocast():
             rows = method.embed(towers, part)
-            loss = sum(row.float().sum() for row in rows) if micro or of_towers else method.compare(rows, part)
+            loss = (
+                torch.stack([row.float().sum() for row in rows]).sum()
+                if micro or of_towers
+                else method.compare(rows, part)
+            )
         loss.backward()
     if micro and not of_towers:
         leaves = [row.new_empty((choice.batch_size, *row.shape[1:])).requires_grad_() for row in rows]

@@ -222,16 +222,18 @@ def _rounding(training: TrainingSession, start: dict[str, Any]) -> float:
     """Return by how much the direction of one process's gradient is off from that in float64."""
     narrow = _direction(training)
     _restore(training, start)
-    wide = copy.deepcopy((training.towers, training.method))
-    towers, method = (module.double().train() for module in wide)
+    towers, method = copy.deepcopy((training.towers, training.method))
+    towers.double().train()
+    method.double().train()
     batch = training.batch()
     views = {name: view.double() for name in ("images", "other_view") if (view := getattr(batch, name)) is not None}
     methods.backward(method, towers, replace(batch, **views), autocast=contextlib.nullcontext)
-    grads = {name: parameter.grad for module in wide for name, parameter in _named(module)}
+    grads = {name: parameter.grad for module in (towers, method) for name, parameter in _named(module)}
     own = [(name, parameter) for module in (training.towers, training.method) for name, parameter in _named(module)]
     order = {id(parameter): name for name, parameter in own}
     learned = [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
-    flat = torch.cat([grads[order[id(p)]].double().cpu().reshape(-1) for p in learned if p.grad is not None])
+    found = (grads[order[id(parameter)]] for parameter in learned if parameter.grad is not None)
+    flat = torch.cat([gradient.double().cpu().reshape(-1) for gradient in found if gradient is not None])
     return float((narrow - flat / flat.norm().clamp(min=_TINY)).norm())
 
 
