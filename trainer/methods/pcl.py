@@ -85,7 +85,6 @@ class PclViews(MomentumQueue):
         return self._epoch_numbers
 
     def _judged(self, points: Float[Tensor, "n d"], epoch: int) -> dict[str, float]:
-        assert batch.rows is not None
         levels = [self._level(level) for level in range(self._choice.clusterings)]
         generator = torch.Generator().manual_seed(1_000_003 * self._seed + epoch)
         shuffled = torch.randperm(len(points), generator=generator)
