@@ -12,7 +12,7 @@ from trainer import config
 from trainer.places import ssh
 from trainer.places.bindings import Binding
 from trainer.places.channel import Channel, ChannelSource
-from trainer.places.remote_host import PlaceError, RemoteHost
+from trainer.places.remote_host import PlaceError, RemoteHost, is_sbatch_flag
 from trainer.places.source import RunSource
 from trainer.store import ownership
 
@@ -74,7 +74,9 @@ class SshLink:
         """Start the run, or queue it in SLURM."""
         queue = None
         if self._place.kind == "slurm":
-            queue = {name: self._place.options[name] for name in _QUEUE if name in self._place.options} or {"gpus": ""}
+            options = self._place.options
+            chosen = {name: value for name, value in options.items() if name in _QUEUE or is_sbatch_flag(name)}
+            queue = chosen or {"gpus": ""}
         head, _ = self._asked(binding.workspace).ask("start", run=binding.run, queue=queue)
         return dataclasses.replace(binding, job=str(head.get("job") or "")[:40])
 

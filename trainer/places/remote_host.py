@@ -16,6 +16,13 @@ OPTIONS: Final = {
     "ray": ("storage", "cpus", "gpus"),
 }
 """Kind -> what may follow a `?`."""
+_FLAG: Final = re.compile(r"[a-z][a-z-]{1,30}")
+_OWN_FLAGS: Final = (
+    "array", "batch", "chdir", "error", "export", "export-file", "get-user-env", "help", "input", "job-name",
+    "no-requeue", "open-mode", "output", "parsable", "requeue", "signal", "test-only", "usage", "version", "wait",
+    "wrap",
+)  # fmt: skip
+"""Of sbatch, which are set here, or would let the job be another one."""
 _PORTS: Final = {"ssh": None, "slurm": None, "ray": 8265}
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,39}")
 # A host or user that begins with a dash would be an option of ssh.
@@ -32,6 +39,11 @@ class PlaceError(UserError):
 
 class OutOfReach(PlaceError):
     """A place does not answer at present: nothing is known of what it does."""
+
+
+def is_sbatch_flag(name: str) -> bool:
+    """Return whether a flag of sbatch is passed to it as it is: `qos`, `mem`, `constraint`, `nodes`, `exclude`."""
+    return bool(_FLAG.fullmatch(name)) and name not in (*OPTIONS["slurm"], *_OWN_FLAGS)
 
 
 @dataclass(frozen=True)
@@ -120,8 +132,11 @@ def parse_folder(address: str) -> tuple[RemoteHost, str]:
 def _options(kind: str, query: str) -> dict[str, str]:
     options = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in OPTIONS[kind]:
-            raise PlaceError(f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}.")
+        if name not in OPTIONS[kind] and not (kind == "slurm" and is_sbatch_flag(name)):
+            flags = ", and the flags of sbatch but those that decide what is started" if kind == "slurm" else ""
+            raise PlaceError(
+                f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}{flags}."
+            )
         rule = _PATH if name in ("workspace", "config", "storage") else _WORD
         if not rule.fullmatch(value) and not (name == "storage" and _STORE.fullmatch(value)):
             what = "a path that begins with / or ~/" if rule is _PATH else "a single word"

@@ -6,7 +6,7 @@ import re
 import subprocess
 from typing import Final
 
-from trainer.places.remote_host import PlaceError
+from trainer.places.remote_host import PlaceError, is_sbatch_flag
 from trainer.store import Workspace
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess, shell
@@ -34,6 +34,7 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     # `exec`: the signal is for the trainer, not for the shell before it.
     script = f"#!/bin/sh\nexec {shell.script_line(line)}\n"
     chosen = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
+    chosen += [f"--{name}={value}" for name, value in options.items() if is_sbatch_flag(name)]
     if options.get("gpus"):
         chosen.append(f"--gres=gpu:{options['gpus']}")
     log = row.folder / "log.txt"

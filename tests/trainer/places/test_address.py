@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from trainer import config
+from trainer.places import slurm
 from trainer.places.channel import Channel, packed, serve, unpacked
 from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.places.source import check_name
 from trainer.places.ssh import command_line
 from trainer.places.wheel import needed_packages, wheel
+from trainer.store import Workspace
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ from trainer.places.wheel import needed_packages, wheel
         "ssh://me@host?workspace=~/runs&config=/home/me/.ssh/other",
         "slurm://me@login/opt/python?partition=gpu&gpus=2&time=8:00:00&account=lab-1",
         "slurm:///opt/python?cpus=4",
+        "slurm://host?partition=gpu&qos=dev&mem=16G&nodes=1&constraint=a100&exclude=node1,node2",
         "ray://host:8265/opt/python?storage=/shared/runs&cpus=4&gpus=1",
     ],
 )
@@ -49,6 +53,8 @@ def test_an_address_is_read_as_it_is_written(address: str) -> None:
         ("ssh://host?workspace=relative", "write a path"),
         ("slurm://host?partition=a b", "write a single word"),
         ("slurm://host?partition=--wrap", "write a single word"),
+        ("slurm://host?wrap=ls", "is not an option of slurm"),
+        ("slurm://host?array=1-4", "but those that decide what is started"),
         ("ray://host", "needs a folder"),
     ],
 )
@@ -121,3 +127,13 @@ class _Pipes:
 
     def close(self) -> None:
         self.asked.close()
+
+
+def test_flags_reach_sbatch_but_for_those_that_let_it_start_another_program(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path)
+    run, words = workspace.runs.create(config.Run(name="queued")), []
+    monkeypatch.setattr(slurm, "_run", lambda *arguments, **_: words.extend(arguments) or "17")
+    assert slurm.submit(workspace, run, {"qos": "dev", "mem": "16G", "wrap": "ls", "partition": "gpu"}) == "17"
+    assert {"--qos=dev", "--mem=16G", "--partition=gpu"} <= set(words)
+    assert not any("wrap" in word for word in words)
+    workspace.close()
