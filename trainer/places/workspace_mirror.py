@@ -51,6 +51,9 @@ def mirror_folder(address: str) -> Path:
     top = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "mirrors"
     folder = confined.make_folder(top, f"{host.name}-{Path(path).name or 'workspace'}-{digest}")
     confined.write(folder, MIRROR, json.dumps({"format": 1, "address": address}).encode())
+    # A window that found no database would look at an empty one for good.
+    with contextlib.closing(Workspace(folder, mirrors=True)) as workspace:
+        workspace.runs.all()
     return folder
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from explorer.__main__ import main as explorer
-from tests.trainer.places.test_ssh import Box, box  # noqa: F401  # a fixture
+from tests.trainer.places.test_ssh import Box, box, wait  # noqa: F401  # a fixture
 from trainer import api as ce
 from trainer.__main__ import main
 from trainer.places.workspace_mirror import WorkspaceMirror
@@ -89,3 +93,32 @@ def test_a_workspace_elsewhere_is_looked_at_here(
 def test_what_is_no_address_opens_no_window(capsys: pytest.CaptureFixture[str]) -> None:
     assert explorer(["--workspace", "ssh://box"]) == 2
     assert "is not an address of a folder" in capsys.readouterr().err
+
+
+@pytest.mark.nightly
+@pytest.mark.real_process
+def test_the_window_of_a_workspace_elsewhere_opens_and_ends_its_mirror(
+    box: Box,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    log(tmp_path / "far runs", "first")
+    command = [sys.executable, "-m", "explorer", "--workspace", f"ssh://box{tmp_path / 'far runs'}", "--safe"]
+    window = subprocess.Popen(command, cwd=Path(__file__).parents[3])
+    try:
+        wait(lambda: bool(mirrors(tmp_path)), "nothing was mirrored")
+        wait(lambda: len(Workspace(mirrors(tmp_path)[0]).results.snapshots(1)) == len(STEPS), "no snapshots came", 90)
+        assert window.poll() is None
+        (process,) = psutil.Process(window.pid).children()
+        window.send_signal(signal.SIGINT)
+        assert window.wait(60) == 0
+        assert not process.is_running()
+    finally:
+        window.kill()
+
+
+def mirrors(folder: Path) -> list[Path]:
+    """Return the mirrors whose database is there."""
+    return [file.parent for file in (folder / "cache" / "contrastive-explorer" / "mirrors").glob("*/explorer.db")]
