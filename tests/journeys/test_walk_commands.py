@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import trainer.cli
 from trainer.__main__ import _modules_of, main
@@ -255,9 +256,13 @@ def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
 
 @pytest.mark.parametrize("kind", _some_nightly(FIGURES))
 def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
-    more = {"protocol": ("--explain",), "caption-choice": ("--task", "caption_choice")}.get(kind, ())
-    if kind in ("evaluation-scores", "confusion", "evaluation-curves", "protocol", "caption-choice"):
+    more = ("--explain",) if kind == "protocol" else ()
+    if kind in ("evaluation-scores", "confusion", "evaluation-curves", "protocol"):
         ask("evaluate", "1", "2", "--task", "zero_shot", *more, whole=False)
+    if kind == "caption-choice":
+        Image.new("RGB", (32, 32), "red").save(tmp_path / "a.png")
+        (tmp_path / "choices.csv").write_text("image,caption,negative\na.png,a red sheet,a blue sheet\n")
+        ask("evaluate", "1", "2", "--task", "caption_choice", "--data", str(tmp_path / "choices.csv"), whole=False)
     files = [str(tmp_path / f"f.{suffix}") for suffix in ("svg", "csv")]
     ask("export", kind, "--runs", "1", "2", *FIGURES[kind], "--out", *files)
     svg, numbers = (Path(file).read_text(encoding="utf-8") for file in files)

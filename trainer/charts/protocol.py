@@ -107,7 +107,7 @@ def _waterfall(run: EvaluatedRun, measure: str, details: dict[str, Any]) -> XYPl
     for index, factor in enumerate(_changed(details), 1):
         share = details["in_order"][factor["name"]]["share"]
         low, high = sorted((100 * before, 100 * share))
-        dots.append(Marker("after the change", tone, index, 100 * share, low=low, high=high))
+        dots.append(Marker(run.label, tone, index, 100 * share, low=low, high=high))
         before = share
     names = ("Published", *(factor["label"] for factor in _changed(details)))
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
@@ -122,7 +122,7 @@ def _alone(run: EvaluatedRun, measure: str, details: dict[str, Any]) -> XYPlot:
     for index, factor in enumerate(factors):
         cost = details["alone"][factor["name"]]
         points, low, high = (100 * cost[name] for name in ("difference", "low", "high"))
-        dots.append(Marker("alone", run_tone(run.index), index, points, low=low, high=high))
+        dots.append(Marker(run.label, run_tone(run.index), index, points, low=low, high=high))
     names = tuple(factor["label"] for factor in factors)
     y = axis_over("points", [[end for dot in dots for end in (dot.low, dot.high)]], include=(0.0,))
     title = f"{MEASURES[measure]}, each alone: {run.label}"
