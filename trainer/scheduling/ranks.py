@@ -52,12 +52,12 @@ def take_place(ranks: int) -> None:
     Raises:
         RanksError: Another number of processes was started, or no address tells where the first one is.
     """
-    found = next((launcher for launcher in _OTHERS if _number(launcher.size) > 1), None)
-    if "RANK" not in os.environ and found is not None:
-        os.environ |= {"RANK": os.environ[found.rank], "WORLD_SIZE": os.environ[found.size]}
-        os.environ.setdefault("LOCAL_RANK", os.environ.get(found.local_rank, "0"))
+    other = next((launcher for launcher in _OTHERS if _number(launcher.size) > 1), None)
+    if "RANK" not in os.environ and other is not None:
+        os.environ |= {"RANK": os.environ[other.rank], "WORLD_SIZE": os.environ[other.size]}
+        os.environ.setdefault("LOCAL_RANK", os.environ.get(other.local_rank, "0"))
         # SLURM writes 2(x3) for two on each of three computers.
-        if each := re.fullmatch(r"(\d+)(\(x\d+\))?", os.environ.get(found.local_size, "")):
+        if each := re.fullmatch(r"(\d+)(\(x\d+\))?", os.environ.get(other.local_size, "")):
             os.environ.setdefault("LOCAL_WORLD_SIZE", each[1])
     started = _number("WORLD_SIZE")
     if started != ranks:

@@ -114,14 +114,14 @@ def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> Ran
         # From the same weights, for a steep start amplifies what the last bits of two updates differ by.
         start = _state(training) if others else {}
         made = _made(training)
-        for other, found in zip(others, differences, strict=True):
+        for other, measured in zip(others, differences, strict=True):
             _restore(other, start)
-            found.append(_difference((training, made), (other, _made(other))))
+            measured.append(_difference((training, made), (other, _made(other))))
         if others and differences[0][-1].gradients > EQUAL_GRADIENTS:
             rounding = max(rounding, _rounding(others[0], start))
     if not shared.leads:
         return None
-    whole, *parts = (_largest(found) for found in differences)
+    whole, *parts = (_largest(measured) for measured in differences)
     return RankCheck(shared.size, updates, whole, parts[0] if parts else None, norms, rounding)
 
 
@@ -202,9 +202,9 @@ def _difference(one: tuple[TrainingSession, Update], other: tuple[TrainingSessio
     turned = float((_direction(session) - _direction(other_session)).norm())
     pairs = zip(session.modules.values(), other_session.modules.values(), strict=True)
     weights = [
-        float((value.double() - there.double()).abs().max())
+        float((value.double() - other_value.double()).abs().max())
         for module, other_module in pairs
-        for value, there in zip(module.state_dict().values(), other_module.state_dict().values(), strict=True)
+        for value, other_value in zip(module.state_dict().values(), other_module.state_dict().values(), strict=True)
         if value.numel()
     ]
     return UpdateDifference(loss, max(weights, default=0.0), max(norm, turned))
@@ -232,8 +232,8 @@ def _rounding(training: TrainingSession, start: dict[str, Any]) -> float:
     own = [(name, parameter) for module in (training.towers, training.method) for name, parameter in _named(module)]
     order = {id(parameter): name for name, parameter in own}
     learned = [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
-    found = (grads[order[id(parameter)]] for parameter in learned if parameter.grad is not None)
-    flat = torch.cat([gradient.double().cpu().reshape(-1) for gradient in found if gradient is not None])
+    gradients = (grads[order[id(parameter)]] for parameter in learned if parameter.grad is not None)
+    flat = torch.cat([gradient.double().cpu().reshape(-1) for gradient in gradients if gradient is not None])
     return float((narrow - flat / flat.norm().clamp(min=_TINY)).norm())
 
 
