@@ -162,7 +162,7 @@ def a_checkpoint_waits_once_for_all_its_tensors() -> None:
         assert WAITS.total() == 2, dict(WAITS)
         loaded = checkpoint.load(saved)
         for name, value in training.towers.state_dict().items():
-            assert torch.equal(loaded.weights[f"towers.{name}"], stand_in._opened(value))
+            assert torch.equal(loaded.weights[f"towers.{name}"], stand_in.opened(value))
 
 
 RUN = replace(

@@ -300,7 +300,7 @@ def _is_cuda(device: Any) -> bool:
     return device is not None and torch.device(device).type == "cuda"
 
 
-def _opened(leaf: Any) -> Any:
+def opened(leaf: Any) -> Any:
     return leaf.values if isinstance(leaf, CardTensor) else leaf
 
 
@@ -328,7 +328,7 @@ def _computed(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     becomes = bool(on) if target is None else _is_cuda(target)
     plain = kwargs if target is None else dict(kwargs, device=CPU)
     _check_generators(name, args, kwargs)
-    result = _by_cpu(operation, name, *tree_map(_opened, (args, plain)))
+    result = _by_cpu(operation, name, *tree_map(opened, (args, plain)))
     if not becomes or name == "_local_scalar_dense":
         return result
     if _trace[0]:
@@ -345,7 +345,7 @@ def _moved(operation: Any, source: Tensor, kwargs: dict[str, Any]) -> Tensor:
         _wait("read back")
     if becomes and not was and not (kwargs.get("non_blocking") and getattr(source, "pinned", False)):
         _wait("upload from pageable memory")
-    result = operation(_opened(source), **(kwargs if target is None else dict(kwargs, device=CPU)))
+    result = operation(opened(source), **(kwargs if target is None else dict(kwargs, device=CPU)))
     return _closed(result) if becomes else result
 
 
@@ -357,7 +357,7 @@ def _filled(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Te
         _wait("upload from pageable memory")
     if out and not onto and not (free and getattr(target, "pinned", False)):
         _wait("read back")
-    operation(_opened(target), _opened(source), *rest, **kwargs)
+    operation(opened(target), opened(source), *rest, **kwargs)
     return target
 
 
