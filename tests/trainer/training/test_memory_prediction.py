@@ -25,7 +25,7 @@ PAIRS = Pairs(
     "random", "train", np.zeros((24, 32, 32, 3), np.uint8), CAPTIONS, [f"c{row % 4}" for row in range(24)],
     [f"p{row}" for row in range(24)], {}, "",
 )  # fmt: skip
-READ_VALUES = {"triplet", "margin", "one_vs_all", "multiclass"}
+READ_VALUES = {"triplet", "margin", "one_vs_all", "multiclass", "pairwise_ranking"}
 """Objectives whose towers alone are counted; word2vec is not predicted at all."""
 
 
