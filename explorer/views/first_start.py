@@ -50,7 +50,8 @@ class FirstStart(QWidget):
     tried = Signal()
 
     def __init__(self) -> None:
-        super().__init__(objectName="first-start")
+        super().__init__()
+        self.setObjectName("first-start")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         published = f"Classify your images without training · {FIRST.megabytes:,} MB"
         self.ways = {

@@ -308,7 +308,9 @@ class _Cards(QListView):
     star_clicked = Signal()
 
     def __init__(self, model: QSortFilterProxyModel) -> None:
-        super().__init__(objectName="chartGalleryCards", accessibleName="Charts")
+        super().__init__()
+        self.setObjectName("chartGalleryCards")
+        self.setAccessibleName("Charts")
         self.setModel(model)
         self.setViewMode(QListView.ViewMode.IconMode)
         self.setMovement(QListView.Movement.Static)

@@ -25,7 +25,10 @@ class WayButton(QPushButton):
     def __init__(
         self, name: str, icon: str, title: str, detail: str, *, primary: bool = False, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent, objectName=name, accessibleName=title, accessibleDescription=detail)
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(detail)
         self._icon, self._primary = icon, primary
         theme.set_role(self, "primary" if primary else "way")
         self.setCursor(Qt.CursorShape.PointingHandCursor)

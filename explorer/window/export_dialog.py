@@ -122,8 +122,8 @@ class ExportDialog(QDialog):
         self._command_for, self._file, self._previews = command_for, file, previews
         self._suffixes, self._example = [suffix for suffix, _ in formats], list(example)
         previews.setParent(self)
-        self.controls = {field.name: self._control(field) for field in fields_of(FigureChoices) if field.control}
-        self.controls = {name: control for name, control in self.controls.items() if control is not None}
+        controls = {field.name: self._control(field) for field in fields_of(FigureChoices) if field.control}
+        self.controls = {name: control for name, control in controls.items() if control is not None}
         self._first = choices or FigureChoices()
         self.parts: dict[str, QCheckBox] = {}
         self._usual_parts: frozenset[str] = frozenset()

@@ -27,7 +27,7 @@ def positives(sentences: Sequence[Sequence[str]], word: str, window: int) -> lis
     for sentence in sentences:
         for at, center in enumerate(sentence):
             if center == word:
-                contexts += sentence[max(0, at - window) : at] + sentence[at + 1 : at + 1 + window]
+                contexts += [*sentence[max(0, at - window) : at], *sentence[at + 1 : at + 1 + window]]
     return contexts
 
 

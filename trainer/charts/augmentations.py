@@ -113,7 +113,7 @@ def _turns(
 ) -> Iterator[Example]:
     for quarters in (1, 2, 3):
         yield f"rotate {90 * quarters}°", effects.quarter_turned(picture, quarters)
-    yield "cutout", effects.cut_out(picture, settings.cutout, *generator.random(2), MEAN)
+    yield "cutout", effects.cut_out(picture, settings.cutout, generator.random(), generator.random(), MEAN)
 
 
 def _colors(
@@ -123,7 +123,7 @@ def _colors(
     for _ in range(DRAWS):
         factors = 1 + JITTER * settings.color * (2 * generator.random(3) - 1)
         hue = 0.2 * settings.color * (2 * generator.random() - 1)
-        yield "color jitter", effects.jittered(picture, *factors, hue)
+        yield "color jitter", effects.jittered(picture, factors[0], factors[1], factors[2], hue)
     yield "Gaussian noise", effects.noisy(picture, settings.noise, generator)
     yield "Gaussian blur", effects.blurred(picture, settings.blur)
     yield "Sobel edges", effects.edges(picture)

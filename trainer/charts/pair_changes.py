@@ -221,7 +221,7 @@ def changes(
     number = units.of(UNIT_OF[modality])
     once = units.rows(UNIT_OF[modality])
     asking, of_asking = np.unique(number[drawn], return_inverse=True)
-    distinct = [_rows(side, once) for side in sides]
+    distinct = [rows for side in sides if (rows := _rows(side, once)) is not None]
     near = [_neighbors(side, k, asking, stages.stage(f"neighbors in {x}")) for side, x in zip(distinct, "AB")]
     values["overlap"] = jaccard(*near)[of_asking]
     near = [once[neighbors[of_asking]] for neighbors in near]

@@ -51,7 +51,8 @@ def draw(_data: None, settings: PixelCnnSettings) -> Panel:
 
 def _within_reach(spot: Pixels, seen: Pixels) -> int:
     """Return how many pixels of a blind spot are in rows and columns that some stack reaches."""
-    return int((spot & seen.any(axis=1)[:, None] & seen.any(axis=0)).sum())
+    rows, columns = (np.any(seen, axis=axis, keepdims=True) for axis in (1, 0))
+    return int((spot & rows & columns).sum())
 
 
 def _map(key: str, title: str, seen: Pixels, at: tuple[int, int]) -> HeatMap:

@@ -115,7 +115,8 @@ def _groups(workspace: Workspace, request: Request, patterns: tuple[str, ...]) -
 
 def _accuracies(workspace: Workspace, rows: list[RunRow], name: str) -> dict[str, TableCell]:
     """Return the accuracy by data set; a run without a number on it does not count there."""
-    same, values = same_splits(workspace, rows), {}
+    same = same_splits(workspace, rows)
+    values: dict[str, list[float]] = {}
     for row in rows:
         newest = {
             plain_name(key[0]): float(evaluation.metrics[name])

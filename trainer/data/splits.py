@@ -188,10 +188,10 @@ def parts_of(data: config.Data, listed: DatasetIndex) -> dict[str, list[Source]]
 
 
 def _balanced(data: config.Data, sources: list[Source], log: ImportLog) -> list[Source]:
-    most = getattr(data, "most_per_query", 0)
+    most, path = getattr(data, "most_per_query", 0), getattr(data, "queries", "").strip()
     if not most:
         return sources
-    left = balanced(sources, most, read_queries(data.queries) if data.queries.strip() else None)
+    left = balanced(sources, most, read_queries(path) if path else None)
     if left.sentence not in log.notes:
         log.notes.append(left.sentence)
     return left.sources

@@ -183,7 +183,12 @@ class Evaluation:
 
     def _zero_shot(self) -> TaskRecord:
         suite = self.data.suite
-        about = {"classes": list(suite.classes), "templates": list(suite.templates), "suite": suite.name}
+        assert suite is not None
+        about: dict[str, Any] = {
+            "classes": list(suite.classes),
+            "templates": list(suite.templates),
+            "suite": suite.name,
+        }
         about |= {"sentences": sum(len(prompts) for prompts in suite.sentences.values())} if suite.sentences else {}
         if isinstance(self.subject.namer, BagOfWords):
             scores = self._word_scores(self.subject.namer)[self._known]
@@ -388,6 +393,7 @@ class Evaluation:
 
     def _prompts(self) -> Float[np.ndarray, "c t d"]:
         suite = self.data.suite
+        assert suite is not None
         prompts = [suite.prompts_of(name) for name in suite.classes]
         sentences, counts = [prompt for each in prompts for prompt in each], [len(each) for each in prompts]
         return self._once("prompts", lambda: grouped(self._sentences(sentences, "Embedding prompts"), counts))

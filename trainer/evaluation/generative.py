@@ -229,7 +229,7 @@ def as_text(table: GenerativeComparison) -> str:
         )
         probe = (
             "no classes"
-            if row.accuracy is None
+            if row.accuracy is None or row.low is None or row.high is None
             else f"{100 * row.accuracy:.1f} % ({100 * row.low:.1f} % to {100 * row.high:.1f} %)"
         )
         lines.append(f"{row.model:<28} {row.parameters:>10,} {bits:>16}  {probe:<22} {row.width} of {row.features}")

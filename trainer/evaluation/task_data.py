@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_type_hints
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
@@ -342,7 +342,7 @@ def load_every_pair(
     if not rows:
         raise DataError(f"No image of {listed.dataset} can be read. See trainer data show.")
     tried = TaskBatch(
-        prepared.images,
+        cast("np.ndarray", prepared.images),
         [source.caption for source in rows],
         [source.label for source in rows],
         [str(source.path) for source in rows],

@@ -107,12 +107,13 @@ class SupervisedImages(Method):
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n k"]]:
         """Return a logit for every class."""
+        assert batch.images is not None
         return (self.scores(towers.features(batch.images)).float(),)
 
     def compare(self, embedded: tuple[Float[Tensor, "n k"], ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the cross-entropy of the logits and the classes."""
         labels = sent(self._labels[batch.rows], embedded[0].device)
-        return cross_entropy(*embedded, labels, smoothing=self._smoothing)
+        return cross_entropy(embedded[0], labels, smoothing=self._smoothing)
 
 
 def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:

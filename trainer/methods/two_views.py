@@ -63,13 +63,13 @@ class SimClrViews(ProjectedViews):
 
     def compare(self, embedded: Rows, batch: Batch) -> Float[Tensor, ""]:
         """Return the configured loss."""
-        choice = self._choice
+        choice, (first, second) = self._choice, embedded
         if choice.loss == "nt_xent":
-            return nt_xent(*embedded, choice.inv_tau)
+            return nt_xent(first, second, choice.inv_tau)
         semi_hard = choice.negatives == "semi-hard"
         if choice.loss == "margin_triplet":
-            return margin_triplet(*embedded, choice.margin, semi_hard=semi_hard)
-        return nt_logistic(*embedded, choice.inv_tau, semi_hard=semi_hard)
+            return margin_triplet(first, second, choice.margin, semi_hard=semi_hard)
+        return nt_logistic(first, second, choice.inv_tau, semi_hard=semi_hard)
 
     @property
     def inv_tau(self) -> float | None:

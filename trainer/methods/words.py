@@ -156,7 +156,10 @@ class Word2VecTokens(Method):
         """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
         # Words are drawn for the whole batch, of which a part takes those of its captions.
-        tokens = batch.all.tokens.cpu() if batch.all.host_tokens is None else batch.all.host_tokens
+        tokens = batch.all.host_tokens
+        if tokens is None:
+            assert batch.all.tokens is not None
+            tokens = batch.all.tokens.cpu()
         spoken = towers.text.spoken(tokens)
         if self._choice.subsample:
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)

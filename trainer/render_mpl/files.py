@@ -214,7 +214,8 @@ class FigureSize:
         scale = float(getattr(figure, "written_scale", 1.0))
         width, height = (round(25.4 * scale * inches, 1) for inches in figure.get_size_inches().tolist())
         texts = (text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip())
-        return cls(width, height, round(scale * min((text.get_fontsize() for text in texts), default=0.0), 1))
+        smallest = min((float(text.get_fontsize()) for text in texts), default=0.0)
+        return cls(width, height, round(scale * smallest, 1))
 
 
 def _write_text(text: str, draft: Path) -> None:

@@ -154,7 +154,9 @@ def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
     for run in chart.runs:
         for measure in MEASURES:
             curve = run.curves.get(measure.key)
-            for step, value in [] if curve is None else zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+            if curve is None:
+                continue
+            for step, value in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
                 facts = (run.run, run.name, run.objective, run.dataset, run.split, run.n)
                 measured_on = run.n if curve.logged else run.measured
                 yield *facts, measured_on, measure.key, measure.unit, int(step), value, str(curve.logged).lower()

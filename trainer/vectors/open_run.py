@@ -171,11 +171,8 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
         located_vectors.items, chosen, first.rows, arrays=located_vectors.columns, pictures=pictures, split=SPLIT
     )
     note = f"{located_vectors.note} {note}".strip()
-    sides: dict[Side, Matrix] = {
-        side: matrix
-        for side, matrix in (("image", located_vectors.image), ("text", located_vectors.text))
-        if matrix is not None
-    }
+    both: tuple[tuple[Side, Matrix | None], ...] = (("image", located_vectors.image), ("text", located_vectors.text))
+    sides = {side: matrix for side, matrix in both if matrix is not None}
     with (
         tempfile.TemporaryDirectory(dir=confined.make_in_run(log.folder, "scratch"), prefix="unit-") as scratch,
         disk.writing(f"The vectors of step {step}", Path(scratch), 4 * len(chosen) * first.width * len(sides)),

@@ -27,13 +27,15 @@ class ViewStrip(QWidget):
     """A drawn scene under each augmentation that an objective of two views uses; hidden for other objectives."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="new-run-views")
+        super().__init__(parent)
+        self.setObjectName("new-run-views")
         self._background = background
         self._objective: Any = None
         self.row = ImageRowWidget(lambda _path: None)
         self.row.setObjectName("new-run-views-row")
         self.row.setAccessibleName("What a view looks like")
-        self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self._draw)
+        self._later = QTimer(self, singleShot=True, interval=LATER_MS)
+        self._later.timeout.connect(self._draw)
         layouts.column(layouts.text("What a view looks like", "small"), self.row, gap=2, of=self)
         self.hide()
 
