@@ -937,6 +937,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             ("accuracy-by-size", "probe-by-set", "published-table"), "tests/trainer/charts/test_stored_accuracies.py"
         ),
         "bad-clustering": "draws what PCL logged: tests/trainer/training/test_objectives.py",
+        "forgetting": "compares steps of a run: tests/trainer/training/test_fine_tuning.py",
         "separated-groups": "finds planted groups: tests/trainer/analysis/test_separated_groups.py",
         "prototypes": "clusters snapshots: tests/trainer/charts/test_source_documents.py",
         "retrieval-share": "compares runs of CLOOB alike in all but a share: tests/trainer/charts",

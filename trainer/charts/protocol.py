@@ -25,6 +25,7 @@ from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.metrics import recall_name
 from trainer.store import Workspace
 from trainer.store.task_records import TaskRecord
 
@@ -43,8 +44,8 @@ those alone and those in order each as a family. Another split has other picture
 
 MEASURES: Final = {
     "zero_shot": "Zero-shot",
-    "image_to_text": "Image to text R@1",
-    "text_to_image": "Text to image R@1",
+    "image_to_text": recall_name("image_to_text"),
+    "text_to_image": recall_name("text_to_image"),
 }
 
 

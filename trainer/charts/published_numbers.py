@@ -9,6 +9,7 @@ from typing import Final
 
 from trainer.catalog import assets_dir
 from trainer.charts.marks import NumberRow, NumberTable
+from trainer.metrics import metric
 
 _TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 
@@ -41,9 +42,8 @@ class PublishedNumber:
     @property
     def task_label(self) -> str:
         """What was measured, in words."""
-        direction, _, k = self.metric.partition("_R@")
-        if k:
-            return f"{direction.replace('_', ' ').capitalize()} R@{k}"
+        if "_R@" in self.metric:
+            return metric(f"val/{self.metric}").label
         return _TASKS[self.task] + (", mean per class" if self.metric == "mean_per_class" else "")
 
     @property

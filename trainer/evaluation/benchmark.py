@@ -32,6 +32,7 @@ from trainer.evaluation.word_answers import word_logits
 from trainer.evaluation.zero_shot_protocol import ZeroShotProtocol
 from trainer.inference.batches import embed_features, embed_images, embed_tokens
 from trainer.methods import BagOfWords, CaptionPrediction
+from trainer.metrics import RECALL_HEADING
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
 from trainer.store.question import Question, retrieval_question
@@ -321,7 +322,7 @@ class Evaluation:
             measures[direction] = details
             metrics |= {f"protocol_{direction}_R@1": details["published"]}
             arrays |= {f"{direction}_{name}": right for name, right in answers.items()}
-        parts = metrics, {"measures": measures, "metric": "R@1"}, arrays
+        parts = metrics, {"measures": measures, "metric": RECALL_HEADING}, arrays
         return tasks.record("retrieval_protocol", parts, paths=tried.paths, total=tried.whole)
 
     def _reread(self) -> Reading:

@@ -22,6 +22,7 @@ from trainer.analysis.retrieval import both_question_ranks, ranks, retrieval_num
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.units import Units
+from trainer.metrics import RECALL_HEADING
 from trainer.store import RunLog, Snapshot
 from trainer.store.question import Question, retrieval_question
 
@@ -50,8 +51,9 @@ class MeasuredRecall:
             return ""
         low, high = wilson(self.main, self.question.n)
         return (
-            f"R@1 of images is {self.main:.3f} (95 %: {low:.3f} to {high:.3f}), from {self.question.n:,} questions "
-            f"drawn at random, each among all {self.question.gallery:,} texts. `trainer evaluate {run}` asks all."
+            f"{RECALL_HEADING} of images is {self.main:.3f} (95 %: {low:.3f} to {high:.3f}), from "
+            f"{self.question.n:,} questions drawn at random, each among all {self.question.gallery:,} texts. "
+            f"`trainer evaluate {run}` asks all."
         )
 
 

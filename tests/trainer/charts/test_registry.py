@@ -33,7 +33,7 @@ def test_a_chart_is_complete(name: str):
     assert (chart.name, chart.view) == (name, view)
     assert view in {place.name for place in VIEWS}
     assert chart.label
-    assert chart.question.endswith("?")
+    assert chart.question.endswith(("?", "."))
     module = importlib.import_module(f"trainer.charts.{name.replace('-', '_')}")
     assert module.CHART is chart
     for one in fields_of(chart.settings):

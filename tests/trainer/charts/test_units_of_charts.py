@@ -79,6 +79,7 @@ MAY_DIFFER: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("words", "caption"): (r"rank|deviation", "among more pictures"),
     ("probe-strip", "caption"): (r"", "images are found"),
     ("separated-groups", "caption"): (r"", "more pictures are grouped, each by its own vector"),
+    ("forgetting", "caption"): (r"from|to", "more pictures ask"),
     ("hubness", "picture"): (r"", "texts ask, and there are more of them"),
     ("hubness", "caption"): (r"", "of more images each is found by fewer texts"),
     ("representation-similarity", "picture"): (r"^[23]\.(rsa|neighbors|n)", "2 and 3 are of texts"),
