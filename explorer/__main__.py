@@ -214,7 +214,9 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
 
         plugins.name_files(options.plugin)
     window = (
-        window_on_sample(hooks, safe=options.safe) if is_sample(folder) else Window(folder, hooks, safe=options.safe)
+        window_on_sample(Window, hooks, safe=options.safe)
+        if is_sample(folder)
+        else Window(folder, hooks, safe=options.safe)
     )
     if options.reset:
         window.forget()

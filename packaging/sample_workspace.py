@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from PIL import Image
 
 from trainer import catalog
 from trainer.charts.point_placement import PointPlacement
 from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
+from trainer.images.decoding import open_image
 from trainer.projection import layout_file
 from trainer.store import RunRow, Workspace, manifests, ownership
 from trainer.store.snapshot_files import Snapshot, read_snapshot, write_snapshot
@@ -203,8 +203,8 @@ def copy_pictures(source: Workspace, folder: Path) -> None:
     for path in read_snapshot(snapshot).items.path:
         inside = Path(*Path(path).parts[-4:])
         (folder / inside).parent.mkdir(parents=True, exist_ok=True)
-        with Image.open(source.folder / inside) as picture:
-            picture.save(folder / inside, quality=JPEG_QUALITY, optimize=True)
+        picture = open_image(str(source.folder / inside))
+        picture.save(folder / inside, quality=JPEG_QUALITY, optimize=True)
 
 
 def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:

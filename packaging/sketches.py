@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.charts import registry
 from trainer.charts.settings import parse
-from trainer.charts.sketch import Frame, Shape, Sketch, sketch_of, to_json
+from trainer.charts.sketch import Shape, Sketch, SketchFrame, sketch_of, to_json
 from trainer.charts.spec import Chart, Request, Target
 from trainer.errors import UserError
 from trainer.inference.chart_query import with_vectors
@@ -41,43 +41,47 @@ def drawings() -> dict[str, Sketch]:
         "curves": lines((A, x, rising[0]), (B, x, rising[1])),
         "forgetting": lines((A, x, 0.1 + 0.8 * rising[0]), (B, x, 0.9 - 0.7 * rising[1])),
         "experiment-curves": (
-            Frame((*bands(A, x, rising[0]), *bands(B, x, rising[1]), line(A, x, rising[0]), line(B, x, rising[1]))),
+            SketchFrame(
+                (*bands(A, x, rising[0]), *bands(B, x, rising[1]), line(A, x, rising[0]), line(B, x, rising[1]))
+            ),
         ),
         "protocol": intervals((A, 0.8, 0.04), (A, 0.7, 0.12), (A, 0.52, 0.1), (A, 0.45, 0.16), (A, 0.4, 0.06)),
         "caption-choice": intervals((A, 0.52, 0.1), (B, 0.7, 0.1), (A, 0.48, 0.1), (B, 0.82, 0.08)),
         "separated-groups": dots((A, np.array([[0.6, 0.2], [0.8, 0.3], [0.7, 0.1]])), (B, np.array([[0.2, 0.7]]))),
         "experiment-verdict": intervals((A, 0.72, 0.12), (B, 0.46, 0.2), (B, 0.3, 0.24)),
         "map-of-models": dots((A, noise.normal(0.3, 0.07, (7, 2))), (B, noise.normal(0.68, 0.08, (7, 2)))),
-        "config-difference": (Frame(tuple(rows_of_table(5, 3)), axes=False),),
+        "config-difference": (SketchFrame(tuple(rows_of_table(5, 3)), axes=False),),
         "parallel-coordinates": (
-            Frame(
+            SketchFrame(
                 tuple(line(A if at % 2 else B, np.linspace(0, 1, 4), noise.uniform(0.1, 0.9, 4)) for at in range(9)),
                 axes=False,
             ),
         ),
         "field-importance": bars(A, (0.9, 0.62, 0.41, 0.2, 0.1)),
-        "field-grid": (Frame((Shape("cells", A, tuple(map(tuple, np.add.outer(x[::6], x[::5]) / 2))),), axes=False),),
+        "field-grid": (
+            SketchFrame((Shape("cells", A, tuple(map(tuple, np.add.outer(x[::6], x[::5]) / 2))),), axes=False),
+        ),
         "effective-robustness": (
-            Frame((line(QUIET, x, 0.1 + 0.75 * x), *dots((A, noise.uniform(0.3, 0.8, (5, 2))))[0].shapes)),
+            SketchFrame((line(QUIET, x, 0.1 + 0.75 * x), *dots((A, noise.uniform(0.3, 0.8, (5, 2))))[0].shapes)),
         ),
         "evaluation-scores": (
-            Frame(tuple(paired_bars((0.92, 0.84), (0.71, 0.77), (0.6, 0.52), (0.4, 0.44))), axes=False),
+            SketchFrame(tuple(paired_bars((0.92, 0.84), (0.71, 0.77), (0.6, 0.52), (0.4, 0.44))), axes=False),
         ),
-        "comparison": (Frame(tuple(rows_of_table(6, 4)), axes=False),),
-        "confusion": (Frame((Shape("cells", A, tuple(map(tuple, cells))),), axes=False),) * 2,
+        "comparison": (SketchFrame(tuple(rows_of_table(6, 4)), axes=False),),
+        "confusion": (SketchFrame((Shape("cells", A, tuple(map(tuple, cells))),), axes=False),) * 2,
         "evaluation-curves": lines((QUIET, x, x), (A, x, x**1.5), (B, x, x**0.8)),
         "groups": intervals((A, 0.74, 0.08), (A, 0.6, 0.1), (B, 0.56, 0.12), (B, 0.4, 0.1)),
         "data-efficiency": lines((A, x, x**0.5 * 0.9), (B, x, x**0.8 * 0.86)),
-        "pairs": (Frame(tuple(paired_bars((0.9, 0.3), (0.25, 0.8), (0.7, 0.35), (0.2, 0.6))), axes=False),),
-        "probe-strip": (Frame((*squares(A, 0.56), *squares(B, 0.06)), axes=False),),
+        "pairs": (SketchFrame(tuple(paired_bars((0.9, 0.3), (0.25, 0.8), (0.7, 0.35), (0.2, 0.6))), axes=False),),
+        "probe-strip": (SketchFrame((*squares(A, 0.56), *squares(B, 0.06)), axes=False),),
         "accuracy-by-size": dots((A, np.column_stack([x[4::6], x[4::6] ** 0.6 * 0.8])), (B, np.array([[0.5, 0.82]]))),
         "probe-by-set": (
-            Frame((line(QUIET, x, x), *dots((A, np.column_stack([x[4::4], x[4::4] * 0.8 + 0.06])))[0].shapes)),
+            SketchFrame((line(QUIET, x, x), *dots((A, np.column_stack([x[4::4], x[4::4] * 0.8 + 0.06])))[0].shapes)),
         ),
-        "published-table": (Frame(tuple(rows_of_table(6, 5)), axes=False),),
+        "published-table": (SketchFrame(tuple(rows_of_table(6, 5)), axes=False),),
         "mispairs": dots((QUIET, noise.normal(0.55, 0.12, (60, 2))), ("bad", noise.uniform(0.05, 0.3, (6, 2)))),
         "matrix": tuple(
-            Frame(
+            SketchFrame(
                 (Shape("cells", tone, tuple(map(tuple, noise.uniform(0, 0.5, (14, 14)) + 0.5 * np.eye(14)))),),
                 axes=False,
             )
@@ -93,7 +97,7 @@ def line(tone: str, x: np.ndarray, y: np.ndarray, kind: str = "line") -> Shape:
 
 def lines(*curves: tuple[str, np.ndarray, np.ndarray]) -> Sketch:
     """Return one plot of these curves."""
-    return (Frame(tuple(line(*curve) for curve in curves)),)
+    return (SketchFrame(tuple(line(*curve) for curve in curves)),)
 
 
 def bands(tone: str, x: np.ndarray, y: np.ndarray) -> tuple[Shape, ...]:
@@ -103,14 +107,16 @@ def bands(tone: str, x: np.ndarray, y: np.ndarray) -> tuple[Shape, ...]:
 
 def dots(*clouds: tuple[str, np.ndarray]) -> Sketch:
     """Return one plot of these points."""
-    return (Frame(tuple(Shape("dots", tone, tuple(map(tuple, cloud))) for tone, cloud in clouds)),)
+    return (SketchFrame(tuple(Shape("dots", tone, tuple(map(tuple, cloud))) for tone, cloud in clouds)),)
 
 
 def bars(tone: str, lengths: tuple[float, ...]) -> Sketch:
     """Return bars that lie."""
     step = 1 / len(lengths)
     return (
-        Frame((Shape("bars", tone, tuple((0.0, 1 - (i + 0.8) * step, v, 0.6 * step) for i, v in enumerate(lengths))),)),
+        SketchFrame(
+            (Shape("bars", tone, tuple((0.0, 1 - (i + 0.8) * step, v, 0.6 * step) for i, v in enumerate(lengths))),)
+        ),
     )
 
 
@@ -120,7 +126,7 @@ def intervals(*means: tuple[str, float, float]) -> Sketch:
     for at, (tone, mean, half) in enumerate(means):
         y = 1 - (at + 0.5) / len(means)
         shapes += [line(tone, [mean - half, mean + half], [y, y]), Shape("dots", tone, ((mean, y),))]  # type: ignore[arg-type]
-    return (Frame(tuple(shapes)),)
+    return (SketchFrame(tuple(shapes)),)
 
 
 def paired_bars(*rows: tuple[float, float]) -> Iterator[Shape]:

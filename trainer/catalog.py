@@ -223,7 +223,7 @@ def suite_in(path: Path) -> PromptSuite:
     if _are_texts(classes) and _are_texts(templates):
         bad = next((template for template in templates if template.count("{}") != 1), "")
         if len(classes) < 2 or not templates or bad:
-            raise CatalogError(f"{path}: {bad!r} is no template with one {{}}, or there is none. {_SUITE_FILES}")
+            raise CatalogError(f"{path}: {bad!r} does not have one {{}}, or there is no template. {_SUITE_FILES}")
         return PromptSuite(path.stem, tuple(classes), tuple(templates), str(path), "")
     wrong = next((name for name, prompts in document.items() if not _are_texts(prompts) or not prompts), None)
     if wrong is not None or len(document) < 2:

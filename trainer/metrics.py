@@ -99,8 +99,8 @@ class Metric:
 def metric(name: str) -> Metric:
     """Return the metric of a logged name; a neutral entry if it is not in the catalog."""
     if name.startswith(_REFERENCE):
-        own = metric(f"val/{name.removeprefix(_REFERENCE)}")
-        return replace(own, name=name, label=f"{own.label}, reference set", group="Reference set")
+        base = metric(f"val/{name.removeprefix(_REFERENCE)}")
+        return replace(base, name=name, label=f"{base.label}, reference set", group="Reference set")
     entry = METRICS.get(name) or _PAIRED.get(name) or _TASKS.get(name.rpartition("/")[2])
     if entry is not None:
         return replace(entry, name=name)

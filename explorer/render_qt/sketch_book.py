@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from explorer.render_qt.sketch_picture import draw_sketch, sketch_colors
 from explorer.theme.icons import assets
 from trainer.charts.marks import Panel
 from trainer.charts.sketch import Sketch, from_json, sketch_of
+from trainer.untrusted import files as untrusted_files
 
 FILE: Final = ("reference", "chart-sketches.json")
 
@@ -54,7 +54,7 @@ class SketchBook(QObject):
 
 def read_sketches(panels: Mapping[str, Panel]) -> dict[str, Sketch]:
     """Return the sketch of every chart. For a thread."""
-    stored = json.loads(Path(assets(), *FILE).read_text(encoding="utf-8"))
+    stored = untrusted_files.read_json(Path(assets(), *FILE))
     current = {name: sketch for name, panel in panels.items() if (sketch := sketch_of(panel))}
     return {name: from_json(frames) for name, frames in stored.items()} | current
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF
 
 from explorer import theme
 from explorer.render_qt.xy_plot import tone_color
-from trainer.charts.sketch import CLASS, Frame, Shape, Sketch
+from trainer.charts.sketch import CLASS, Shape, Sketch, SketchFrame
 
 GAP_PX: Final = 14
 LINE_PX: Final = 1.6
@@ -48,7 +48,7 @@ def _color(tone: str) -> QColor:
     return tone_color(tone)
 
 
-def _draw_frame(painter: QPainter, frame: Frame, room: QRectF, colors: Mapping[str, str]) -> None:
+def _draw_frame(painter: QPainter, frame: SketchFrame, room: QRectF, colors: Mapping[str, str]) -> None:
     if frame.axes:
         painter.setPen(QPen(QColor(colors[AXIS]), 1))
         painter.drawPolyline([room.topLeft(), room.bottomLeft(), room.bottomRight()])

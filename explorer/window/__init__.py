@@ -289,7 +289,7 @@ class Window(CommandedFrame):
             self.banner.show_message("The finished runs are not part of this installation.", "Install it again.")
             return
         if self._sample is None:
-            self._sample = window_on_sample(self.hooks)
+            self._sample = window_on_sample(Window, self.hooks)
             self._sample.resize(self.size())
             self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             self._sample.destroyed.connect(self._forget_sample)

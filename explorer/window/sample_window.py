@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
+from explorer.window.menus import CommandedFrame
 from trainer import catalog
 
-if TYPE_CHECKING:
-    from explorer.window import Window
+FrameT = TypeVar("FrameT", bound=CommandedFrame)
 
 TITLE: Final = "Finished runs - Contrastive Explorer"
 _LEFT_OUT: Final = "experiments"
@@ -19,12 +20,10 @@ _ONE_OF: Final = 64
 """Which of the held-out pictures lie in Classify."""
 
 
-def window_on_sample(hooks: Hooks, *, safe: bool = False) -> Window:
+def window_on_sample(make_window: Callable[..., FrameT], hooks: Hooks, *, safe: bool = False) -> FrameT:
     """Return a window on the maps of the sample, some pictures of which lie in Classify; nothing of it is saved."""
-    from explorer.window import Window
-
     views = tuple(entry for entry in VIEWS if entry.name != _LEFT_OUT)
-    window = Window(catalog.sample_workspace(), hooks, entries=views, safe=safe)
+    window = make_window(catalog.sample_workspace(), hooks, entries=views, safe=safe)
     window.setWindowTitle(TITLE)
     window.selection.view = "map"
     window.selection.queries = [str(path) for path in sorted(window.folder.glob(_PICTURES))[::_ONE_OF]]

@@ -76,7 +76,7 @@ def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, 
     assert folder == catalog.sample_workspace()
     assert explorer_main._is_only_read(folder)
     hooks = Hooks(tmp_path)
-    window = window_on_sample(hooks)
+    window = window_on_sample(Window, hooks)
     assert (window.folder, window.navigation.view_name) == (folder, "map")
     assert "home" not in window.rail.buttons
     assert (len(window.selection.queries), window.selection.undo.canUndo()) == (8, False)

@@ -16,8 +16,8 @@ def plain_field(size: int, row: int, column: int, blocks: int) -> Pixels:
     """Return what `trainer.models.pixel_cnn.PixelCnn` sees of a picture at a pixel, that pixel included."""
     seen = _one(size, row, column)
     for _ in range(blocks):
-        seen = _spread(seen, _before(3, own=True))
-    return _spread(seen, _before(FIRST_SIDE, own=True))
+        seen = _spread(seen, _before(3, with_center=True))
+    return _spread(seen, _before(FIRST_SIDE, with_center=True))
 
 
 def gated_field(size: int, row: int, column: int, layers: int) -> Pixels:
@@ -43,11 +43,11 @@ def _one(size: int, row: int, column: int) -> Pixels:
     return field
 
 
-def _before(side: int, *, own: bool) -> list[tuple[int, int]]:
+def _before(side: int, *, with_center: bool) -> list[tuple[int, int]]:
     """Return the offsets of a masked kernel: all rows above, and to the left in its own row."""
     reach = side // 2
     above = [(-up, across) for up in range(1, reach + 1) for across in range(-reach, reach + 1)]
-    return [*above, *((0, -left) for left in range(0 if own else 1, reach + 1))]
+    return [*above, *((0, -left) for left in range(0 if with_center else 1, reach + 1))]
 
 
 def _spread(field: Pixels, offsets: Iterable[tuple[int, int]]) -> Pixels:

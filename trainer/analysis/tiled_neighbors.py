@@ -144,7 +144,7 @@ class _Tiles:
     def decided(
         self, self_rows: Int[np.ndarray, " n"] | None
     ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
-        """Return the nearest by double precision, with lines of which rounding may have lost one computed anew."""
+        """Return the nearest by double precision; lines of which rounding may have lost one are computed again."""
         exactly = np.empty(self._number.shape)
         share_out([*row_blocks(len(self._query), 1, cells=EDGE)], lambda rows, _: self._decide(rows, exactly), dict)
         order = np.lexsort((self._number, -exactly), axis=1)[:, : self._k]

@@ -181,7 +181,7 @@ class _Pass:
                 self._keep_hardest(tile, rows, columns, counts.hardest)
 
     def _is_doubtful(self, tile: np.ndarray, lines: _Thresholds, columns: slice, counts: AheadCounts) -> bool:
-        """Return whether too many cells of every so many-th line are within the reach of rounding."""
+        """Return whether too many cells of every 32nd line are within the reach of rounding."""
         some = slice(None, None, 32)
         part = tile[some]
         near = (part <= lines.high[some, None]) & ~(part < lines.low[some, None])

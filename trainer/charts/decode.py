@@ -199,8 +199,8 @@ def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttr
             MeasuredAttribute(str(name)[:40], *(_share_in(shares, part) for part in ("samples", "originals", "limit")))
             for name, shares in list(measures["attributes"].items())[:_MOST_ATTRIBUTES]
         ]
-        known = (each for each in attributes if each.samples is not None and each.originals is not None)
-        return tuple(known), int(measures["n"])
+        sound = (each for each in attributes if each.samples is not None and each.originals is not None)
+        return tuple(sound), int(measures["n"])
     except (TypeError, KeyError, AttributeError, ValueError, OverflowError):
         return (), 0
 

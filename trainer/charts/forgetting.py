@@ -16,7 +16,7 @@ from trainer.charts.measures.forgetting import (
     Course,
     Forgetting,
     ForgettingSettings,
-    Share,
+    StepShare,
     course_rows,
     measure_run,
 )
@@ -86,14 +86,16 @@ def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, 
     return XYPlot(key, title, x, y, tuple(curves), dots=tuple(dots), cursor=cursor, note="dashed: reference set")
 
 
-def _curve(name: str, tone: str, shares: Mapping[int, Share], scale: int, *, dashed: bool) -> Series:
+def _curve(name: str, tone: str, shares: Mapping[int, StepShare], scale: int, *, dashed: bool) -> Series:
     x = np.array([step / scale for step in shares], np.float64)
     y = np.array([100 * share.value for share in shares.values()])
     low, high = (100 * np.array([share.interval[side] for share in shares.values()]) for side in (0, 1))
     return Series(name, tone, x, y, dashed=dashed, low=low, high=high, marked=len(x) <= 20)
 
 
-def _dots(run: Forgetting, tone: str, shares: Mapping[int, Share], scale: int, *, is_reference: bool) -> list[Marker]:
+def _dots(
+    run: Forgetting, tone: str, shares: Mapping[int, StepShare], scale: int, *, is_reference: bool
+) -> list[Marker]:
     """Return the marks on a curve: where the reference set has fallen, and the chosen alpha."""
     dots = []
     for step, share in shares.items():

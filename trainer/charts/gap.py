@@ -134,11 +134,7 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
     once = {run.run: (run, index) for run, index in reversed(runs)}
     curves = tuple(
         Series(
-            run.name,
-            run_tone(index),
-            np.array(run.measures.steps, float),
-            np.array(run.measures.sizes),
-            marked=True,
+            run.name, run_tone(index), np.array(run.measures.steps, float), np.array(run.measures.sizes), marked=True
         )
         for run, index in sorted(once.values(), key=lambda run_index: run_index[1])
     )

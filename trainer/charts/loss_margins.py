@@ -88,7 +88,7 @@ class LossMarginsSettings:
 
 
 @dataclass(frozen=True)
-class Negatives:
+class SampledNegatives:
     """Distances of simulated anchors' negatives, and those that each sampler draws."""
 
     found: Float[np.ndarray, "anchors negatives"]
@@ -97,13 +97,13 @@ class Negatives:
 
 def negatives(
     _workspace: Workspace, _request: Request, settings: LossMarginsSettings, _progress: Progress
-) -> Negatives:
+) -> SampledNegatives:
     """Return the samplers' draws for these settings."""
     distances = _distances(settings.negatives, settings.dimension)
-    return Negatives(distances, drawn_distances(distances, settings.positive, settings.dimension, seed=SEED))
+    return SampledNegatives(distances, drawn_distances(distances, settings.positive, settings.dimension, seed=SEED))
 
 
-def draw(data: Negatives, settings: LossMarginsSettings) -> Panel:
+def draw(data: SampledNegatives, settings: LossMarginsSettings) -> Panel:
     """Draw both sides of the three losses, the density of distances, and histograms of the drawn negatives."""
     drawn = data.drawn
     means = tuple(one_number(f"Mean drawn, {name}", float(drawn[name].mean()), 3) for name in SAMPLERS)

@@ -95,9 +95,8 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
         StoreError: No such run.
     """
     first = workspace.runs.get(request.targets[0].run)
-    chosen = choose_snapshot(
-        workspace, first, step=request.targets[0].step, dataset=request.dataset, split=request.split
-    )
+    step = request.targets[0].step
+    chosen = choose_snapshot(workspace, first, step=step, dataset=request.dataset, split=request.split)
     alike = alike_in_all_but_share(workspace, first)
     beta = next(
         (other.scale_hopfield for _, other in alike if isinstance(other, config.Cloob)), config.Cloob().scale_hopfield
@@ -179,11 +178,8 @@ def _plot(data: ShareRuns, measure: int) -> XYPlot:
 
 
 def _label(data: ShareRuns, measure: int) -> str:
-    return (
-        f"{recall_name('image_to_text', split=data.split, n=data.pictures)} (%)"
-        if measure == 0
-        else MEASURES[measure][0]
-    )
+    recall = recall_name("image_to_text", split=data.split, n=data.pictures)
+    return f"{recall} (%)" if measure == 0 else MEASURES[measure][0]
 
 
 def _place(run: ShareRun) -> float:
@@ -213,15 +209,8 @@ def _table(data: ShareRuns) -> NumberTable:
 
 def records(data: ShareRuns, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return one row per run."""
-    header = (
-        "run",
-        "name",
-        "seed",
-        "retrieval_share",
-        "step",
-        *(_label(data, index) for index in range(len(MEASURES))),
-    )
-    return header, [
+    labels = (_label(data, index) for index in range(len(MEASURES)))
+    return ("run", "name", "seed", "retrieval_share", "step", *labels), [
         (run.run, run.name, run.seed, "" if run.share is None else run.share, data.step, *run.values)
         for run in data.runs
     ]

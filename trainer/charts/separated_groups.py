@@ -51,7 +51,7 @@ turned as a whole, have no groups. Groups are found, not tested: look whether an
 
 
 @dataclass(frozen=True)
-class GroupSettings:
+class SeparatedGroupsSettings:
     """How groups are sought."""
 
     modality: Literal["image", "text"] = option(
@@ -63,7 +63,7 @@ class GroupSettings:
 
 
 def compute(
-    workspace: Workspace, request: Request, settings: GroupSettings, progress: Progress
+    workspace: Workspace, request: Request, settings: SeparatedGroupsSettings, progress: Progress
 ) -> SeparatedGroupsChart:
     """Return the groups that only one of the first two snapshots separates.
 
@@ -75,7 +75,7 @@ def compute(
     return groups_of_snapshots(open_targets(workspace, request)[:2], settings.modality, **how)
 
 
-def draw(chart: SeparatedGroupsChart, _settings: GroupSettings) -> Panel:
+def draw(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> Panel:
     """Draw the groups by how close both runs hold them, their table, the spectra, and pictures of each."""
     names = told_apart([each.run.short_name for each in chart.opened], [each.row.step for each in chart.opened])
     rows: list[tuple[Mark, ...]] = [(_overview(chart), _spectra(chart, names))]
@@ -146,7 +146,7 @@ def _pictures(chart: SeparatedGroupsChart, named: NamedGroup, names: Sequence[st
     return ImageRow(f"group-{named.number}", title, run_tone(named.side), cells, note)
 
 
-def values(chart: SeparatedGroupsChart, _settings: GroupSettings) -> list[dict[str, Any]]:
+def values(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> list[dict[str, Any]]:
     """Return one dictionary per group."""
     return [
         {
@@ -162,7 +162,9 @@ def values(chart: SeparatedGroupsChart, _settings: GroupSettings) -> list[dict[s
     ]
 
 
-def records(chart: SeparatedGroupsChart, _settings: GroupSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(
+    chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return a row per group and pair."""
     items = chart.opened[0].snapshot.items
     return ("separated_by", "group", "words", "pair", "id", "caption"), [
@@ -179,7 +181,7 @@ CHART: Final = Chart(
     question="Which groups does only one of the runs separate?",
     cost="Grows with n: kernels are approximated by 400 landmarks, groups are sought among 2,000 rows.",
     method=METHOD,
-    settings=GroupSettings,
+    settings=SeparatedGroupsSettings,
     needs="two_runs",
     compute=compute,
     draw=draw,

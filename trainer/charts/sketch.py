@@ -59,14 +59,14 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SketchFrame:
     """One plot; `axes`: it has an axis at the left and one below."""
 
     shapes: tuple[Shape, ...]
     axes: bool = True
 
 
-Sketch = tuple[Frame, ...]
+Sketch = tuple[SketchFrame, ...]
 
 
 def sketch_of(panel: Panel) -> Sketch:
@@ -90,15 +90,15 @@ def to_json(sketch: Sketch) -> list[Any]:
 def from_json(frames: Sequence[Any]) -> Sketch:
     """Return the sketch that `to_json` wrote."""
     return tuple(
-        Frame(tuple(Shape(kind, tone, tuple(map(tuple, rows))) for kind, tone, rows in shapes), axes)
+        SketchFrame(tuple(Shape(kind, tone, tuple(map(tuple, rows))) for kind, tone, rows in shapes), axes)
         for axes, shapes in frames
     )
 
 
-def _frame(mark: Mark) -> Frame | None:
+def _frame(mark: Mark) -> SketchFrame | None:
     if isinstance(mark, XYPlot):
         shapes = tuple(_shapes_of_plot(mark))
-        return Frame(shapes) if shapes else None
+        return SketchFrame(shapes) if shapes else None
     if isinstance(mark, HeatMap):
         values, low, high = np.asarray(mark.values, np.float64), mark.low, mark.high
         if mark.log:
@@ -108,7 +108,9 @@ def _frame(mark: Mark) -> Frame | None:
         return _cells(mark.values, 0.0, mark.top or float(np.nanmax(mark.values, initial=0.0)) or 1.0, "run_a")
     if isinstance(mark, NumberTable):
         return _table(mark)
-    return Frame((Shape("bars", mark.tone, tuple((0.02 + 0.2 * i, 0.3, 0.16, 0.4) for i in range(5))),), axes=False)
+    return SketchFrame(
+        (Shape("bars", mark.tone, tuple((0.02 + 0.2 * i, 0.3, 0.16, 0.4) for i in range(5))),), axes=False
+    )
 
 
 def _shapes_of_plot(plot: XYPlot) -> Iterator[Shape]:
@@ -153,7 +155,7 @@ def _bars(bars: Bars, index: int, plot: XYPlot) -> Shape:
     return Shape("bars", bars.tone, rows)
 
 
-def _table(table: NumberTable) -> Frame | None:
+def _table(table: NumberTable) -> SketchFrame | None:
     """Return bars of the rows whose values are numbers, each row by its own largest value, next to stubs of names."""
     rows = [row for row in table.lines if row.values and all(isinstance(value, float | int) for value in row.values)]
     rows = rows[:MOST_TABLE_ROWS]
@@ -172,7 +174,7 @@ def _table(table: NumberTable) -> Frame | None:
         placed = zip(tops, lengths, strict=True)
         bars = tuple((LABEL_SHARE, top - (column + 1) * thick, 0.64 * length, 0.8 * thick) for top, length in placed)
         shapes.append(Shape("bars", run_tone(column), bars))
-    return Frame(tuple(shapes), axes=False)
+    return SketchFrame(tuple(shapes), axes=False)
 
 
 def _share_of_row(values: list[float], column: int) -> float:
@@ -180,7 +182,7 @@ def _share_of_row(values: list[float], column: int) -> float:
     return float(sizes[column] / (sizes.max() or 1.0))
 
 
-def _cells(values: Float[np.ndarray, "r c"], low: float, high: float, tone: Tone) -> Frame | None:
+def _cells(values: Float[np.ndarray, "r c"], low: float, high: float, tone: Tone) -> SketchFrame | None:
     if not values.size:
         return None
     rows, columns = (np.array_split(np.arange(n), min(n, most)) for n, most in zip(values.shape, MOST_CELLS))
@@ -188,7 +190,7 @@ def _cells(values: Float[np.ndarray, "r c"], low: float, high: float, tone: Tone
     coarse = np.array([[shares[np.ix_(r, c)].mean() for c in columns] for r in rows])
     # Means of many cells are alike: the lightest is drawn as nothing and the deepest as full.
     coarse = (coarse - coarse.min()) / ((coarse.max() - coarse.min()) or 1.0)
-    return Frame((Shape("cells", tone, _rows(coarse)),), axes=False)
+    return SketchFrame((Shape("cells", tone, _rows(coarse)),), axes=False)
 
 
 def _placed(xy: Float[np.ndarray, "n 2"], x: Axis, y: Axis) -> Float[np.ndarray, "n 2"]:

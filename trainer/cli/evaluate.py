@@ -252,7 +252,7 @@ def _cost_lines(details: dict[str, Any]) -> list[str]:
     """Return what each decision of a protocol costs, alone and in order."""
     lines = [f"  {'decision':<26}{'instead':<28}{'alone':>8}{'95 % interval':>18}{'p':>8}{'in order':>10}{'then':>9}"]
     for factor in details["factors"]:
-        alone, after = (details[way].get(factor["name"]) for way in ("alone", "in_order"))
+        alone, after = (details[order].get(factor["name"]) for order in ("alone", "in_order"))
         if alone is None:
             lines.append(f"  {factor['label']:<26}{factor['why_not']}")
             continue
@@ -281,10 +281,11 @@ def record_notes(record: TaskRecord) -> list[str]:
         if silent := details.get("classes_without_a_word"):
             notes.append(f"never predicted, because no word of their names was learned: {', '.join(silent)}")
     if record.task == "caption_choice":
-        every = {f"{kind} ": told for kind, told in details["kinds"].items()} | {"all, n of pictures ": details["all"]}
+        every = {f"{kind} ": interval for kind, interval in details["kinds"].items()}
+        every["all, n of pictures "] = details["all"]
         notes += [
-            f"{kind}n = {told['n']:,}: {100 * told['low']:.1f} to {100 * told['high']:.1f} % (95 %)"
-            for kind, told in every.items()
+            f"{kind}n = {interval['n']:,}: {100 * interval['low']:.1f} to {100 * interval['high']:.1f} % (95 %)"
+            for kind, interval in every.items()
         ]
     if details.get("of") == "features":
         notes.append("on features before the projection")

@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     )
     chart = dataclasses.replace(collect(args.workspace, question), path=str(args.image))
     if args.out:
-        words = request_words(dataclasses.replace(question, image=str(args.image)))
-        arguments = ["trainer", "saliency", *map(str, args.runs), *words, *step_words(args.step)]
+        options = request_words(dataclasses.replace(question, image=str(args.image)))
+        arguments = ["trainer", "saliency", *map(str, args.runs), *options, *step_words(args.step)]
         arguments += ["--out", *(file.name for file in args.out)]
         write_figure(
             args.out,

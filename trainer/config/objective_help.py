@@ -131,7 +131,7 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
         "Words compete although several are right; order and grammar are lost. " + _NO_RECALL,
     ),
     "pairwise_ranking": (
-        "f: logits of all words; w: a word of the caption, v: one that it lacks, drawn anew in every update.",
+        "f: logits of all words; w: a word of the caption, v: one that it lacks, drawn again in every update.",
         "mean max(0, m − f_w + f_v)",
         "Two words are learned from an image at a time, so it is slower than the other two; ranks, no probabilities. "
         + _NO_RECALL,

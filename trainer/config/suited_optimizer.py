@@ -17,7 +17,7 @@ WARM_UP: Final = 10
 
 
 def suited_optimizer(optimizer: Optimizer, pairs: int, stated: Collection[str] = ()) -> Optimizer:
-    """Return the optimizer for a run from scratch on so many pairs.
+    """Return the optimizer for a run from scratch on this number of pairs.
 
     A batch is at most an eighth of the pairs, there are at least 500 steps, and at most a tenth of them warms up.
 

@@ -137,7 +137,7 @@ class Evaluation:
         return "" if self._reading is not None else "Images have to be read again, which embeddings do not allow."
 
     def _no_cosines(self) -> str:
-        return "Its answers are no cosines of prompts." if self.subject.namer else ""
+        return "Its answers are not cosines of prompts." if self.subject.namer else ""
 
     def _no_words(self) -> str:
         """Return why no class can be named: a bag of words needs a learned word in the class name."""

@@ -19,7 +19,7 @@ from trainer.images import Preprocessing
 from trainer.models import TwoTowers
 
 
-class Subject(Protocol):
+class ProtocolModel(Protocol):
     """The model under evaluation, as a protocol needs it."""
 
     @property

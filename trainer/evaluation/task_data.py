@@ -287,7 +287,7 @@ def load_choices(
     prepared = prepare(tried_sources, progress=progress, **how)
     rows = [tried_sources[row] for row in prepared.rows]
     if not rows:
-        raise DataError(f"No image of {path} can be read. The pictures are sought beside the file and in images/.")
+        raise DataError(f"No image of {path} can be read. The pictures are sought next to the file and in images/.")
     chosen = [choices[int(source.metadata["row"])] for source in rows]
     offered = [(row, choice.kind, text) for row, choice in enumerate(chosen) for text in choice.negatives]
     row, kind, caption = zip(*offered, strict=True)

@@ -22,7 +22,7 @@ from trainer.catalog import PromptSuite, plain_name, published_suite
 from trainer.data.augment import normalized
 from trainer.data.published_tokenizers import AnyTokenizer, HubTokenizer
 from trainer.device import memory_format
-from trainer.evaluation.protocol_factors import Factor, Reading, Subject
+from trainer.evaluation.protocol_factors import Factor, ProtocolModel, Reading
 from trainer.evaluation.task_data import TaskData
 from trainer.images import Preprocessing
 from trainer.images.preprocessing import Interpolation, ResizeMode
@@ -56,7 +56,7 @@ class ZeroShotProtocol:
     float32, every row of the split, and the metric of the paper.
     """
 
-    def __init__(self, subject: Subject, data: TaskData, reading: Reading) -> None:
+    def __init__(self, subject: ProtocolModel, data: TaskData, reading: Reading) -> None:
         self.subject, self.data, self.reading = subject, data, reading
         self.suite, self.raw = curated_and_raw(data)
         self.label: Int[np.ndarray, " n"] = data.numbers_of(data.tried.labels)

@@ -324,7 +324,7 @@ def _arm(runs: Sequence[RunOutcome], arm: Arm, outcome: Outcome, index: int) -> 
 
 
 def _place(experiment: Experiment, arm: str) -> int:
-    names = [known.name for known in experiment.arms]
+    names = [listed.name for listed in experiment.arms]
     return names.index(arm) if arm in names else len(names)
 
 

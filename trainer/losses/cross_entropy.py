@@ -27,7 +27,7 @@ def cross_entropy(
         smoothing: Share of the probability that is spread over all classes.
     """
     log_shares = torch.log_softmax(logits, dim=1)
-    own = log_shares.gather(1, classes.clamp(min=0)[:, None])[:, 0]
-    rows = -(1 - smoothing) * own - smoothing * log_shares.mean(dim=1)
+    log_share = log_shares.gather(1, classes.clamp(min=0)[:, None])[:, 0]
+    rows = -(1 - smoothing) * log_share - smoothing * log_shares.mean(dim=1)
     counted = (classes >= 0).to(rows.dtype)
     return (rows * counted).sum() / counted.sum().clamp(min=1)

@@ -22,11 +22,11 @@ def split_cosines(
     views = torch.cat([view_a, view_b])
     n, m = len(view_a), len(views)
     cosines = views @ views.T
-    own = torch.arange(m, device=views.device)[:, None]
-    partner = (own + n) % m
+    anchor = torch.arange(m, device=views.device)[:, None]
+    partner = (anchor + n) % m
     # The columns of each row but these two; a mask as an index would wait for the device.
     other = torch.arange(m - 2, device=views.device).expand(m, -1)
-    for left_out in (torch.minimum(own, partner), torch.maximum(own, partner)):
+    for left_out in (torch.minimum(anchor, partner), torch.maximum(anchor, partner)):
         other = other + (other >= left_out)
     return cosines.gather(1, partner)[:, 0], cosines.gather(1, other)
 

@@ -73,12 +73,12 @@ def judge_clusterings(
     points = points.detach()
     order = sent(shuffled, points.device)
     losses, gradients = zip(*(_term(points, *clustering) for clustering in clusterings), strict=True)
-    whole = torch.stack(gradients).mean(dim=0)
+    mean_gradient = torch.stack(gradients).mean(dim=0)
     judged = []
     for index, (prototypes, concentrations, assigned) in enumerate(clusterings):
         loss, gradient = _term(points, prototypes, concentrations, assigned[order])
-        other = whole + (gradient - gradients[index]) / len(clusterings)
-        cosine = torch.nn.functional.cosine_similarity(whole.flatten(), other.flatten(), dim=0)
+        other = mean_gradient + (gradient - gradients[index]) / len(clusterings)
+        cosine = torch.nn.functional.cosine_similarity(mean_gradient.flatten(), other.flatten(), dim=0)
         judged.append({"loss": losses[index], "random_loss": loss, "random_cosine": cosine.item()})
     return judged
 

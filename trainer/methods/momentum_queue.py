@@ -75,13 +75,13 @@ class MomentumQueue(TwoViews):
         move(self.slow_tower, towers.visual, self._choice.momentum, discarded)
         move(self.slow_projector, self.projector, self._choice.momentum, discarded)
         # Where the oldest keys are, the device alone has to know.
-        places = (self.oldest + torch.arange(len(self._keys), device=self.queue.device)) % len(self.queue)
+        slots = (self.oldest + torch.arange(len(self._keys), device=self.queue.device)) % len(self.queue)
         keys = self._keys
         moved: int | Tensor = len(keys)
         if discarded is not None:
-            keys = torch.where(discarded > 0, self.queue[places], keys)
+            keys = torch.where(discarded > 0, self.queue[slots], keys)
             moved = (len(keys) * (1 - discarded)).long()
-        self.queue.index_copy_(0, places, keys)
+        self.queue.index_copy_(0, slots, keys)
         self.oldest.add_(moved).remainder_(len(self.queue))
 
 

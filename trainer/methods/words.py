@@ -93,7 +93,7 @@ class MulticlassWords(BagOfWords):
 
 
 class RankedWords(BagOfWords):
-    """Ranks one word of the caption above one that it lacks, both drawn anew in every update."""
+    """Ranks one word of the caption above one that it lacks, both drawn again in every update."""
 
     def __init__(self, choice: config.PairwiseRanking, material: Material | None) -> None:
         super().__init__(choice, material)

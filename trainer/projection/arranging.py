@@ -37,7 +37,7 @@ KERNELS: Final = "trainer.projection.arranging_kernels"
 
 
 def epochs_of(points: int) -> int:
-    """Return in how many epochs so many points are arranged."""
+    """Return in how many epochs this number of points is arranged."""
     return EPOCHS if points <= MANY else EPOCHS_OF_MANY
 
 

@@ -15,6 +15,7 @@ from trainer.messages import PlaceRows, Project, ProjectAnswer
 from trainer.projection.fitting import ProjectError, placed
 from trainer.projection.layouts import series
 from trainer.projection.new_points import place_new
+from trainer.store.files import write_atomically
 from trainer.untrusted.bounded.arrays import load_npy
 
 
@@ -51,6 +52,4 @@ def answer_project(workspace_folder: Path, question: Project, progress: Progress
 
 def _write_points(file: Path, points: Float[ndarray, "m 2"]) -> None:
     """Write points where the window looks for them; it never sees half of them."""
-    half = file.with_suffix(".half.npy")
-    np.save(half, points)
-    half.replace(file)
+    write_atomically(file, lambda draft: np.save(draft, points))

@@ -182,7 +182,7 @@ def write_snapshot(
         draft.mkdir(mode=0o700)
         for name, array in arrays.items():
             if isinstance(array, ArrayFile):
-                array.path.replace(draft / f"{name}.npy")
+                confined.move(array.path, draft / f"{name}.npy")
             else:
                 np.save(draft / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
         _write_items(draft / _ITEMS, replace(items, path=picture_paths.stored(folder.parents[1], items.path)))

@@ -142,7 +142,7 @@ def _count_updates(curves: Curves, run: str, folder: Path) -> None:
         return
     top = folder.parent
     sources = [source for source in open_clip_sources(top)[0] if source.path.name == "out.log"] if _has_log(top) else []
-    per_epoch = read_sources(sources, lambda words: None).steps_per_epoch.get("", 0) if sources else 0
+    per_epoch = read_sources(sources, lambda line: None).steps_per_epoch.get("", 0) if sources else 0
     if not per_epoch:
         sentence = "Its val/ curves count epochs and its train/ curves updates: out.log, which tells how many, is not "
         curves.note(run, f"{sentence}next to the folder. Import the folder above it.")

@@ -428,9 +428,9 @@ def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) ->
 
 def _held_data(splits: DataSplits) -> dict[str, Any]:
     """Return the fact that says which evaluations are of the own data and which of the reference set."""
-    own = next((pairs for split, pairs in splits.heldout.items() if split != REFERENCE), None)
-    found = {"own": own, "reference": splits.heldout.get(REFERENCE)}
-    return {HELD: {name: [pairs.name, pairs.split] for name, pairs in found.items() if pairs is not None}}
+    heldout = next((pairs for split, pairs in splits.heldout.items() if split != REFERENCE), None)
+    evaluations = {"own": heldout, "reference": splits.heldout.get(REFERENCE)}
+    return {HELD: {name: [pairs.name, pairs.split] for name, pairs in evaluations.items() if pairs is not None}}
 
 
 def _parameters(training: TrainingSession) -> int:

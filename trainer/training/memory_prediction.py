@@ -42,7 +42,7 @@ LEAST_MICRO_BATCH: Final = 8
 
 
 @dataclass(frozen=True)
-class Prediction:
+class MemoryPrediction:
     """The memory of one update.
 
     Attributes:
@@ -78,7 +78,7 @@ class Trained:
     architecture: models.Architecture
 
 
-def predict(trained: Trained, *, bfloat16: bool = True) -> Prediction | None:
+def predict(trained: Trained, *, bfloat16: bool = True) -> MemoryPrediction | None:
     """Return the memory of an update of a run on a card; None where it cannot be predicted.
 
     Args:
@@ -187,7 +187,7 @@ def _wide_norms() -> Iterator[None]:
         F.layer_norm = plain
 
 
-def _predicted(trained: Trained, bfloat16: bool, of_towers: bool) -> Prediction:
+def _predicted(trained: Trained, bfloat16: bool, of_towers: bool) -> MemoryPrediction:
     choice, peak = trained.run.optimizer, _Peak()
     towers, method = _modules(trained)
     fakes = FakeTensorMode(allow_non_fake_inputs=True)
@@ -206,7 +206,7 @@ def _predicted(trained: Trained, bfloat16: bool, of_towers: bool) -> Prediction:
             optimizer.clip_gradients(learned, choice.clip_norm)
             update.step()
         del average
-    return Prediction(peak.peak, weights, of_towers)
+    return MemoryPrediction(peak.peak, weights, of_towers)
 
 
 def _modules(trained: Trained) -> tuple[models.TwoTowers, methods.Method]:

@@ -121,8 +121,8 @@ def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> Ran
             rounding = max(rounding, _rounding(others[0], start))
     if not shared.leads:
         return None
-    whole, *parts = (_largest(measured) for measured in differences)
-    return RankCheck(shared.size, updates, whole, parts[0] if parts else None, norms, rounding)
+    undivided, *parts = (_largest(measured) for measured in differences)
+    return RankCheck(shared.size, updates, undivided, parts[0] if parts else None, norms, rounding)
 
 
 def session_maker(run: config.Run, workspace_folder: Path, shared: ranks.Ranks) -> MakeSession:
@@ -194,9 +194,9 @@ def _restore(training: TrainingSession, start: dict[str, Any]) -> None:
     training.step = start["step"]
 
 
-def _difference(one: tuple[TrainingSession, Update], other: tuple[TrainingSession, Update]) -> UpdateDifference:
+def _difference(first: tuple[TrainingSession, Update], other: tuple[TrainingSession, Update]) -> UpdateDifference:
     """Return how far two sessions are from each other after the same update."""
-    (session, update), (other_session, other_update) = one, other
+    (session, update), (other_session, other_update) = first, other
     loss = abs(update.loss - other_update.loss) / max(1.0, abs(other_update.loss))
     norm = abs(update.gradient_norm - other_update.gradient_norm) / max(other_update.gradient_norm, _TINY)
     turned = float((_direction(session) - _direction(other_session)).norm())
@@ -229,8 +229,8 @@ def _rounding(training: TrainingSession, start: dict[str, Any]) -> float:
     views = {name: view.double() for name in ("images", "other_view") if (view := getattr(batch, name)) is not None}
     methods.backward(method, towers, replace(batch, **views), autocast=contextlib.nullcontext)
     grads = {name: parameter.grad for module in (towers, method) for name, parameter in _named(module)}
-    own = [(name, parameter) for module in (training.towers, training.method) for name, parameter in _named(module)]
-    order = {id(parameter): name for name, parameter in own}
+    named = [(name, parameter) for module in (training.towers, training.method) for name, parameter in _named(module)]
+    order = {id(parameter): name for name, parameter in named}
     learned = [parameter for group in training.optimizer.param_groups for parameter in group["params"]]
     gradients = (grads[order[id(parameter)]] for parameter in learned if parameter.grad is not None)
     flat = torch.cat([gradient.double().cpu().reshape(-1) for gradient in gradients if gradient is not None])
@@ -245,16 +245,16 @@ def _largest(differences: list[UpdateDifference]) -> UpdateDifference:
     return UpdateDifference(*(max(values) for values in zip(*map(astuple, differences), strict=True)))
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Check the run that the words give as TOML, as one of the ranks; rank 0 prints the result as JSON."""
-    folder, text = words
+    folder, text = arguments
     shared = ranks.join()
     assert shared is not None, "started by trainer.training.agent only"
     try:
         run = config.from_toml(text, source="the run to check")
-        found = check(session_maker(run, Workspace(Path(folder)).folder, shared), shared)
-        if found is not None:
-            say_json(json.dumps(asdict(found) | {"equal": found.equal, "words": found.words}), flush=True)
+        result = check(session_maker(run, Workspace(Path(folder)).folder, shared), shared)
+        if result is not None:
+            say_json(json.dumps(asdict(result) | {"equal": result.equal, "words": result.words}), flush=True)
     except Exception as error:
         shared.confess(str(error))
         if shared.leads:

@@ -375,12 +375,12 @@ class TrainingSession:
             images, other = self._views(pictures, mine, epoch)
         host_tokens = self._texts.of(rows, epoch) if self.method.reads_texts else None
         tokens = None if host_tokens is None else device.sent(host_tokens, self.device)
-        places = torch.from_numpy(rows)
+        indices = torch.from_numpy(rows)
         if self._shared is None:
-            return methods.Batch(images, tokens, places, other, self.step, host_tokens=host_tokens)
-        everywhere = methods.Batch(None, tokens, places, None, self.step, host_tokens=host_tokens)
+            return methods.Batch(images, tokens, indices, other, self.step, host_tokens=host_tokens)
+        everywhere = methods.Batch(None, tokens, indices, None, self.step, host_tokens=host_tokens)
         own_tokens = None if tokens is None else tokens[share]
-        return methods.Batch(images, own_tokens, places[share], other, self.step, everywhere, share.start)
+        return methods.Batch(images, own_tokens, indices[share], other, self.step, everywhere, share.start)
 
     def _pictures(
         self, rows: Int[np.ndarray, " batch"], share: slice

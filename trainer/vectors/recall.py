@@ -102,7 +102,7 @@ def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float)
 
 
 def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"]:
-    """Return the rows of all distinct questions, or of so many drawn at random that they meet `most` answers."""
+    """Return the rows of all distinct questions, or of as many, drawn at random, as meet `most` answers."""
     rows = answers.asking()
     return rows if most == math.inf else at_most(rows, max(FEWEST, int(most // max(len(answers), 1))))
 

@@ -6,11 +6,12 @@ that of a block, and for half of the time the files' pages.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -20,6 +21,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.projection import ScatterSum
 from trainer.analysis.unit_rows import checked_unit_rows
 from trainer.store.snapshot_files import ArrayFile
+from trainer.untrusted import confined
 from trainer.vectors.found import Matrix, VectorError
 from trainer.vectors.step_files import Side
 
@@ -90,7 +92,7 @@ class _File:
         half = matrix.half and most * matrix.width >= HALF_FROM
         self._dtype, self._width, self.path = np.dtype(np.float16 if half else np.float32), matrix.width, path
         self._rows = 0
-        self._stream: BinaryIO = stack.enter_context(path.open("wb"))
+        self._stream = stack.enter_context(io.BufferedWriter(confined.open_file(path.parent, path.name, "wb")))  # type: ignore[type-var]
         self._begin = self._write_header(most)
 
     def write(self, unit: Float[np.ndarray, "b d"]) -> None:

@@ -1,4 +1,4 @@
-"""A caption beside its minimal swaps: by how much each run prefers it for the picture."""
+"""A caption with its minimal swaps: by how much each run prefers it for the picture."""
 
 from __future__ import annotations
 

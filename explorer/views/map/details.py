@@ -1,4 +1,4 @@
-"""The legend on the canvas of the maps, and beside them the selected pairs."""
+"""The legend on the canvas of the maps, and the selected pairs next to it."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ class MapView(View):
             self._lay(index, projection, points)
 
     def _sketch(self, index: int, side: MapSide, projection: PointPlacement, points: np.ndarray) -> None:
-        """Show where the points are on the way: the map is there from the first epochs on, and goes on."""
+        """Show the points of the layout so far: the map can be read from its first epochs on."""
         panel = self.panels[index]
         if panel.side is side and projection == self.toolbar.projection and not self.rotation.on:
             panel.map.move_points(points)

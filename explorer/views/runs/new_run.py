@@ -249,17 +249,17 @@ class NewRun(QDialog):
         if not self._source or self._start_from is None:
             return
         stated = {key for key, _, _ in config.difference(self._start_from, run)}
-        found = config.origins(run, source=self._source, stated=stated, pairs=self._pairs)
-        self.origins.setText("\n".join(f"{each.label} {each.value}: {each.why}." for each in found))
+        origins = config.origins(run, source=self._source, stated=stated, pairs=self._pairs)
+        self.origins.setText("\n".join(f"{each.label} {each.value}: {each.why}." for each in origins))
 
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
         if self.where.name:
-            there = (
+            reason = (
                 "the weights that it starts from lie in this workspace, which the place has not: choose this computer."
             )
             field = "tuning.start"
-            return {field: config.ConfigError(f"{field}: {there}", field=field)} if run.tuning.start_run else {}
+            return {field: config.ConfigError(f"{field}: {reason}", field=field)} if run.tuning.start_run else {}
         try:
             config.check_kernels(run, cuda=run.device in ("auto", "cuda") and system_usage.gpu_count() > 0)
         except config.ConfigError as error:

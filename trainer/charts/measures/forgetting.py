@@ -42,7 +42,7 @@ class ForgettingSettings:
 
 
 @dataclass(frozen=True)
-class Share:
+class StepShare:
     """A share of right answers at a step.
 
     Attributes:
@@ -67,7 +67,7 @@ class Course:
 
     dataset: str
     split: str
-    shares: Mapping[str, Mapping[int, Share]] = field(default_factory=dict)
+    shares: Mapping[str, Mapping[int, StepShare]] = field(default_factory=dict)
 
     def n(self, measure: str) -> int:
         """Return the questions of a measure; 0 where it was not measured."""
@@ -140,7 +140,7 @@ def _course(workspace: Workspace, row: RunRow, held: object, progress: Progress)
     if not (isinstance(held, list) and len(held) == 2):
         return None
     dataset, split = map(str, held)
-    shares: dict[str, dict[int, Share]] = {}
+    shares: dict[str, dict[int, StepShare]] = {}
     for evaluation in workspace.results.answers(row.id):
         if (evaluation.dataset, evaluation.split) != (dataset, split) or evaluation.question is None:
             continue
@@ -149,11 +149,11 @@ def _course(workspace: Workspace, row: RunRow, held: object, progress: Progress)
             value = evaluation.metrics.get(name, math.nan)
             if math.isfinite(value):
                 n = evaluation.question.asked(name)
-                shares.setdefault(measure, {})[evaluation.step] = Share(value, n)
+                shares.setdefault(measure, {})[evaluation.step] = StepShare(value, n)
     for measure, changes in _changes(workspace, row, dataset, split, progress).items():
         by_step = shares.setdefault(measure, {})
         for step, (value, change) in changes.items():
-            by_step[step] = Share(value, change.n, change)
+            by_step[step] = StepShare(value, change.n, change)
     ordered = {measure: dict(sorted(by_step.items())) for measure, by_step in shares.items()}
     return Course(dataset, split, ordered) if ordered else None
 
