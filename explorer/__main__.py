@@ -44,7 +44,7 @@ last view built, are printed to standard error."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window of a workspace and return the exit code once it is closed; 2 means it could not be opened."""
-    options = _options(sys.argv[1:] if argv is None else argv)
+    options = read_options(sys.argv[1:] if argv is None else argv)
     if (problem := take_path(options)) is not None:
         say(f"explorer: {problem}", error=True)
         return 2
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.workspace is not None and "://" in options.workspace:
         return _run_mirror(options)
     folder = Path(options.workspace or default_workspace()).expanduser().resolve()
-    if _is_only_read(folder):
+    if is_only_read(folder):
         from trainer.store import derived
 
         # Nothing is written, so it is in nobody's way: no lock, and the log elsewhere.
@@ -154,7 +154,7 @@ def _check_writable(folder: Path) -> None:
     confined.remove(folder, ".writable")
 
 
-def _is_only_read(folder: Path) -> bool:
+def is_only_read(folder: Path) -> bool:
     """Return whether the folder is the sample, or a workspace on a disk that takes nothing or of another user."""
     from trainer.catalog import DATABASE, is_sample
 
@@ -276,7 +276,8 @@ def _no_screen(message: str) -> str:
     return f"Qt cannot open a window on {display} ({reason}). Check that this screen can be reached, {commands}"
 
 
-def _options(argv: Sequence[str]) -> argparse.Namespace:
+def read_options(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the options of the command line; with `--sample` the workspace is the sample."""
     from trainer.catalog import sample_workspace
 
     parser = argparse.ArgumentParser(

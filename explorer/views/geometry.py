@@ -59,13 +59,14 @@ class GeometryView(ChartView):
         self._show_chosen()
 
     @property
-    def _data(self) -> Any:
+    def concept_data(self) -> Any:
+        """The concepts that the pane shows; None while it shows another chart or none."""
         answer = self.pane.answer
         return answer.data if answer is not None and answer.chart.name == CONCEPTS else None
 
     def _select_pairs(self) -> None:
-        if self._data is not None and 0 <= self.concept < self._data.size:
-            self.context.selection.pairs = self._data.of.pairs_with(self.concept)
+        if self.concept_data is not None and 0 <= self.concept < self.concept_data.size:
+            self.context.selection.pairs = self.concept_data.of.pairs_with(self.concept)
 
     def _switch_off(self) -> None:
         off = self.controls_of(self.charts[CONCEPTS]).settings.off
@@ -86,7 +87,7 @@ class GeometryView(ChartView):
     def _show_chosen(self) -> None:
         if self.chart.name != CONCEPTS:
             return
-        settings, data = self.controls_of(self.chart).settings, self._data
+        settings, data = self.controls_of(self.chart).settings, self.concept_data
         is_known = data is not None and 0 <= self.concept < data.size
         concept = next((c for c in data.concepts if c.number == self.concept), None) if is_known else None
         name = concept.name if concept is not None else "Click a concept, or type its number under Pictures of"
@@ -97,7 +98,7 @@ class GeometryView(ChartView):
 
     def _forget_numbers(self) -> None:
         """Switch all concepts on in another dictionary, where the same numbers are other concepts."""
-        data = self._data
+        data = self.concept_data
         if data is None or data is self._known():
             return
         self._known = weakref.ref(data)

@@ -24,7 +24,7 @@ class StillMap(QWidget):
     def __init__(self, index: int, drawn: SampleMap, classes: list[str], parent: QWidget | None = None) -> None:
         """Prepare; `index` is 0 for run A and 1 for run B, and `classes` the names of the points' classes."""
         super().__init__(parent)
-        self._index, self._map, self._classes = index, drawn, classes
+        self._index, self.sample_map, self._classes = index, drawn, classes
         self._picture = QPixmap()
         self.setAccessibleName(f"Map of {drawn.name}")
         theme.theme().changed.connect(self._forget)
@@ -55,7 +55,9 @@ class StillMap(QWidget):
         paint_badge(painter, QRectF(12, 12, 20, 20), "AB"[self._index], QColor(theme.run_color(self._index)))
         painter.setPen(theme.color("text"))
         painter.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
-        painter.drawText(QRectF(40, 12, self.width() - 48, 20), int(Qt.AlignmentFlag.AlignVCenter), self._map.name)
+        painter.drawText(
+            QRectF(40, 12, self.width() - 48, 20), int(Qt.AlignmentFlag.AlignVCenter), self.sample_map.name
+        )
         painter.end()
 
     def _at(self, x: float, y: float) -> QPointF:
@@ -66,7 +68,7 @@ class StillMap(QWidget):
         names = own_colors(self._classes, dark=theme.theme().dark) or theme.class_colors(len(self._classes))
         colors = [QColor(name) for name in names]
         painter.setPen(Qt.PenStyle.NoPen)
-        for x, y, color, is_caption in self._map.points:
+        for x, y, color, is_caption in self.sample_map.points:
             painter.setBrush(colors[color])
             center = self._at(x, y)
             if is_caption:
@@ -76,7 +78,7 @@ class StillMap(QWidget):
 
     def _draw_labels(self, painter: QPainter) -> None:
         painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=QFont.Weight.DemiBold))
-        for label, x, y in self._map.labels:
+        for label, x, y in self.sample_map.labels:
             center = self._at(x, y)
             width = painter.fontMetrics().horizontalAdvance(label) + theme.SPACE
             box = QRectF(center.x() - width / 2, center.y() - 8, width, 16)

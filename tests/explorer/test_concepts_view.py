@@ -21,20 +21,22 @@ def view(qtbot, make_context, two_runs: tuple[int, int]) -> GeometryView:
     made.show()
     made.open_chart(CONCEPTS)
     made.change(concepts=8, active=2, seeds=1)
-    qtbot.waitUntil(lambda: not made.busy and made._data is not None and made._data.size == 8, timeout=60_000)
+    qtbot.waitUntil(
+        lambda: not made.busy and made.concept_data is not None and made.concept_data.size == 8, timeout=60_000
+    )
     return made
 
 
 def test_a_click_selects_the_pairs_and_shows_the_images(qtbot, view: GeometryView):
     assert not view.select_pairs.isEnabled()
-    number = view._data.concepts[0].number
+    number = view.concept_data.concepts[0].number
     plot = view.pane.panel.cards["concepts"].plot
     cloud = next(points for points in plot.spec.points if number in points.ids)
     x, y = cloud.xy[cloud.ids.tolist().index(number)]
     place = plot.mapFromScene(plot.getViewBox().mapViewToScene(QPointF(x, y)))
     qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert view.concept == number
-    n, codes = len(view._data.of.rows), view._data.of.codes
+    n, codes = len(view.concept_data.of.rows), view.concept_data.of.codes
     expected = [row for row in range(n) if codes[row, number] > 0 or codes[row + n, number] > 0]
     assert view.context.selection.pairs.tolist() == expected
     qtbot.waitUntil(lambda: not view.busy and f"concept-{number}" in view.pane.panel.cards, timeout=20_000)
@@ -45,12 +47,12 @@ def test_a_click_selects_the_pairs_and_shows_the_images(qtbot, view: GeometryVie
 
 
 def test_switching_off_measures_again_without_a_new_dictionary(qtbot, view: GeometryView):
-    data, number = view._data, view._data.concepts[0].number
+    data, number = view.concept_data, view.concept_data.concepts[0].number
     view.choose_concept(number)
     qtbot.waitUntil(lambda: not view.busy and view.switch_off.isEnabled(), timeout=20_000)
     qtbot.mouseClick(view.switch_off, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not view.busy and "off" in view.pane.panel.cards, timeout=20_000)
-    assert view._data is data
+    assert view.concept_data is data
     table = view.pane.panel.panel.mark("off")
     assert table.title == f"Without concepts {number}"
     command = view.command()
@@ -65,7 +67,7 @@ def test_switching_off_measures_again_without_a_new_dictionary(qtbot, view: Geom
 
 
 def test_adding_searches_from_the_selected_pair(qtbot, view: GeometryView):
-    number = view._data.concepts[1].number
+    number = view.concept_data.concepts[1].number
     view.choose_concept(number)
     view.change(strength=2.0)
     qtbot.waitUntil(lambda: not view.busy and "search-added-1" in view.pane.panel.cards, timeout=20_000)
@@ -75,7 +77,9 @@ def test_adding_searches_from_the_selected_pair(qtbot, view: GeometryView):
     from trainer.analysis.concept_edits import neighbors_with
 
     shown = [cell.row for cell in view.pane.panel.panel.mark("search-added-0").cells]
-    assert shown == [int(view._data.of.rows[at]) for at in neighbors_with(view._data.of, 0, 7, number, 2.0, 6)]
+    assert shown == [
+        int(view.concept_data.of.rows[at]) for at in neighbors_with(view.concept_data.of, 0, 7, number, 2.0, 6)
+    ]
 
 
 def test_another_dictionary_has_all_concepts_on(qtbot, view: GeometryView):

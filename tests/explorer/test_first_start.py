@@ -53,7 +53,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
     card = read_card(catalog.sample_workspace())
     assert window.bar.charts.isHidden()
     assert window.findChild(QLabel, "first-verdict").text() == card.verdict
-    assert [each._map for each in home.first_start.findChildren(StillMap)] == card.maps
+    assert [each.sample_map for each in home.first_start.findChildren(StillMap)] == card.maps
     names = ["first-experiment", "first-import", "first-published", "first-watch", "first-look"]
     walked = []
     for _ in names:
@@ -71,10 +71,10 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
 
 
 def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, tmp_path: Path):
-    options = explorer_main._options(["--sample"])
+    options = explorer_main.read_options(["--sample"])
     folder = Path(options.workspace)
     assert folder == catalog.sample_workspace()
-    assert explorer_main._is_only_read(folder)
+    assert explorer_main.is_only_read(folder)
     hooks = Hooks(tmp_path)
     window = window_on_sample(Window, hooks)
     assert (window.folder, window.navigation.view_name) == (folder, "map")

@@ -92,8 +92,16 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-STDLIB = {"_exit", "_shutdown", "_run_exitfuncs", "_DummyThread", "_actions", "_SubParsersAction"}
-"""Names of Python that begin with an underscore; argparse has no others for the subcommands of a parser."""
+STDLIB = {"_exit", "_shutdown", "_run_exitfuncs", "_DummyThread", "_actions", "_SubParsersAction", "_getframe"} | {
+    "_C", "_cdata", "_disabled_torch_function_impl", "_ensureCUDADeviceGuardSet", "_make_wrapper_subclass", "_schema",
+    "_set_only_lift_cpu_tensors", "_index_put_impl_", "_to_copy", "_unique2", "_unsafe_index",
+    "_repr_png_", "_esm",
+}  # fmt: skip
+"""Names of Python and other libraries that begin with an underscore.
+
+argparse has no others for the subcommands of a parser, torch none for a device that is not there (the operations among
+them are called so in its own list), and IPython and anywidget ask objects for theirs.
+"""
 
 
 def private_names_in_tests() -> int:

@@ -149,12 +149,18 @@ class RemoteFolder:
 
     def _listed(self) -> list[RemoteFile]:
         try:
-            rows = untrusted_files.parse_json(self._ask("list")[1].decode("utf-8"))
+            rows = untrusted_files.parse_json(self.ask("list")[1].decode("utf-8"))
         except ValueError as error:
             raise PlaceError(f"{self._host.name} did not list its folder: {error}.") from error
         return list(_checked(rows))
 
-    def _ask(self, what: str, **values: Any) -> tuple[dict[str, Any], bytes]:
+    def ask(self, what: str, **values: Any) -> tuple[dict[str, Any], bytes]:
+        """Return the other computer's answer, and the bytes that follow it; the connection is opened if none is.
+
+        Raises:
+            OutOfReach: The connection is lost; the next question opens another.
+            PlaceError: It refuses, for instance a path that leads outside of the folder.
+        """
         if self._channel is None:
             self._channel = ssh.open_program(self._host, PROGRAM, self._path)
         try:
@@ -164,7 +170,7 @@ class RemoteFolder:
             raise
 
     def _read(self, file: RemoteFile, offset: int, most: int = MOST_READ) -> bytes:
-        return self._ask("read", name=file.name, offset=offset, most=most)[1]
+        return self.ask("read", name=file.name, offset=offset, most=most)[1]
 
     def _fetch(self, file: RemoteFile, say: Callable[[str], None]) -> bool:
         """Bring a file, into a draft that then takes its place; return False where it is still being written."""

@@ -150,7 +150,7 @@ def test_nothing_outside_of_the_folder_is_read(box: Box, tmp_path: Path) -> None
     assert folder.bring_small() == []
     for name in ("../secret", "link.txt"):
         with pytest.raises(PlaceError, match="outside"):
-            folder._ask("read", name=name, offset=0, most=10)
+            folder.ask("read", name=name, offset=0, most=10)
     folder.close()
     shutil.rmtree(box.folder / "far")
     with pytest.raises(PlaceError, match="there is no folder"):
