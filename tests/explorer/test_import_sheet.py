@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportSheet, survey_result
 from explorer.intents import OpenImport
 from explorer.model_client.one_shot import WAITS
-from explorer.views import VIEWS
+from explorer.views import VIEWS, ViewEntry
+from explorer.views.first_start import FirstStart
 from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
@@ -32,6 +33,7 @@ from trainer import catalog, config
 from trainer.distribution.published_models import FIRST
 from trainer.messages import Failure, ReadData
 
+VIEW_OF = {view.name: view for view in VIEWS}
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
 CAPTION = "<b>gray</b> & <img src=x>"
 
@@ -63,10 +65,18 @@ def table(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Window]:
-    where = tmp_path / "workspace"
-    where.mkdir()
-    hooks = Hooks(where)
-    made = Window(where, hooks, entries=PLACES)
+    yield from _opened_window(qtbot, tmp_path / "workspace", PLACES)
+
+
+@pytest.fixture
+def home(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Window]:
+    yield from _opened_window(qtbot, tmp_path / "workspace", (VIEW_OF["experiments"], *PLACES))
+
+
+def _opened_window(qtbot: QtBot, folder: Path, entries: Sequence[ViewEntry]) -> Iterator[Window]:
+    folder.mkdir()
+    hooks = Hooks(folder)
+    made = Window(folder, hooks, entries=entries)
     with qtbot.waitSignal(made.ready, timeout=20_000):
         made.show()
     yield made
@@ -319,20 +329,27 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     window.palette_panel.close_panel()
 
 
-def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
-    window: Window, qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch
+def _first_start(window: Window, qtbot: QtBot) -> FirstStart:
+    """Return Home of a workspace without runs, once it is known that there is none."""
+    start = window.navigation.open_view("experiments").findChild(FirstStart)
+    qtbot.waitUntil(start.ways["pairs"].isVisible, timeout=90_000)
+    return start
+
+
+def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
+    home: Window, qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[tuple[config.Run, str]] = []
     monkeypatch.setattr(
-        window.services.jobs, "do", lambda _action, runs, preset, **_: queued.extend((run, preset) for run in runs)
+        home.services.jobs,
+        "do",
+        lambda _action, runs, preset, **_: queued.extend((run, preset) for run in runs),
     )
-    state = window.pages.views["runs"].findChild(StatePage)
-    qtbot.waitUntil(state.other.isVisible, timeout=90_000)  # until it is known that there is no run
-    buttons = [button.text() for button in (state.button, state.other, state.third)]
-    classify = "Classify my pictures with a published CLIP (605 MB)…"
-    assert buttons == ["CLIP + CLOOB, 3 to 5 seeds", "My data…", classify]
-    qtbot.mouseClick(state.other, Qt.MouseButton.LeftButton)
-    sheet = _sheet(window)
+    start = _first_start(home, qtbot)
+    assert [way.accessibleName() for way in start.ways.values()] == [
+        "Try it on drawn scenes", "Use my pairs…", "Open a published CLIP…"]  # fmt: skip
+    qtbot.mouseClick(start.ways["pairs"], Qt.MouseButton.LeftButton)
+    sheet = _sheet(home)
     assert "Which pairs?" in words(sheet)
     sheet.path.setText(str(folder))
     sheet.read_path()
@@ -348,11 +365,9 @@ def test_clip_and_cloob_are_compared_on_data_from_the_empty_runs_view(
         assert run.optimizer.batch_size <= 24
 
 
-def test_a_published_model_is_opened_from_the_empty_runs_view(window: Window, qtbot: QtBot) -> None:
-    state = window.pages.views["runs"].findChild(StatePage)
-    qtbot.waitUntil(state.third.isVisible, timeout=90_000)
-    qtbot.mouseClick(state.third, Qt.MouseButton.LeftButton)
-    (sheet,) = window.findChildren(OpenModelSheet)
+def test_a_published_model_is_opened_from_the_first_start(home: Window, qtbot: QtBot) -> None:
+    qtbot.mouseClick(_first_start(home, qtbot).ways["published"], Qt.MouseButton.LeftButton)
+    (sheet,) = home.findChildren(OpenModelSheet)
     assert sheet.model.text() == FIRST.specification
     sheet.reject()
 
@@ -688,7 +703,7 @@ def test_a_caption_file_beside_the_pictures_comes_first(window: Window, qtbot: Q
     form = window.findChild(NewRun)
     assert form.run().name == "clip-flickr8k"
     pairs = sheet.reading.pairs["train"]
-    assert form.run().optimizer.batch_size == max(size for size in (8, 16, 32) if size <= pairs)
+    assert form.run().optimizer.batch_size == max(size for size in (4, 8, 16, 32) if size <= max(4, pairs / 8))
     qtbot.waitUntil(form.isVisible)
     qtbot.keyClick(form, Qt.Key.Key_Escape)
 
