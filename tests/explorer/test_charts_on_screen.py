@@ -51,7 +51,13 @@ ASKED = {task: Question(task, 48, 4) for task in ("zero_shot", "few_shot")}
 def evaluate(workspace: Workspace, run: int, step: int) -> None:
     """Store a loss, and evaluations of a step on three tasks."""
     metrics, record = {"zero_shot_acc1": step / 40}, {"edges": [0, 0.5, 1], "counts": [20, 28]}
-    record |= {"inv_tau": 30.0, "ece": 0.1, "confidence": [0.3, 0.8], "accuracy": [0.4, step / 40]}
+    record |= {
+        "inv_tau": 30.0,
+        "ece": 0.1,
+        "ece_calibrated": 0.04,
+        "confidence": [0.3, 0.8],
+        "accuracy": [0.4, step / 40],
+    }
     about = {"classes": ["a", "b"], "reliability": {"own": record}}
     folder = evaluation_folder(workspace.runs.get(run).folder, "scenes", "renderings", step)
     write_task(folder, TaskRecord("zero_shot", metrics, 48, 48, about, {}, ASKED["zero_shot"]))

@@ -70,7 +70,10 @@ def store(workspace: Workspace, folder: Path, question: Evaluate) -> EvaluateAns
         predicted = np.where((label == 2) & (place == 0), 0, label)
         right = predicted == label
         bins = {"edges": [0, 0.5, 1], "counts": [20, 40], "confidence": [0.3, 0.8], "accuracy": [0.4, 0.9]}
-        details = {"classes": list(CLASSES), "reliability": {"own": {"inv_tau": 30.0, "ece": 0.1, **bins}}}
+        details = {
+            "classes": list(CLASSES),
+            "reliability": {"own": {"inv_tau": 30.0, "ece": 0.1, "ece_calibrated": 0.04, **bins}},
+        }
         details |= {"suite": "toys", "templates": ["{}", "a {}"]}
         arrays = {"path": paths, "label": label, "predicted": predicted, "right": right, "rank": 2 - right}
         metrics = {"zero_shot_acc1": float(right.mean()), "zero_shot_acc5": 1.0}

@@ -373,9 +373,9 @@ def test_a_question_goes_on_when_inspect_is_left(qtbot: QtBot, inspect: InspectV
     asked = inspect.asking.question
     inspect.hide()
     context.jobs.run_ended.emit(SimpleNamespace(id=999))  # some other run ends meanwhile
-    inspect._asked = None  # and the snapshot is read again
+    inspect._key = None  # and the snapshot is read again
     inspect.show()
-    qtbot.waitUntil(lambda: inspect._asked is not None)
+    qtbot.waitUntil(lambda: inspect._key is not None)
     qtbot.wait(50)
     assert inspect.asking.busy
     assert inspect.question_now() == asked, "the caption that was typed stays"

@@ -48,7 +48,7 @@ from trainer.errors import UserError
 from trainer.messages import Evaluate, EvaluateAnswer, Failure
 from trainer.store import Workspace
 
-TABS: Final = (SCORES, PROTOCOL, CHOICE, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY)
+TABS: Final = (SCORES, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY, PROTOCOL, CHOICE)
 """The charts of the tabs."""
 OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 """Charts that show more than the data set chosen."""
@@ -126,13 +126,13 @@ class EvaluateView(View):
         """What the open tab shows."""
         panes = (
             self.table,
-            self.protocol,
-            self.choice,
             self.confusion,
             self.curves,
             self.comparison,
             self.seeds,
             self.efficiency,
+            self.protocol,
+            self.choice,
         )
         return panes[self.tabs.currentIndex()]
 
@@ -363,13 +363,13 @@ class EvaluateView(View):
         self.shown.setMaximumWidth(280)
         for pane in (
             self._numbers(),
-            self.protocol,
-            self.choice,
             self.confusion,
             self._curves_pane(),
             self.comparison,
             self.seeds,
             self.efficiency,
+            self.protocol,
+            self.choice,
         ):
             self.stack.addWidget(pane)
         self.body.addLayout(
