@@ -234,6 +234,8 @@ def _train(
             return mix_until_end(workspace, log, control, text_log, training, recorder)
         return _update_until_end(job, training, recorder)
     except torch.OutOfMemoryError as error:
+        if where.type != "cuda":
+            raise
         size = run.optimizer.batch_size
         raise OutOfMemory(f"Memory ran out with batches of {size} pairs. {_smaller(job, prepared)}") from error
 

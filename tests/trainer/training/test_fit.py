@@ -303,7 +303,7 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     monkeypatch.setattr(TrainingSession, "update", starve)
-    run = tiny()
+    run = tiny(device="cpu")
     with pytest.raises(FitError, match=r"batches of 64 pairs.*batches of 32"):
         fit(workspace, run)
     row = workspace.runs.get(run)
