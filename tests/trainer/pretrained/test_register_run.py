@@ -218,7 +218,15 @@ def test_without_a_network_the_cause_and_the_next_step_are_told(tmp_path, capsys
     assert Workspace(tmp_path).runs.get(1).status == "failed"
 
 
-def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("note", "phase"),
+    [
+        ("Downloading b.safetensors: 1 of 9 MB", "Downloading b.safetensors: 1 of 9 MB"),
+        ("Downloading b.safetensors: 1 MB", "Downloading b.safetensors: 1 MB 10 %"),
+    ],
+)
+def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monkeypatch, note, phase):
+    """A count is told as it is; the share is of the whole preparation, and is added where there is no count."""
     workspace = Workspace(tmp_path)
     made = config.Run(name="slow", device="cpu", model=config.OpenClip(name="hf-hub:a/b"))
     run = workspace.runs.create(made)
@@ -226,7 +234,7 @@ def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monke
 
     def slow(repository, names, *, cache, progress):
         for share in (0.1, 0.2, 0.9):
-            progress(share, "Downloading b.safetensors: 1 of 9 MB")
+            progress(share, note)
             phases.append(workspace.runs.get(run).phase)
             workspace.runs.ask(run, "stop")
         raise AssertionError("the wish to stop was not heard")
@@ -234,7 +242,7 @@ def test_a_download_is_the_phase_of_the_run_and_stops_when_asked(tmp_path, monke
     monkeypatch.setattr("trainer.pretrained.downloads.hub_file", slow)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0)
     fit(workspace, run)
-    assert phases == ["Downloading b.safetensors: 1 of 9 MB 10 %"]
+    assert phases == [phase]
     assert (workspace.runs.get(run).status, workspace.runs.get(run).reason.split()[0]) == ("stopped", "Stopped")
 
 
