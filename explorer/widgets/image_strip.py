@@ -31,6 +31,7 @@ LINE: Final = 18
 LINES: Final = 2
 PAD: Final = 6
 DOT: Final = 8
+_ROLES: Final = {"check": "good", "x": "warn"}
 MARK: Final = 18
 
 
@@ -41,7 +42,7 @@ class StripItem:
     Attributes:
         path: Of the image file; also its identity.
         lines: Words under it, each with the color of its dot (`#rrggbb`).
-        mark: `equal`, `equal-not`, or nothing: the sign in the corner.
+        mark: Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
         problem: Why there is no picture or no answer, in three words; shown in place of the lines.
         tip: What hovering tells.
     """
@@ -234,8 +235,8 @@ class _Cell(QStyledItemDelegate):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("surface"))
         painter.drawEllipse(circle)
-        # No check mark: that two runs agree does not say that they are right.
-        theme.icon(mark, 12, "secondary").paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
+        # A check mark only where the truth is known: that two runs agree does not say that they are right.
+        theme.icon(mark, 12, _ROLES.get(mark, "secondary")).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
         for index, (text, dot) in enumerate(item.lines[: self._lines]):

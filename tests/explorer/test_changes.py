@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 
 from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import TITLES
+from explorer.views.changes.view import TABS
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
 from trainer.messages import decode_answer
@@ -200,7 +201,7 @@ def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
 
 
 def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs: tuple[int, int]):
-    view.tabs.setCurrentIndex(3)
+    view.tabs.setCurrentIndex(TABS.index("representation-similarity"))
     qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
     names = [space.words for space in view.wholes.data.spaces]
     line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
@@ -221,7 +222,7 @@ def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs
 
 
 def test_the_matrix_is_read_and_chosen_with_the_keyboard(qtbot, view: ChangesView, two_runs: tuple[int, int]):
-    view.tabs.setCurrentIndex(3)
+    view.tabs.setCurrentIndex(TABS.index("representation-similarity"))
     qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
     view.wholes.change(measure="rsa")
     qtbot.waitUntil(lambda: "rsa" in view.wholes.pane.panel.cards and not view.wholes.pane.busy, timeout=10_000)

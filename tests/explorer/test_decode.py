@@ -254,7 +254,7 @@ def test_decoders_that_went_meanwhile_are_no_error(
 
 def test_reasons_why_no_decoder_can_be_trained() -> None:
     assert why_not(row(1), False) == ""
-    assert "looking only" in why_not(row(1), True)
+    assert "read-only" in why_not(row(1), True)
     assert "no longer there" in why_not(None, False)
     assert "no towers" in why_not(row(1, objective="elsewhere"), False)
     assert "train it first" in why_not(row(1, step=0), False)

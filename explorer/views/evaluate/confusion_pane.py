@@ -74,7 +74,7 @@ class ConfusionPane(QWidget):
             return
         run = next(run for run in chart.runs if run.index == index)
         paths = images_of_cell(run.tasks[self.task], confusion.numbers[row], confusion.numbers[column])
-        mark = "good" if row == column else "warn"
+        mark = "check" if row == column else "x"
         text = f"{confusion.classes[row]} → {confusion.classes[column]}"
         items = [
             StripItem(path, ((text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in paths[:MOST_IMAGES]
