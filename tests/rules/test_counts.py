@@ -58,7 +58,7 @@ def test_a_long_chart_is_counted() -> None:
     assert counts.code_lines(source) > counts.MOST_CODE
 
 
-MOST_PRIVATE = 83
+MOST_PRIVATE = 74
 """Uses of private attributes in tests; it can only become less: give a class a public hook instead."""
 
 
@@ -66,7 +66,7 @@ def test_tests_use_ever_fewer_private_names() -> None:
     assert counts.private_names_in_tests() <= MOST_PRIVATE, "give the class a public hook instead"
 
 
-MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 145_900, 87_700, 82_900
+MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 159_900, 95_600, 89_000
 """Lines of explorer and trainer, of these code (no documentation, imports, blank lines), and of tests.
 
 They only fall, but for a new capability by what it needs; its commit says so.
