@@ -59,7 +59,7 @@ class FirstStart(QWidget):
             "pairs": WayButton("first-import", "folder-open", "Use my pairs…", PAIRS),
             "published": WayButton("first-published", "globe", "Open a published CLIP…", published),
         }
-        self.watch = QPushButton("Watch a training of my own…", objectName="first-watch")
+        self.watch = QPushButton("Watch my own training…", objectName="first-watch")
         theme.set_role(self.watch, "link")
         self.look = QPushButton(f" {LOOK}", objectName="first-look", accessibleName=LOOK)
         theme.keep_icon(self.look, "eye")

@@ -40,6 +40,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "calibration": {"tau": (0.05, 0.2)},
     "prompts": {"weights": (1.0, 0.25), "value": "accuracy"},
     "groups": {"group": ("*a*", "*b*")},
+    "published-table": {"table": "yfcc"},
     "data-efficiency": {"group": ("*a*", "*b*"), "metric": "zero_shot_acc1"},
 }
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""
@@ -76,11 +77,16 @@ def evaluate(workspace: Workspace, run: int, step: int) -> None:
     chosen |= {"kind": np.array(["color", "order"] * 24), "right": np.arange(48) < 2 * step, "margin": np.zeros(48)}
     kinds = {"kinds": {kind: {"share": 0.5, "n": 24, "low": 0.3, "high": 0.7} for kind in ("color", "order")}}
     write_task(folder, TaskRecord("caption_choice", {}, 48, 48, kinds, chosen, Question("caption_choice", 48)))
-    workspace.results.add_evaluation(run, step, "scenes", "renderings", metrics, ASKED)
+    probed = metrics | {"linear_probe_acc1": step / 30}
+    workspace.results.add_evaluation(run, step, "scenes", "renderings", probed, ASKED)
+    workspace.results.add_evaluation(run, step, "GTSRB", "test", {"zero_shot_acc1": step / 50}, ASKED)
     with RunLog.claim(workspace, run) as log:
         for at in range(1, 50):
             log.scalars(at, {"train/loss": 1 / at})
         log.scalars(step, {"val/image_to_text_R@1": 0.5, "combinations/image_to_text_R@1": step / 40})
+        measures = ("purity", "loss", "random_loss", "random_cosine")
+        log.scalars(step, {f"train/clusters{size}_{name}": step / size / 40 for size in (4, 8) for name in measures})
+        log.facts(parameters=1000 * run)
         log.status("finished")
 
 

@@ -82,7 +82,7 @@ def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, 
     is_of_a = any(index == 0 for _, index in runs)
     cursor = settings.at / scale if settings.at >= 0 and is_of_a else math.nan
     title = f"{MEASURES[settings.measure]} over {'alpha' if mixes else 'training'}"
-    key = "alpha" if mixes else "steps"
+    key = "alpha" if mixes else "course"
     return XYPlot(key, title, x, y, tuple(curves), dots=tuple(dots), cursor=cursor, note="dashed: reference set")
 
 

@@ -112,7 +112,7 @@ def draw(data: tuple[ProbedSet, ...], settings: ProbeBySetSettings) -> Panel:
     x, y = (Axis(f"{name} (%)", 0, 100, percent=True) for name in (settings.probe, ZERO_SHOT))
     ends = np.array([0.0, 100.0])
     equal = Series("equal", "quiet", ends, ends, dashed=True)
-    plot = XYPlot("sets", "Zero-shot against probe", x, y, (equal,), dots=dots, equal=True)
+    plot = XYPlot("sets", "Zero-shot against probe", x, y, (equal,), dots=dots)
     columns = (f"{settings.probe} (%)", f"{ZERO_SHOT} (%)", "Gap (points)")
     rows = tuple(
         NumberRow(f"{point.data}: {point.run}", f"step {point.step:,}", tuple(100 * value for value in values), 1)

@@ -257,7 +257,7 @@ def test_both_courses_are_those_of_the_snapshots(workspace, tuned):
             assert row["change"] == pytest.approx(now[row["measure"]].mean() - first[row["measure"]].mean())
         assert {row["measure"] for row in rows} >= {"image_to_text", "text_to_image"}
     panel = CHART.panel(data, CHART.settings())
-    assert [curve.dashed for curve in panel.mark("steps").curves] == [False, True]
+    assert [curve.dashed for curve in panel.mark("course").curves] == [False, True]
 
 
 def _answers(workspace: Workspace, run: int, split: str, step: int) -> dict[str, np.ndarray]:
