@@ -57,6 +57,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("independent",): (("1", OTHERWISE),),
     ("open",): (("vectors --image {vectors}", REFUSED), ("list", DONE)),
     ("places", "list"): (("", DONE),),
+    ("places", "mirror"): (("nowhere --once", OTHERWISE),),
     ("places", "follow"): (("1", REFUSED),),
     ("places", "fetch"): (("1 --step 1", REFUSED),),
     ("project",): (
