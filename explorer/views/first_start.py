@@ -61,6 +61,9 @@ class FirstStart(QWidget):
         }
         self.watch = QPushButton("Watch my own training…", objectName="first-watch")
         theme.set_role(self.watch, "link")
+        # Its hint knows nothing of the padding that the style sheet gives a link.
+        self.watch.ensurePolished()
+        self.watch.setMinimumWidth(self.watch.sizeHint().width() + theme.SPACE)
         self.look = QPushButton(f" {LOOK}", objectName="first-look", accessibleName=LOOK)
         theme.keep_icon(self.look, "eye")
         self._connect()
