@@ -70,9 +70,14 @@ def main(argv: list[str] | None = None) -> int:
 
     args.run_command = main  # a bundle draws its figures by commands
     args.workspace = Workspace(args.workspace or default_workspace())
-    guard_downloads(lambda: args.workspace.refusal)
+    with guard_downloads(lambda: args.workspace.refusal):
+        return _run(_chosen(modules, args, arguments), args)
+
+
+def _run(command: Any, args: argparse.Namespace) -> int:
+    """Run a command and return its exit code; tell in a sentence what a person can mend."""
     try:
-        return _chosen(modules, args, arguments).run(args)
+        return command.run(args)
     except UserError as problem:
         say(f"trainer {args.command}: {problem}", error=True)
         return 2

@@ -44,10 +44,15 @@ MOST_FACTS: Final = 256 << 20
 _refusal_of_downloads: Callable[[], str] = str
 
 
-def guard_downloads(refusal: Callable[[], str]) -> None:
-    """Refuse downloads in this process whenever `refusal` returns a message."""
+@contextlib.contextmanager
+def guard_downloads(refusal: Callable[[], str]) -> Iterator[None]:
+    """Refuse downloads in this process, while the context lasts, whenever `refusal` returns a message."""
     global _refusal_of_downloads
-    _refusal_of_downloads = refusal
+    before, _refusal_of_downloads = _refusal_of_downloads, refusal
+    try:
+        yield
+    finally:
+        _refusal_of_downloads = before
 
 
 def refusal_of_downloads() -> str:

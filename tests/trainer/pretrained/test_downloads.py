@@ -14,6 +14,7 @@ import pytest
 
 from trainer.pretrained import PretrainedError, downloads
 from trainer.pretrained.downloads import fetch, hub_file
+from trainer.untrusted.files import guard_downloads
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -238,3 +239,12 @@ def test_a_byte_at_a_time_can_be_cancelled(tmp_path, monkeypatch):
     with listening, pytest.raises(KeyboardInterrupt):
         fetch(f"{address}/m.pt", tmp_path / "m.pt", cancel)
     assert max(told) < 0.01
+
+
+def test_downloads_are_refused_while_the_guard_lasts(server, tmp_path):
+    handler, address = server
+    with guard_downloads(str):
+        with guard_downloads(lambda: "It is a copy."), pytest.raises(PretrainedError, match="It is a copy"):
+            fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None)
+        assert not handler.asked
+        assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT
