@@ -58,7 +58,7 @@ from trainer.store import RunRow
 
 WIDTHS = {
     RunColumn.NAME: 200,
-    RunColumn.N: 58,
+    RunColumn.N: 60,
     RunColumn.STATUS: 128,
     RunColumn.OBJECTIVE: 84,
     RunColumn.DATA: 100,
