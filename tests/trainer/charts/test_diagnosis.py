@@ -125,7 +125,7 @@ def test_progress_is_told_and_can_cancel(charted):
             panel(charted, name, (1,), progress=cancel)
 
 
-@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("name", [name for name in CHARTS if name != "attribute-probes"])  # its table says them
 def test_numbers_of_runs_at_different_steps_say_the_steps(charted, name: str):
     at_two, at_one = (panel(charted, name, (1, 2), steps) for steps in ((80, 240), (80, 80)))
     said = [row for row in panel_rows(at_two, name) if row[1] == "steps"]
