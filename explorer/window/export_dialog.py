@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QColor, QKeySequence, QPainter, QPaintEvent, QPen, QPixmap, QShortcut
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
@@ -217,6 +227,16 @@ class ExportDialog(QDialog):
         self.remembered.emit(replace(self.choices, panels=()), self.numbers.isChecked())
         self._previews.close()
         super().done(result)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # Where the dialog is not the active window, its shortcuts are not looked at.
+        if (
+            event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+            and event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        ):
+            self.export()
+        else:
+            super().keyPressEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._previews.close()
