@@ -17,7 +17,7 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QEventLoop, QTimer
-from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -25,6 +25,7 @@ from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
+from trainer.charts.point_placement import PointPlacement
 
 SIZES = ((1280, 800), (2560, 1440))
 MOST_SECONDS = 120.0
@@ -86,7 +87,7 @@ def settle(window: Window, name: str, empty: bool) -> None:
     if name == "classify":
         wait_until(lambda: all(view.asking.prediction(view.strip.current, run) for run in window.selection.runs))
     if name == "map":
-        view.findChild(QToolButton, "map-umap").click()
+        view.toolbar.set_projection(PointPlacement(method="umap"))
     pause(1.0)
     wait_until(lambda: not at_work(window))
     pause(1.5)

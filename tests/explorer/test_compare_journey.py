@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
+from explorer.views.changes.view import TABS
 from explorer.window import Window
 from trainer.messages import EmbedTexts, decode_answer
 from trainer.store import Workspace, read_snapshot
@@ -75,7 +76,7 @@ def test_from_a_brush_to_the_maps_and_from_a_search_to_the_map(qtbot, window: Wi
     brushed = selection.pairs.tolist()
     assert 0 < len(brushed) < 48
     # A cell of the matrix: B's first step against A's last.
-    qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(3).center())
+    qtbot.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(TABS.index("representation-similarity")).center())
     qtbot.waitUntil(lambda: changes.wholes.data is not None and not changes.wholes.pane.busy, timeout=15_000)
     names = [space.words for space in changes.wholes.data.spaces]
     heat = changes.wholes.pane.panel.cards["cka"].map
