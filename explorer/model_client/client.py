@@ -102,9 +102,13 @@ class ModelClient(QObject):
         kind: Kind = "projections" if isinstance(question, Project | PlaceRows) else "models"
         self._kind_of[number] = kind
         process = self._processes[kind]
-        if not process.has_warm_up:
+        is_first = not process.has_warm_up
+        if is_first and kind == "models":
             process.warm_up(next(self._numbers), self._warm_up_question(kind))
         process.ask(number, pending)
+        if is_first and kind == "projections":
+            # After the request: it compiles kernels for a minute where no cache has them, and PCA needs none.
+            process.warm_up(next(self._numbers), self._warm_up_question(kind))
         return number
 
     def cancel(self, number: int) -> None:

@@ -160,8 +160,9 @@ class WorkerProcess(QObject):
         self._cancelled.clear()
         if self._warm_up is not None and self._warm_up[0] not in self._pending:
             number, question = self._warm_up
-            # First in the queue: the others are answered faster by a warm process.
-            self._pending = {number: Pending(question, _ignore, _ignore)} | self._pending
+            warm_up = {number: Pending(question, _ignore, _ignore)}
+            # A model answers faster once it is warm; a projection may not need what is compiled for UMAP.
+            self._pending = self._pending | warm_up if question.projections else warm_up | self._pending
         process.start()
         self._announce()
 

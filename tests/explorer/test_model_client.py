@@ -246,6 +246,29 @@ def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
     assert "QProcess" not in capfd.readouterr().err
 
 
+def test_a_first_projection_is_answered_before_the_kernels_of_umap_are_compiled(
+    qtbot: QtBot, make_client: Callable[..., ModelClient]
+) -> None:
+    client, states, hangs = make_client(), [], Ear()
+
+    def project(snapshot: str, ear: Ear) -> int:
+        def done(answer: object) -> None:
+            states.append(client.state("projections"))
+            ear.done(answer)
+
+        question = Project(snapshot=snapshot, placement=PointPlacement())
+        return client.ask(question, done=done, failed=ear.failed, progress=ear.note)
+
+    project("first", Ear())
+    qtbot.waitUntil(lambda: client.state("projections") == "warm")
+    number = project("hang", hangs)
+    qtbot.waitUntil(lambda: bool(hangs.told))
+    project("after a restart", Ear())
+    client.cancel(number)
+    qtbot.waitUntil(lambda: len(states) == 2 and client.state("projections") == "warm")
+    assert states == ["warming", "warming"]
+
+
 def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
     client = make_client()
     client.warm_up([1])

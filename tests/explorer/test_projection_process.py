@@ -73,13 +73,12 @@ def snapshots(folder: Path) -> tuple[list[Path], np.ndarray]:
     return made, image_
 
 
-@pytest.mark.timeout(500)  # its process compiles all kernels first where no cache has them
 def test_pca_of_a_series_and_new_points(qtbot: QtBot, client: ModelClient, tmp_path: Path) -> None:
     (early, late), image = snapshots(tmp_path / "snapshots")
     np.save(tmp_path / "new.npy", image[[7, 40]])
     asked = {"snapshot": str(late), "series": (str(early),), "place": str(tmp_path / "new.npy")}
     pca = Heard(client, Project(placement=PointPlacement(), **asked))
-    qtbot.waitUntil(lambda: pca.over, timeout=400_000)
+    qtbot.waitUntil(lambda: pca.over, timeout=180_000)
     assert pca.failure is None
     layout = np.load(pca.answer.layout)
     assert layout.shape == (2 * N, 2)
@@ -104,7 +103,7 @@ def test_umap_of_a_series_and_new_points_and_a_real_cancel(qtbot: QtBot, client:
     assert given_up.failure.kind == "cancelled"
 
     umap = Heard(client, Project(placement=umap_placement, **asked))
-    qtbot.waitUntil(lambda: umap.over, timeout=400_000)
+    qtbot.waitUntil(lambda: umap.over, timeout=180_000)
     assert umap.failure is None, umap.failure
     layout = np.load(umap.answer.layout)
     assert layout.shape == (2 * N, 2)

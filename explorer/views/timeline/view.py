@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShowEvent
+from PySide6.QtGui import QAction, QHideEvent, QKeySequence
 from PySide6.QtWidgets import QToolButton
 
 from explorer import theme
@@ -121,10 +121,6 @@ class TimelineView(View):
         self.context.background.run(
             self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"
         )
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.context.client.warm_up(projections=True)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
