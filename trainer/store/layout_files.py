@@ -116,7 +116,7 @@ def _records(workspace_folder: Path) -> Iterator[tuple[str, list[PurePosixPath]]
         source = _source(workspace_folder, name)
         try:
             snapshots = [PurePosixPath(*confined.parts(folder)) for folder in (source.of if source is not None else ())]
-        except ValueError:
+        except confined.NotConfined:
             snapshots = []
         yield name, snapshots
 
