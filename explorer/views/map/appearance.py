@@ -25,17 +25,13 @@ from explorer.views.view import Context
 from explorer.widgets.point_map.labels import Label
 from explorer.widgets.progress_row import ProgressRow
 from trainer.analysis.cluster_words import ClusterWords
+from trainer.analysis.dominant_classes import dominant_points
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
 
 POLL_MS = 120
 BETWEEN: Final = 2
 """Number of the watch over what is compared between the maps; 0 and 1 are the maps' own."""
-NEAR_SHARE = 0.07
-"""Of the width of a map: how far around a point its neighbors are looked for, 34 of some 500 pixels."""
-DOMINANT, LEAST_OF_CLASS, LEAST_PART = 0.8, 5, 0.1
-"""Share, number and part of a class that must stand around a point for its name to be written there."""
-MOST_LOOKED_AT = 1_500
 MEMBERS = 300
 """Points of a cluster that decide where its words stand."""
 
@@ -363,20 +359,29 @@ class MapAppearance(QObject):
             self._place_words(index)
 
     def _place_words(self, index: int) -> None:
-        """Place each cluster's label at the center of its points."""
+        """Name each class where it dominates, or place each cluster's label at the center of its points."""
         entry, panel = self._clusters.get(index), self._panels[index]
-        xy = panel.map.layer.grid.xy
-        classes = None if panel.coloring is None else classes_of(panel.coloring)
-        if panel.coloring is not None and classes is not None and len(classes) == len(xy):
-            is_shown = panel.side is not None and self._toolbar.tools.is_shown("labels")
-            panel.labels.show(dominant_labels(panel.coloring.names, classes, xy) if is_shown else ())
+        if panel.side is None or not self._toolbar.tools.is_shown("labels"):
             return
-        if entry is None or entry[0] is not panel.side or not self._toolbar.tools.is_shown("labels"):
+        xy, coloring = panel.map.layer.grid.xy, panel.coloring
+        classes = None if coloring is None else classes_of(coloring)
+        if coloring is not None and classes is not None and len(classes) == len(xy):
+            done = partial(self._show_class_names, index, coloring)
+            self._context.background.run(
+                self, dominant_labels, coloring.names, classes, xy, done=done, key=f"words {index}", urgent=True
+            )
+            return
+        if entry is None or entry[0] is not panel.side:
             return
         _, clusters, members = entry
         if max((int(rows.max(initial=0)) for rows in members), default=0) >= len(xy):
             return
         panel.labels.show(labels_of(clusters, members, xy))
+
+    def _show_class_names(self, index: int, coloring: Coloring, labels: Sequence[Label]) -> None:
+        panel = self._panels[index]
+        if panel.coloring is coloring and self._toolbar.tools.is_shown("labels"):
+            panel.labels.show(labels)
 
 
 def grouped(side: MapSide) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:
@@ -408,26 +413,8 @@ def labels_of(
 
 
 def dominant_labels(names: Sequence[str], classes: Int[np.ndarray, " n"], xy: Float[np.ndarray, "n 2"]) -> list[Label]:
-    """Return the name of each class at the point around which it is densest, where it holds nearly all points there.
-
-    Around: within `NEAR_SHARE` of the width of all points. Of many points a sample is looked at.
-    """
-    seen = np.linspace(0, len(xy) - 1, min(len(xy), MOST_LOOKED_AT)).astype(np.int64)
-    seen = seen[np.isfinite(xy[seen]).all(axis=1)]
-    if not len(seen):
-        return []
-    points, group = np.asarray(xy[seen], np.float64), classes[seen]
-    radius = NEAR_SHARE * float(np.ptp(points, axis=0).max())
-    near = ((points[:, None] - points[None]) ** 2).sum(axis=2) <= radius**2
-    labels = []
-    for number, name in enumerate(names):
-        inside, every = near[group == number][:, group == number].sum(axis=1), near[group == number].sum(axis=1)
-        least = max(LEAST_OF_CLASS, LEAST_PART * int((group == number).sum()))
-        dominant = np.where((inside >= DOMINANT * every) & (inside >= least), inside, 0)
-        if name and len(dominant) and dominant.max():
-            x, y = points[group == number][dominant.argmax()]
-            labels.append((int(dominant.max()), Label(name, float(x), float(y))))
-    return [label for _, label in sorted(labels, key=lambda counted: -counted[0])]
+    """Return the name of each class that dominates somewhere, where it is densest. For a thread."""
+    return [Label(names[number], x, y) for number, (x, y) in dominant_points(classes, xy).items() if names[number]]
 
 
 def _equal(colors: Sequence[Coloring]) -> bool:
