@@ -131,6 +131,8 @@ NUMERIC: Final = frozenset(
     {RunColumn.ETA, RunColumn.BEST, RunColumn.LAST, RunColumn.DURATION, RunColumn.STARTED, RunColumn.N}
 )
 
+OWN_ORDER: Final = (RunColumn.STARTED, Qt.SortOrder.DescendingOrder)
+"""Column and direction at first: what runs, the queue by turn, and the newest."""
 _MIDDLE: Final = Qt.AlignmentFlag.AlignVCenter
 _SPOKEN: Final = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole)
 """Roles in which the first cell of a group says its title."""
@@ -225,6 +227,8 @@ class RunsModel(QAbstractTableModel):
             self.beginInsertColumns(QModelIndex(), first, first + len(after) - 1)
             self._columns = after
             self.endInsertColumns()
+        if self._sorted_by[0] >= first:
+            self.sort(-1)  # the column of the arrow is gone
 
     def _show_values(self, before: Sequence[ValueColumn], after: Sequence[ValueColumn]) -> None:
         """Signal the columns whose titles or values differ, and sort by new values."""
@@ -310,7 +314,7 @@ class RunsModel(QAbstractTableModel):
     @property
     def _in_own_order(self) -> bool:
         """Whether the rows have the order of the table itself: what runs, the queue by turn, and the newest."""
-        return self._sorted_by == (RunColumn.STARTED, Qt.SortOrder.DescendingOrder)
+        return self._sorted_by == OWN_ORDER
 
     def _regroup(self) -> None:
         """Assign each run to its group, what trains or waits to the first; a group keeps its id.
@@ -404,6 +408,8 @@ class RunsModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is not Qt.Orientation.Horizontal:
             return None
+        if not 0 <= section < self.columnCount():
+            return None  # a proxy asks for -1 of a column that it no longer has
         if section >= len(RunColumn):
             return self._own_header(self._columns[section - len(RunColumn)], role)
         column = RunColumn(section)
@@ -446,7 +452,8 @@ class RunsModel(QAbstractTableModel):
         return True
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        self._sorted_by = (column, order)
+        """Sort by a column; by one that is not there, such as -1 of a header without an arrow, in the own order."""
+        self._sorted_by = (column, order) if 0 <= column < self.columnCount() else OWN_ORDER
         self._sort_rows()
 
     def _sort_rows(self) -> None:
@@ -511,8 +518,7 @@ class RunsModel(QAbstractTableModel):
 
     def _sort_value(self, run: RunRow, column: int) -> Any:
         if column >= len(RunColumn):
-            columns = self._columns[column - len(RunColumn) :]
-            return columns[0].sort_value(run) if columns else None
+            return self._columns[column - len(RunColumn)].sort_value(run)
         column, turn = RunColumn(column), self._turns.get(run.id)
         if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000

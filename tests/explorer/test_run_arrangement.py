@@ -13,9 +13,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.models.runs import GroupRow, RunColumn, RunsFilter, RunsModel
 from explorer.state.view_link import ViewLink, link_to, read_link
 from explorer.views.runs.columns_sheet import ColumnsSheet
+from explorer.views.runs.table import RunsTable
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice
@@ -189,3 +191,39 @@ def test_any_change_of_groups_ends_in_what_a_fresh_table_shows(qapp: QApplicatio
 
 def titles(model: RunsModel) -> list[str | int]:
     return [one.id if isinstance(one, RunRow) else one.title for one in model.rows]
+
+
+def test_without_the_column_of_the_arrow_the_order_is_its_own(dressed: QApplication, qtbot: QtBot):
+    table = RunsTable()
+    qtbot.addWidget(table)
+    table.runs.show([row(number, started_at=float(number)) for number in range(1, 6)])
+    table.runs.show_columns([ValueColumn("seed", "seed", {number: -number for number in range(1, 6)})])
+    table.sortByColumn(OWN, Qt.SortOrder.DescendingOrder)
+    assert [run.id for run in table.shown.runs()] == [1, 2, 3, 4, 5]
+    table.show()
+    table.runs.show_columns([])
+    newest_first = [5, 4, 3, 2, 1]
+    assert [run.id for run in table.shown.runs()] == newest_first
+    saved = table.save_columns()
+    theme.theme().mode = "dark"
+    assert table.shown.headerData(OWN, Qt.Orientation.Horizontal) is None, "a header asks for a column that is gone"
+    table.sortByColumn(RunColumn.NAME, Qt.SortOrder.AscendingOrder)
+    table.restore_columns(saved)
+    assert table.horizontalHeader().sortIndicatorSection() == -1
+    assert [run.id for run in table.shown.runs()] == newest_first
+
+
+def test_n_is_read_whole(dressed: QApplication, qtbot: QtBot):
+    table = RunsTable()
+    qtbot.addWidget(table)
+    table.resize(352, 300)
+    measured = {"last": 0.5, "metric": "val/image_to_text_R@1"}
+    runs = [row(number, **measured, facts={"heldout_pairs": {"val": 4**number}}) for number in range(1, 13)]
+    for count in (3, len(runs)):
+        table.runs.show(runs[:count])
+        longest = table.shown.index(0, RunColumn.N)
+        assert longest.data() == f"{4**count:,}"
+        assert table.columnWidth(RunColumn.N) >= table.sizeHintForIndex(longest).width()
+    table.runs.show([replace(runs[0], facts={"heldout_pairs": {"val": 10**12}}), *runs[1:]])
+    longest = next(index for line in range(12) if (index := table.shown.index(line, RunColumn.N)).data()[-4:] == ",000")
+    assert table.columnWidth(RunColumn.N) >= table.sizeHintForIndex(longest).width()

@@ -49,6 +49,7 @@ from explorer.models.runs import (
     RunColumn,
     RunsFilter,
     RunsModel,
+    display_text,
     stretches,
 )
 from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, ProgressCell, StateCell, SwatchCell
@@ -133,6 +134,8 @@ class RunsTable(QTableView):
         self.setItemDelegateForColumn(RunColumn.NAME, self._names)
         self.setItemDelegateForColumn(RunColumn.PROGRESS, self._progress)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen_changed.emit())
+        self.runs.rowsInserted.connect(lambda _parent, first, last: self._widen(first, last))
+        self.runs.dataChanged.connect(self._on_data_changed)
         theme.theme().changed.connect(self.viewport().update)
 
     def chosen(self) -> list[RunRow]:
@@ -408,6 +411,18 @@ class RunsTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._share()
+
+    def _on_data_changed(self, first: QModelIndex, last: QModelIndex) -> None:
+        if first.column() <= RunColumn.N <= last.column():
+            self._widen(first.row(), last.row())
+
+    def _widen(self, first: int, last: int) -> None:
+        """Give the column n room for its longest entry in these rows of the model."""
+        runs = (run for run in self.runs.rows[first : last + 1] if isinstance(run, RunRow))
+        longest = max((display_text(run, RunColumn.N) for run in runs), key=len, default="")
+        width = self.fontMetrics().horizontalAdvance(longest) + 2 * CELL_PX + 1
+        if width > self.columnWidth(RunColumn.N) and not self.isColumnHidden(RunColumn.N):
+            self.setColumnWidth(RunColumn.N, width)
 
     def _share(self) -> None:
         """Give the names the remaining width, if that keeps them readable."""
