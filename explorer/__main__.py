@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from trainer.untrusted.local_settings import load_elsewhere
 
     load_elsewhere()
-    if options.workspace is not None and "://" in options.workspace:
+    if "://" in str(options.workspace):  # a path where one was double-clicked
         return _run_mirror(options)
     folder = Path(options.workspace or default_workspace()).expanduser().resolve()
     if is_only_read(folder):

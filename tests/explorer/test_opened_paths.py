@@ -10,6 +10,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
+from explorer import __main__ as program
 from explorer.__main__ import take_path
 from explorer.event_loop.background import Background
 from explorer.window.drop_handler import DropHandler
@@ -60,3 +61,16 @@ def test_a_file_is_taken_as_if_dropped(qtbot, background: Background, tmp_path: 
     with qtbot.waitSignal(handler.pictures_arrived) as taken:
         handler.take_file(QUrl(picture.as_uri()))
     assert taken.args == [[picture]]
+
+
+def test_the_program_opens_the_workspace_that_it_is_started_on(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    folders: list[Path] = []
+
+    def run(folder: Path, _options: Namespace, **_more: object) -> tuple[int, bool]:
+        folders.append(folder)
+        return 0, False
+
+    monkeypatch.setattr(program, "_run", run)
+    for arguments in ([str(workspace)], ["--workspace", str(workspace)]):
+        assert program.main(arguments) == 0
+    assert folders == [workspace, workspace]
