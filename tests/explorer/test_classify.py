@@ -498,3 +498,15 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     assert marked == [(5, 4)], "the word tent alone has a wavy line"
     view.questions.write("red, blue", "{}")
     assert label(view.questions, "classifyUnseen") == ""
+
+
+def test_two_runs_of_one_name_have_each_their_own_training_captions(
+    qtbot: QtBot, view: ClassifyView, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "_name", lambda _side: "CLIP")
+    for run, caption in zip(context.selection.runs, ("a red tent", "a blue ring"), strict=True):
+        row = context.jobs.run(run)
+        assert row is not None
+        write_caption_words(row.folder, [caption])
+    view.refresh()
+    qtbot.waitUntil(lambda: view.questions.unseen_words("red blue green") == ("green",), timeout=10_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -316,18 +317,18 @@ class ClassifyView(View):
 
     def _read_caption_words(self) -> None:
         """Read which words the runs were trained on."""
-        sides = [side for side in self.context.selection.sides if self.context.jobs.run(side.run) is not None]
-        names = [self._name(side) for side in sides]
-        folders = [row.folder for side in sides if (row := self.context.jobs.run(side.run)) is not None]
+        rows = {side: self.context.jobs.run(side.run) for side in self.context.selection.sides}
+        names = [self._name(side) for side, row in rows.items() if row is not None]
+        folders = [row.folder for row in rows.values() if row is not None]
         # Of a run that has not begun they are there later.
         if folders != self._caption_folders or None in self._caption_words:
             self._caption_folders = folders
-            background = self.context.background
-            background.run(self, _caption_words, names, folders, done=self._take_caption_words, key="caption words")
+            take = partial(self._take_caption_words, names)
+            self.context.background.run(self, _caption_words, folders, done=take, key="caption words")
 
-    def _take_caption_words(self, vocabularies: dict[str, CaptionWords | None]) -> None:
-        self._caption_words = list(vocabularies.values())
-        self.questions.take_caption_words(list(vocabularies), self._caption_words)
+    def _take_caption_words(self, names: Sequence[str], vocabularies: list[CaptionWords | None]) -> None:
+        self._caption_words = vocabularies
+        self.questions.take_caption_words(names, vocabularies)
         self._show_bars(self.strip.current)
 
     def _words_changed(self) -> None:
@@ -424,8 +425,8 @@ class ClassifyView(View):
         return row
 
 
-def _caption_words(names: Sequence[str], folders: Sequence[Path]) -> dict[str, CaptionWords | None]:
-    return {name: read_caption_words(folder) for name, folder in zip(names, folders, strict=True)}
+def _caption_words(folders: Sequence[Path]) -> list[CaptionWords | None]:
+    return [*map(read_caption_words, folders)]
 
 
 def _pictures_folder() -> str:
