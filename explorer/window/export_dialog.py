@@ -263,6 +263,10 @@ class ExportDialog(QDialog):
         parts += [facts[self.suffix]] if self.suffix in facts else []
         self._say(" · ".join([*parts, "command in the metadata"] if not self._example else ["Example", *parts]))
 
+    def _show_failure(self, reason: str) -> None:
+        self._say(reason)
+        self._reading.setText("The panels are known once there is a preview.")
+
     def _show_parts(self, parts: Sequence[dict[str, Any]]) -> None:
         if self.parts or self._example:
             return
@@ -309,7 +313,7 @@ class ExportDialog(QDialog):
 
     def _connect(self, previews: FigurePreviews) -> None:
         previews.drawn.connect(self._show_figure)
-        previews.failed.connect(self._say)
+        previews.failed.connect(self._show_failure)
         previews.busy_changed.connect(self._show_busy)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
             QShortcut(QKeySequence(keys), self, activated=self.export)

@@ -16,6 +16,7 @@ from trainer.untrusted.files import parse_json
 DELAY_MS: Final = 150
 """After the last change: not every letter and click is drawn."""
 GRACE_MS: Final = 2_000
+_ENDED: Final = "The preview has ended unexpectedly. Close this dialog and open it again."
 
 
 class FigurePreviews(QObject):
@@ -73,6 +74,7 @@ class FigurePreviews(QObject):
         if self._in_flight or self._sent == self._number:
             return
         if self._process.state() == QProcess.ProcessState.NotRunning:
+            self._fail(_ENDED)
             return
         self._in_flight = True
         self._sent = self._number
@@ -102,7 +104,7 @@ class FigurePreviews(QObject):
         if self._closed:
             self.deleteLater()
             return
-        self._fail("The preview has ended unexpectedly. Close this dialog and open it again.")
+        self._fail(_ENDED)
 
     def _fail(self, reason: str) -> None:
         self._in_flight = False

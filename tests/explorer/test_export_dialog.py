@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PIL import Image
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QProcess, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
@@ -111,6 +111,24 @@ def test_a_figure_that_cannot_be_drawn_says_why(qtbot: QtBot, make: Callable[...
     drawn(qtbot, dialog)
     dialog.controls["names"].buttons["letters"].click()
     qtbot.waitUntil(lambda: dialog.size_note.text() == "No such run. Train it.", timeout=20_000)
+
+
+def test_without_a_first_preview_nothing_is_said_to_be_read(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make(choices=FigureChoices(names="letters"))
+    qtbot.waitUntil(lambda: dialog.size_note.text() == "No such run. Train it.", timeout=20_000)
+    texts = [label.text() for label in dialog.findChildren(QLabel)]
+    assert "Reading…" not in texts
+    assert "The panels are known once there is a preview." in texts
+
+
+def test_previews_that_have_ended_say_so_at_each_question(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    dialog.findChild(FigurePreviews).findChild(QProcess).kill()
+    qtbot.waitUntil(lambda: "has ended unexpectedly" in dialog.size_note.text(), timeout=20_000)
+    dialog.controls["width"].buttons["1"].click()
+    assert dialog.size_note.text() == "Rendering…"
+    qtbot.waitUntil(lambda: "has ended unexpectedly" in dialog.size_note.text(), timeout=20_000)
 
 
 def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], tmp_path: Path) -> None:
