@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from jaxtyping import UInt8
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QWidget
@@ -16,7 +18,7 @@ from trainer import config
 from trainer.charts.spec import Request
 
 if TYPE_CHECKING:
-    from trainer.charts.augmentations import AugmentationsSettings, Augmented
+    from trainer.charts.augmentations import AugmentationsSettings
 
 LATER_MS: Final = 150
 LARGEST_BLUR: Final = 2.0
@@ -47,24 +49,20 @@ class ViewStrip(QWidget):
             self._later.start()
 
     def _draw(self) -> None:
-        # It needs scipy, for which the first paint of a window does not wait.
-        from trainer.charts.augmentations import augmented
+        self._background.run(self, drawn_views, self._objective, done=self._show, key="views")
 
-        settings = settings_of(self._objective)
-        silent = lambda _share, _note: None  # noqa: E731
-        self._background.run(self, augmented, None, Request(), settings, silent, done=self._show, key="views")
-
-    def _show(self, pictures: Augmented) -> None:
-        from trainer.charts.augmentations import bytes_of
-
-        used = used_by(self._objective)
-        every = (*pictures.crop, *pictures.turn, *pictures.color)
-        items = [
-            ImageRowItem("", name, "", pixmap=QPixmap(image_of(bytes_of(pixels))))
-            for name, pixels in every
-            if name in used
-        ]
+    def _show(self, examples: list[tuple[str, UInt8[np.ndarray, "h w 3"]]]) -> None:
+        items = [ImageRowItem("", name, "", pixmap=QPixmap(image_of(pixels))) for name, pixels in examples]
         self.row.show_pictures(items, "secondary")
+
+
+def drawn_views(objective: config.TwoViews) -> list[tuple[str, UInt8[np.ndarray, "h w 3"]]]:
+    """Return name and pixels of each example that an objective's views can show. For a thread: it imports scipy."""
+    from trainer.charts.augmentations import augmented, bytes_of
+
+    pictures = augmented(None, Request(), settings_of(objective), lambda _share, _note: None)
+    names, every = used_by(objective), (*pictures.crop, *pictures.turn, *pictures.color)
+    return [(name, bytes_of(pixels)) for name, pixels in every if name in names]
 
 
 def settings_of(objective: config.TwoViews) -> AugmentationsSettings:
