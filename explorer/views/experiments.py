@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
-from explorer.intents import OpenSample, ShowExperiment, ViewIntent
+from explorer.intents import ShowExperiment, ViewIntent
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
@@ -182,17 +183,20 @@ class ExperimentsView(ChartView):
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)
-        self.look = QAction("Look at finished runs", self, objectName="experiments-look")
-        self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
-        self.first_start = FirstStart()
-        self.first_start.requested.connect(self.requested)
-        self.first_start.tried.connect(self.start_first)
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(lambda: self._change_state(experiments.start))
         self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
         self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
         self._show_parts(any_experiment=False)
+
+    @cached_property
+    def first_start(self) -> FirstStart:
+        """The ways to begin, read and laid out only where there is no experiment."""
+        page = FirstStart()
+        page.requested.connect(self.requested)
+        page.tried.connect(self.start_first)
+        return page
 
     def actions_for_palette(self) -> list[QAction]:
         return [*super().actions_for_palette(), self.repeat, self.bring, self.look, self.stop, self.stop_now]

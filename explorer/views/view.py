@@ -66,6 +66,7 @@ class View(QWidget):
         answers: Sentences at the lower edge that no message of the window covers.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
         truth: What is known over seeds of A and B; None where the view does not compare.
+        look: Opens the finished runs that come with the application.
         chart_menu: The menu of its charts; None where it has no charts to choose from.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
@@ -98,8 +99,8 @@ class View(QWidget):
         self.setProperty("role", "view")
         self._content = QWidget()
         self.body = layouts.column(of=self._content)
-        self._look = QAction("Look at finished runs", self, objectName=f"{self.objectName()}-look")
-        self._look.triggered.connect(lambda: self.requested.emit(OpenSample()))
+        self.look = QAction("Look at finished runs", self, objectName=f"{self.objectName()}-look")
+        self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
         self._home = QAction("Train my own: Home", self, objectName=f"{self.objectName()}-home")
         self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
         self._waits_for_runs = False
@@ -216,7 +217,7 @@ class View(QWidget):
     def show_no_run_yet(self) -> None:
         """Show that there is no run at all: finished ones can be looked at, and Home trains others."""
         hint = "Finished runs of CLIP and CLOOB open at once in a window of their own. Home says how to train yours."
-        self.show_empty(self.icon, "No run yet", hint, self._look, self._home)
+        self.show_empty(self.icon, "No run yet", hint, self.look, self._home)
 
     def stand_for(self, tabs: QTabBar, charts: Sequence[str] = ()) -> TabMenu:
         """Put a menu in place of a row of tabs: it is the first of the main controls.
