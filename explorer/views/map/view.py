@@ -20,7 +20,6 @@ from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
 from explorer.views.map.external_images import ExternalImages, PlacedLayout
 from explorer.views.map.load import MapSide, Sketch, read_one, read_sketch
-from explorer.views.map.locking import Locking
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotation_3d import Rotation3D
@@ -29,6 +28,7 @@ from explorer.views.map.texts import CAUTION, NO_B, NO_RUN
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
+from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import ProgressRow
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.point_placement import LABELS, METHODS, PointPlacement

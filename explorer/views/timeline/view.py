@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QToolButton
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
-from explorer.views.map.locking import Locking
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import TimelineHover
 from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
@@ -24,6 +23,7 @@ from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.legend import Legend
+from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import reason_words

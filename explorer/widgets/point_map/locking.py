@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject
 
-from explorer.widgets.point_map import PointMap
+from explorer.widgets.point_map.point_map import PointMap
 
 
 class Locking(QObject):
