@@ -208,12 +208,10 @@ class _EntryDelegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
         entry: ClassEntry = index.data(Qt.ItemDataRole.UserRole)
-        any_chosen = bool(self.parent().chosen())
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        others = any_chosen and not chosen
+        others = bool(self.parent().chosen()) and not option.state & QStyle.StateFlag.State_Selected
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        _paint_ground(painter, option, False)
+        _paint_ground(painter, option)
         mark: Mark = "diamond" if entry.diamond else "disc"
         paint_mark(painter, _mark_place(option.rect), mark, theme.color("unselected" if others else entry.color))
         if entry.glyph is not None:
@@ -282,14 +280,12 @@ class ScaleLegend(QWidget):
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, self.ends[1])
 
 
-def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, chosen: bool) -> None:
+def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
     hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
     focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
-    if chosen or hovered or focused:
+    if hovered or focused:
         painter.setPen(theme.color("focus") if focused else Qt.PenStyle.NoPen)
-        painter.setBrush(
-            theme.color("selection" if chosen else "hover") if chosen or hovered else Qt.BrushStyle.NoBrush
-        )
+        painter.setBrush(theme.color("hover") if hovered else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
 
 

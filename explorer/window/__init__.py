@@ -112,7 +112,6 @@ class Window(CommandedFrame):
         self.navigation.mark()
         self.bar.palette_asked.connect(self.menus.show_palette)
         self.bar.more_asked.connect(self.show_more)
-        self.bar.charts_asked.connect(self.more_charts.show)
         self.bar.command_asked.connect(lambda: self.router.send(intents.CopyCommand()))
         self.bar.requested.connect(self.router.send)
         for signal in (self.bar.narrowed, self.pages.stack.currentChanged):

@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
-from explorer.intents import ExportFigure
+from explorer.intents import ExportFigure, ShowCharts
 from explorer.state.selection import Selection
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
@@ -51,15 +51,13 @@ class Bar(QWidget):
 
     Signals:
         palette_asked: The search button was clicked.
-        charts_asked: The gallery of all charts is wanted.
         more_asked: The other controls of the view are wanted.
         command_asked: The command that does the same is to be copied.
-        requested: The export button was clicked: an `Intent`.
+        requested: The button of exports or of charts was clicked: an `Intent`.
         narrowed: There is room for the view's main controls now, or there is none any more.
     """
 
     palette_asked = Signal()
-    charts_asked = Signal()
     more_asked = Signal()
     command_asked = Signal()
     requested = Signal(object)
@@ -169,7 +167,7 @@ class Bar(QWidget):
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)
         self.search.clicked.connect(self.palette_asked)
-        self.charts.clicked.connect(lambda: self.charts_asked.emit())
+        self.charts.clicked.connect(lambda: self.requested.emit(ShowCharts()))
         self.more.clicked.connect(self.more_asked)
         self.copy.clicked.connect(self.command_asked)
         self.export.clicked.connect(lambda: self.requested.emit(ExportFigure()))

@@ -124,17 +124,12 @@ class EvaluateView(View):
     @property
     def open_pane(self) -> ChartPane | EvaluationTab | ConfusionPane | SeedsPane | EfficiencyPane:
         """What the open tab shows."""
-        panes = (
-            self.table,
-            self.confusion,
-            self.curves,
-            self.comparison,
-            self.seeds,
-            self.efficiency,
-            self.protocol,
-            self.choice,
-        )
+        panes = (self.table, self.confusion, self.curves, self.comparison, *self._last_panes)
         return panes[self.tabs.currentIndex()]
+
+    @property
+    def _last_panes(self) -> tuple[SeedsPane | EfficiencyPane | EvaluationTab, ...]:
+        return self.seeds, self.efficiency, self.protocol, self.choice
 
     @property
     def needs_data(self) -> bool:
@@ -361,16 +356,7 @@ class EvaluateView(View):
         self.more.addWidget(self.controls)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.shown.setMaximumWidth(280)
-        for pane in (
-            self._numbers(),
-            self.confusion,
-            self._curves_pane(),
-            self.comparison,
-            self.seeds,
-            self.efficiency,
-            self.protocol,
-            self.choice,
-        ):
+        for pane in (self._numbers(), self.confusion, self._curves_pane(), self.comparison, *self._last_panes):
             self.stack.addWidget(pane)
         self.body.addLayout(
             layouts.column(

@@ -82,7 +82,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
     "queue-up": ActionSpec(
         "Earlier in the queue", "chevron-up", "Alt+Up", "Moves the run up one place; runs can also be dragged", _queued
     ),
-    "queue-down": ActionSpec("Later in the queue", "chevron-down", "Alt+Down", "Move down one place", _queued),
+    "queue-down": ActionSpec("Later in the queue", "chevron-down", "Alt+Down", "Moves the run down one place", _queued),
     "queue-turn": ActionSpec("Choose its turn\u2026", "clock", "", "Sets the priority, or a run to wait for", _queued),
     "queue-again": ActionSpec(
         "Resume in the queue",
