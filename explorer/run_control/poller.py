@@ -93,7 +93,8 @@ def news(
     newest = workspace.results.last_scalar_id() if first else scalars[-1].id if scalars else seen.scalar
     # Where the runs of another computer are mirrored, snapshots arrive of runs that have ended.
     watched = {run.id for run in runs if working(run) or look_only} | set(active)
-    counts = {run: len(workspace.results.snapshots(run)) for run in watched}
+    count_of = workspace.results.snapshot_counts()  # at once: thousands of runs may be watched
+    counts = {run: count_of.get(run, 0) for run in watched}
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = PollState(changes, newest, waiting, seen.snapshots | counts, seen.followers)
     lost = _lost(workspace) if first and not look_only else ""

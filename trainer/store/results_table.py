@@ -127,6 +127,12 @@ class ResultsTable:
             for r, base in self._of(schema.snapshot, run)
         ]
 
+    def snapshot_counts(self) -> dict[int, int]:
+        """Return run -> number of its snapshots; a run without any is missing."""
+        query = select(schema.snapshot.c.run, func.count()).group_by(schema.snapshot.c.run)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in fetch(connection, query)}
+
     def checkpoints(self, run: int) -> list[CheckpointRow]:
         """Return the run's checkpoints, by step."""
         return [
