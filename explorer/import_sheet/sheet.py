@@ -22,7 +22,6 @@ from explorer.import_sheet.survey_result import DataSource
 from explorer.intents import ClassifyPictures, TrainOnImport
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
-from explorer.views.view import hairline
 from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
@@ -412,7 +411,7 @@ class ImportSheet(QDialog):
         self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)
-        layouts.column((column, 1), hairline(), self._foot(), gap=0, of=self)
+        layouts.column((column, 1), layouts.hairline(), self._foot(), gap=0, of=self)
 
     def _foot(self) -> Footer:
         self.foot = foot = Footer(self)

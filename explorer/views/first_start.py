@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
-from explorer.views.view import hairline
 from explorer.widgets import layouts
 from explorer.widgets.still_map import StillMap
 from explorer.widgets.way_button import WayButton
@@ -122,16 +121,14 @@ class FirstStart(QWidget):
         legend = _small(f"●  image     ◆  caption     Color: {card.colored_by} · {card.method}")
         note = layouts.elided("Two finished runs open at once, read-only. Nothing is trained.", "small")
         maps = [StillMap(index, drawn, card.classes) for index, drawn in enumerate(card.maps)]
-        line = QFrame()
-        theme.set_role(line, "line-vertical")
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
         layouts.column(
             layouts.column(*heads, gap=theme.SPACE, margins=inset),
-            hairline(),
-            (layouts.row((maps[0], 1), line, (maps[1], 1), gap=0), 1),
-            hairline(),
+            layouts.hairline(),
+            (layouts.row((maps[0], 1), layouts.hairline(upright=True), (maps[1], 1), gap=0), 1),
+            layouts.hairline(),
             layouts.row(legend, margins=inset),
-            hairline(),
+            layouts.hairline(),
             layouts.row(self.look, theme.SPACE, (note, 1), margins=inset),
             gap=0,
             of=frame,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QFrame, QTabBar, QWidget
+from PySide6.QtWidgets import QTabBar, QWidget
 
 from explorer import theme
 from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ViewIntent
@@ -280,10 +280,3 @@ def steps_in_words(steps: Sequence[int | None]) -> list[str]:
     """Return the steps (None: the last) as command arguments: one if they are the same, none if all are the last."""
     distinct = steps[:1] if len({*steps}) == 1 else steps
     return [] if {*steps} <= {None} else ["--step", *("last" if step is None else str(step) for step in distinct)]
-
-
-def hairline() -> QFrame:
-    """Return a thin line between two parts of a view."""
-    line = QFrame()
-    line.setProperty("role", "line")
-    return line

@@ -210,9 +210,9 @@ class ChartGallery(Overlay):
         layouts.add(
             self.body,
             layouts.row(sign, (self.line, 1), close, margins=(theme.INSIDE, 0, theme.INSIDE, 0)),
-            _hairline("line"),
-            (layouts.row(side, _hairline("line-vertical"), (cards, 1), gap=0), 1),
-            _hairline("line"),
+            layouts.hairline(),
+            (layouts.row(side, layouts.hairline(upright=True), (cards, 1), gap=0), 1),
+            layouts.hairline(),
             layouts.row(
                 layouts.text("Pictures show the current A and B once they are computed", "small"),
                 layouts.STRETCH,
@@ -434,9 +434,3 @@ def _two_lines(text: str, metrics: QFontMetrics, width: int) -> list[str]:
     count = next((n for n in range(len(parts), 1, -1) if metrics.horizontalAdvance(" ".join(parts[:n])) <= width), 1)
     rest = " ".join(parts[count:])
     return [" ".join(parts[:count]), *([metrics.elidedText(rest, Qt.TextElideMode.ElideRight, width)] if rest else [])]
-
-
-def _hairline(role: str) -> QFrame:
-    line = QFrame()
-    theme.set_role(line, role)
-    return line

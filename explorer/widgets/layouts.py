@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QLayout, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QLayout, QTabBar, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -25,7 +25,7 @@ Part = QWidget | QLayout | _Stretch | int
 Parts = Part | tuple[Part, int] | tuple[QWidget, int, Qt.AlignmentFlag]
 Margins = int | tuple[int, int, int, int]
 Box = TypeVar("Box", bound=QBoxLayout)
-Label = TypeVar("Label", bound=QLabel)
+Look = TypeVar("Look", bound=QFrame)
 
 
 def row(*parts: Parts, gap: int | None = theme.INSIDE, margins: Margins = 0, of: QWidget | None = None) -> QHBoxLayout:
@@ -92,6 +92,11 @@ def elided(label: str = "", role: str = "") -> ElidedLabel:
     return _with_role(ElidedLabel(label), role)
 
 
+def hairline(*, upright: bool = False) -> QFrame:
+    """Return a thin line between two parts of a column, or `upright` of a row."""
+    return _with_role(QFrame(), "line-vertical" if upright else "line")
+
+
 def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:
     """Return flat tabs, each with its text and a tip.
 
@@ -109,10 +114,10 @@ def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:
     return bar
 
 
-def _with_role(label: Label, role: str) -> Label:
+def _with_role(frame: Look, role: str) -> Look:
     if role:
-        theme.set_role(label, role)
-    return label
+        theme.set_role(frame, role)
+    return frame
 
 
 def _filled(layout: Box, parts: Sequence[Parts], gap: int | None, margins: Margins) -> Box:

@@ -227,8 +227,7 @@ def _sign(name: str, icon: str, label: str, keys: str = "") -> QToolButton:
 
 
 def _line() -> QFrame:
-    line = QFrame()
-    theme.set_role(line, "line-vertical")
+    line = layouts.hairline(upright=True)
     line.setFixedHeight(20)
     line.setContentsMargins(theme.SPACE, 0, theme.SPACE, 0)
     return line

@@ -365,10 +365,10 @@ class ExportDialog(QDialog):
         checks = [control for control in self.controls.values() if isinstance(control, Check)]
         form = layouts.panel(
             layouts.column(
-                *(() if self._example else (layouts.text("Panels", "secondary"), self._part_rows, _line())),
+                *(() if self._example else (layouts.text("Panels", "secondary"), self._part_rows, layouts.hairline())),
                 *choices,
                 self._format_rows(),
-                _line(),
+                layouts.hairline(),
                 *checks,
                 *(() if self._example else (self.numbers,)),
                 layouts.STRETCH,
@@ -384,7 +384,7 @@ class ExportDialog(QDialog):
         stage = layouts.panel(layouts.column((self.sheet, 1), self.size_note, gap=theme.INSIDE, margins=theme.AROUND))
         stage.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         theme.set_role(stage, "background")
-        layouts.column((layouts.row((stage, 1), scroll, gap=0), 1), _line(), self._footer(), gap=0, of=self)
+        layouts.column((layouts.row((stage, 1), scroll, gap=0), 1), layouts.hairline(), self._footer(), gap=0, of=self)
 
     def _footer(self) -> QWidget:
         change = _button("Change…", "export-change", self.ask_file)
@@ -410,12 +410,6 @@ def _button(text: str, name: str, act: Callable[[], object]) -> QPushButton:
     button.setAutoDefault(False)
     button.clicked.connect(lambda: act())
     return button
-
-
-def _line() -> QFrame:
-    line = QFrame()
-    theme.set_role(line, "line")
-    return line
 
 
 def free_stem(folder: Path, stem: str, suffixes: Sequence[str]) -> Path:

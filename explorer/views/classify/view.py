@@ -19,7 +19,7 @@ from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
 from explorer.views.classify.verdict import ranking, verdict
-from explorer.views.view import View, hairline, steps_in_words
+from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
@@ -403,7 +403,7 @@ class ClassifyView(View):
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
         )
-        layouts.add(self.body, (self.splitter, 1), hairline(), self._strip_head(), self.strip)
+        layouts.add(self.body, (self.splitter, 1), layouts.hairline(), self._strip_head(), self.strip)
 
     def _strip_head(self) -> FlowRow:
         add = QPushButton("Add images…", objectName="classifyAdd")

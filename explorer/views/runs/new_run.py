@@ -29,7 +29,6 @@ from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
-from explorer.views.view import hairline
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
@@ -414,17 +413,17 @@ class NewRun(QDialog):
         column = layouts.column(self._preset_row(), self.origins, gap=theme.BETWEEN, margins=theme.AROUND, of=inside)
         # What is compared comes first; where it is computed is seldom another than here.
         for name in FIRST_SECTIONS:
-            layouts.add(column, hairline(), self._make_section(name, inside))
+            layouts.add(column, layouts.hairline(), self._make_section(name, inside))
         self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=inside)
         self.top.changed.connect(self._check_later)
-        layouts.add(column, hairline(), self.top)
+        layouts.add(column, layouts.hairline(), self.top)
         for name in config.SECTIONS:
             if name not in FIRST_SECTIONS:
-                layouts.add(column, hairline(), self._make_section(name, inside))
+                layouts.add(column, layouts.hairline(), self._make_section(name, inside))
         self.where = WhereRow(inside)
         self.where.changed.connect(self._check_later)
         self.where.manage_asked.connect(self.places_asked)
-        layouts.add(column, hairline(), self.where)
+        layouts.add(column, layouts.hairline(), self.where)
         column.addStretch(1)
         area = QScrollArea(self)
         area.setWidgetResizable(True)
@@ -432,7 +431,7 @@ class NewRun(QDialog):
         area.setWidget(inside)
         self.foot = self._make_foot()
         self.start, self.estimate = self.foot.start, self.foot.summary
-        layouts.column((area, 1), hairline(), self.foot, gap=0, of=self)
+        layouts.column((area, 1), layouts.hairline(), self.foot, gap=0, of=self)
 
     def _make_section(self, name: str, parent: QWidget) -> SectionForm:
         section = self._sections[name] = SectionForm(name, folded=name in FOLDED, parent=parent)

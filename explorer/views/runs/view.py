@@ -39,7 +39,7 @@ from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.table import RunsTable
 from explorer.views.runs.toolbar import RunsToolbar
-from explorer.views.view import View, hairline
+from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
@@ -481,7 +481,7 @@ class RunsView(View):
         self.filter, self.count = toolbar.filter, toolbar.count
         toolbar.head.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
         toolbar.foot.setContentsMargins(theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
-        side = layouts.panel(layouts.column(toolbar.head, (self.table, 1), hairline(), toolbar.foot, gap=0))
+        side = layouts.panel(layouts.column(toolbar.head, (self.table, 1), layouts.hairline(), toolbar.foot, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
         self.splitter.setObjectName("runs-splitter")
