@@ -9,6 +9,7 @@ for 100,000 rows of 512 on two cores; `neighbor_cells` is for more.
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -127,12 +128,12 @@ class _Tiles:
         rows, columns = blocks
         tile = self._product(np.asarray(self._query[rows], self._dtype), columns, buffers)
         first, second = self._locks[rows.start // EDGE], self._locks[columns.start // EDGE]
-        with first:
+        # Blocks shorter than a tile may share one lock, which is not taken twice.
+        with first, nullcontext() if second is first else second:
             if rows == columns:
                 self._kernels.keep(tile, self._best, self._number, rows.start, columns.start, self._own)
             else:
-                with second:
-                    self._kernels.keep_both(tile, self._best, self._number, rows.start, columns.start)
+                self._kernels.keep_both(tile, self._best, self._number, rows.start, columns.start)
 
     def _product(self, query: np.ndarray, columns: slice, buffers: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
         stored = np.asarray(self._stored[columns], self._dtype)

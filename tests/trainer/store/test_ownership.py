@@ -239,17 +239,22 @@ def test_a_damaged_workspace_of_somebody_else_is_mended_and_adopted_at_once(fill
     copy.close()
 
 
-def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch):
+def test_nothing_is_downloaded_for_it(filled, tmp_path, monkeypatch, capsys):
+    from trainer.cli import runs
     from trainer.pretrained import downloads
-    from trainer.pretrained.errors import PretrainedError
-    from trainer.untrusted import files as untrusted_files
 
-    copy = copied(filled, tmp_path / "copy")
-    monkeypatch.setattr(untrusted_files, "_refusal_of_downloads", str)
-    monkeypatch.setattr(downloads, "_download", lambda *_: pytest.fail("it was downloaded"))
-    assert main(["runs", "--workspace", str(copy.folder)]) == 0
-    with pytest.raises(PretrainedError, match="is look only"):
+    def download(_: object) -> int:
         downloads.fetch("https://example.org/x", tmp_path / "x", lambda share, note: None)
+        return 0
+
+    monkeypatch.setattr(downloads, "_download", lambda *_: tmp_path.joinpath("x.part").touch())
+    monkeypatch.setattr(runs, "run", download)
+    copy = copied(filled, tmp_path / "copy")
+    assert main(["runs", "--workspace", str(copy.folder)]) == 2
+    assert "is look only" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+    assert main(["runs", "--workspace", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "x").exists()
 
 
 def test_one_signed_between_two_looks_is_mine(tmp_path, monkeypatch):
