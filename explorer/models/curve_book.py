@@ -59,10 +59,7 @@ class CurveBook:
                 self._curves[curves.run.id, name] = _Growing(arrays)
 
     def append(self, rows: Iterable[ScalarRow]) -> set[int]:
-        """Append new rows to the curves held and return the runs whose curves grew.
-
-        A row not past the last step of its curve is one that was read already, and is left out.
-        """
+        """Enter new rows into the curves held and return the runs whose curves changed."""
         grown = set()
         for row in rows:
             if row.run in self._names:
@@ -143,15 +140,29 @@ class _Growing:
         return steps, values, seconds
 
     def append(self, step: int, value: float, seconds: float) -> bool:
-        """Append a point if its step is new; return whether it was appended."""
+        """Enter a point, of which there is one a step; return whether that changes the curve."""
         if self._size and step <= self._arrays[0][self._size - 1]:
-            return False
+            return self._insert(step, value, seconds)
         if self._size == len(self._arrays[0]):
             room = max(64, self._size)
             self._arrays = [np.concatenate([array, np.zeros(room, array.dtype)]) for array in self._arrays]
         for array, new in zip(self._arrays, (step, value, seconds), strict=True):
             array[self._size] = new
         self._size += 1
+        return True
+
+    def _insert(self, step: int, value: float, seconds: float) -> bool:
+        """Enter a point that comes late, such as a past epoch; arrays that drawings hold stay as they are."""
+        steps, values, times = self.arrays()
+        at = int(np.searchsorted(steps, step))
+        after = at + int(steps[at] == step)
+        if after > at and np.array_equal((values[at], times[at]), (value, seconds), equal_nan=True):
+            return False
+        self._arrays = [
+            np.concatenate([array[:at], np.array([new], array.dtype), array[after : self._size]])
+            for array, new in zip(self._arrays, (step, value, seconds), strict=True)
+        ]
+        self._size = len(self._arrays[0])
         return True
 
 
