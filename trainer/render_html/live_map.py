@@ -76,7 +76,7 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
     pictured = sum(1 for picture in pictures if picture)
     some = f" Pictures of {pictured:,} pairs, drawn at random." if 0 < pictured < len(rows) else ""
     return {
-        "maps": [_map(live, index, rows) for index, live in enumerate(maps)],
+        "maps": [_map(live, name, index, rows) for index, (live, name) in enumerate(zip(maps, _names(maps)))],
         "captions": [first.captions[row][:_MOST_CAPTION] for row in rows],
         "classes": [_class(first.colors, row) for row in rows],
         "pictures": pictures,
@@ -149,7 +149,14 @@ def _drawn(maps: Sequence[LiveMapInput]) -> Int[np.ndarray, " k"]:
     return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
-def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"]) -> dict[str, Any]:
+def _names(maps: Sequence[LiveMapInput]) -> list[str]:
+    """Return what maps are called: the steps, too, where one run is shown at several."""
+    names = [live.chart.name for live in maps]
+    steps = ["" if live.chart.step is None else f", step {live.chart.step:,}" for live in maps]
+    return [name + step if names.count(name) > 1 else name for name, step in zip(names, steps, strict=True)]
+
+
+def _map(live: LiveMapInput, name: str, index: int, rows: Int[np.ndarray, " k"]) -> dict[str, Any]:
     chart = live.chart
     sides = [points[rows] for points in (chart.images, chart.texts) if points is not None]
     points = _fitted(np.concatenate(sides))
@@ -161,8 +168,8 @@ def _map(live: LiveMapInput, index: int, rows: Int[np.ndarray, " k"]) -> dict[st
     method = {"pca": "PCA of images and texts together", "umap": "UMAP; distances between clusters mean nothing"}
     method["umap-learn"] = method["umap"]
     return {
-        "name": chart.name,
-        "title": chart.name,
+        "name": name,
+        "title": name,
         "question": ", ".join(fact for fact in facts if fact.strip()) + f". {method.get(chart.method, chart.method)}",
         "pairs": len(rows),
         "count": f"{len(rows):,}",
