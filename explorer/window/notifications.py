@@ -30,6 +30,7 @@ WORKING_KEY: Final = "runs/working"
 
 
 QUEUE_WAITS: Final = "The queue of this workspace is about to start."
+READ_ONLY: Final = "Read-only: "
 """What a banner says while the queue is not yet let go on."""
 
 
@@ -142,7 +143,8 @@ class Notifications(QObject):
     def _take_look_only(self, why: str) -> None:
         self._status.show_look_only(why)
         # What the window said at its start, a crash, comes first; the status line stays.
-        if why and not self._banner.isVisible() and not catalog.is_sample(self._services.context.workspace.folder):
+        is_free = not self._banner.isVisible() or self._banner.message.text().startswith(READ_ONLY)
+        if why and is_free and not catalog.is_sample(self._services.context.workspace.folder):
             self._show_look_only()
 
     def _show_look_only(self) -> None:
@@ -150,7 +152,7 @@ class Notifications(QObject):
         adoptable = workspace.may_be_adopted
         question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
         self._banner.show_message(
-            f"Read-only: {jobs.look_only}.",
+            f"{READ_ONLY}{jobs.look_only}.",
             f"Training, queueing, downloads and deletion are disabled. {question}",
             tone="warn",
             action=("Make it mine", jobs.adopt) if adoptable else None,

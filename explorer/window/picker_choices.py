@@ -26,14 +26,15 @@ class PickerChoices:
 
 
 def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
-    """Return the choices for these runs; a deleted run has none."""
-    from trainer.store import StoreError
+    """Return the choices for these runs, whose snapshots a mirror then brings; a deleted run has none."""
+    from trainer.store import StoreError, on_demand
 
     steps: set[int] = set()
     datasets: dict[SplitKey, None] = {}
     askable = []
     for run in runs:
         try:
+            on_demand.ask(workspace.runs.get(run).folder, "snapshots")
             snapshots, checkpoints = workspace.results.snapshots(run), workspace.results.checkpoints(run)
         except StoreError:
             continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trainer.charts import ChartError
-from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store import RunRow, SnapshotRow, Workspace, on_demand
 
 PREFERRED_SPLITS: Final = ("renderings", "heldout")
 """Splits that are the first choice where none is named: held out, and drawn like the training pairs."""
@@ -26,6 +26,8 @@ def choose_snapshot(
     """
     rows = workspace.results.snapshots(run.id)
     if not rows:
+        if on_demand.ask(run.folder, "snapshots"):
+            raise ChartError(f"The embeddings of {run.short_name}, if it has any, are on their way from its computer.")
         raise ChartError(
             f"Run {run.short_name} has no snapshot yet: wait for its first evaluation, or train it further."
         )

@@ -14,7 +14,7 @@ from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
-from trainer.store import StoreError, Workspace
+from trainer.store import StoreError, Workspace, on_demand
 
 if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
@@ -121,8 +121,12 @@ class ModelCache:
             row = self.workspace.runs.get(run_id)
         except StoreError as error:
             raise AnswerError("unknown_run", str(error)) from error
-        checkpoints = {checkpoint.step: checkpoint for checkpoint in self.workspace.results.checkpoints(row.id)}
+        stored = self.workspace.results.checkpoints(row.id)
+        checkpoints = {checkpoint.step: checkpoint for checkpoint in stored if checkpoint.folder.is_dir()}
         if not checkpoints:
+            if stored and on_demand.ask(row.folder, "checkpoints"):
+                sentence = f"The checkpoint of {row.name!r} is on its way from the computer where it lies."
+                raise AnswerError("no_checkpoint", sentence, "Ask again in a moment.")
             if isinstance(self.workspace.runs.config_of(row.id).model, config.NoModel):
                 raise AnswerError(
                     "no_checkpoint",

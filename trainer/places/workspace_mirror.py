@@ -1,6 +1,7 @@
-"""A workspace of another computer, mirrored to be looked at here: its curves at once, then its snapshots.
+"""A workspace of another computer, mirrored to be looked at here: all curves, and what else is asked for.
 
-Nothing is written there, and here nobody may train, change or delete: the folder is look only. Checkpoints stay there.
+Snapshots and checkpoints come of the runs that somebody looks at here (`store/on_demand.py`), the latest first. Nothing
+is written there, and here nobody may train, change or delete: the folder is look only.
 """
 
 from __future__ import annotations
@@ -13,16 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import platformdirs
-
 from trainer.places import ssh
 from trainer.places.bindings import located
 from trainer.places.channel import Channel, ChannelSource
 from trainer.places.mirror import Mirror
 from trainer.places.remote_host import OutOfReach, PlaceError
-from trainer.store import ACTIVE, Workspace, cells
+from trainer.store import ACTIVE, Workspace, cells, on_demand
 from trainer.store.elsewhere import Elsewhere, out_of_reach, write_elsewhere
-from trainer.store.ownership import MIRROR
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
@@ -30,6 +28,7 @@ LOOK_S: Final = 2.0
 _AGAIN_S: Final = 10.0
 _SLICE_S: Final = 0.25
 _MOST_RUNS: Final = 10_000
+_ON_DEMAND: Final[tuple[on_demand.Kind, ...]] = ("snapshots", "checkpoints")
 
 
 class _RemoteRun(NamedTuple):
@@ -48,9 +47,8 @@ def mirror_folder(address: str) -> Path:
     """
     host, path = located(address)
     digest = hashlib.sha256(address.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    top = Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "mirrors"
-    folder = confined.make_folder(top, f"{host.name}-{Path(path).name or 'workspace'}-{digest}")
-    confined.write(folder, MIRROR, json.dumps({"format": 1, "address": address}).encode())
+    folder = confined.make_folder(on_demand.top(), f"{host.name}-{Path(path).name or 'workspace'}-{digest}")
+    on_demand.mark(folder, address)
     # A window that found no database would look at an empty one for good.
     with contextlib.closing(Workspace(folder, mirrors=True)) as workspace:
         workspace.runs.all()
@@ -74,7 +72,7 @@ class WorkspaceMirror:
         Raises:
             PlaceError: It is no address of a folder.
         """
-        self._host, self._path = located(address)
+        self._address, (self._host, self._path) = address, located(address)
         self.workspace = Workspace(mirror_folder(address), mirrors=True)
         self._say, self.trouble, self._seen_at = say, "", 0.0
         self._channel: Channel | None = None
@@ -87,8 +85,29 @@ class WorkspaceMirror:
             self._channel.close()
         self._channel, self._mirrors = None, {}
 
+    def ask(self, run: int | str) -> None:
+        """Ask for the snapshots and the checkpoint of a run.
+
+        Args:
+            run: Its number or name here.
+        """
+        for kind in _ON_DEMAND:
+            on_demand.ask(self.workspace.runs.get(run).folder, kind)
+
+    def fetch_checkpoint(self, run: int | str, step: int) -> None:
+        """Bring the checkpoint of a step of a run that is here.
+
+        Raises:
+            PlaceError: There is none, or that computer does not answer.
+        """
+        row = self.workspace.runs.get(run)
+        remote = next((remote for remote in self._listed() if remote.folder == row.folder.name), None)
+        if remote is None:
+            raise PlaceError(f"{self._host.name} has no run {row.name!r} any more.")
+        Mirror(self.workspace, row.id, self._source(remote)).fetch_checkpoint(step, self._say)
+
     def step(self) -> bool:
-        """Bring what is new, the curves of all runs first; return whether all is here.
+        """Bring what is new, the curves of all runs first; return whether all that was asked for is here.
 
         Where the other computer does not answer, `trouble` and each run that trains say so, and what is here stays.
 
@@ -98,16 +117,25 @@ class WorkspaceMirror:
         try:
             runs = list(self._listed())
             numbers = {remote: self._made(remote) for remote in runs}
-            newest_first = sorted(runs, reverse=True)
-            complete = [self._bring(remote, numbers[remote], "") for remote in newest_first]
-            complete += [self._bring(remote, numbers[remote], "snapshots") for remote in newest_first]
+            complete = [self._bring(remote, numbers[remote], "") for remote in sorted(runs, reverse=True)]
+            by_folder = {remote.folder: remote for remote in runs}
+            for kind in _ON_DEMAND:
+                asked = [by_folder[name] for name in on_demand.asked(self.workspace.folder, kind) if name in by_folder]
+                complete += [self._bring(remote, numbers[remote], kind) for remote in asked]
         except OutOfReach as error:
             self.close()
             self._say(str(error))
             self._lose_sight()
             return False
-        self.trouble, self._seen_at = "", time.time()
+        self._seen_at = time.time()
+        self.tell("")
         return all(complete)
+
+    def tell(self, trouble: str) -> None:
+        """Tell those who look at the mirror why nothing is brought at present; empty where it is."""
+        if trouble != self.trouble:
+            on_demand.mark(self.workspace.folder, self._address, trouble)
+        self.trouble = trouble
 
     def _listed(self) -> Iterator[_RemoteRun]:
         rows = untrusted_files.parse_json(self._opened().ask("runs")[1].decode("utf-8"))
@@ -142,7 +170,7 @@ class WorkspaceMirror:
         return present[remote.folder]
 
     def _bring(self, remote: _RemoteRun, number: int, kind: str) -> bool:
-        """Bring curves and rows of a run, or its snapshots too; return whether all of it is here."""
+        """Bring curves and rows of a run, or snapshots or checkpoints too; return whether all of it is here."""
         key = (remote.run, kind)
         if self._seen.get(key) == remote.digest:
             return True
@@ -150,7 +178,7 @@ class WorkspaceMirror:
             kinds = (kind,) if kind else ()
             self._mirrors[key] = Mirror(self.workspace, number, self._source(remote), kinds=kinds)
         mirror = self._mirrors[key]
-        has_ended = mirror.step()
+        has_ended = mirror.step(self._say)
         if has_ended or mirror.status in ACTIVE:
             self._seen[key] = remote.digest
         return has_ended or mirror.status in ACTIVE
@@ -159,7 +187,7 @@ class WorkspaceMirror:
         return ChannelSource(self._opened(), remote.run)
 
     def _lose_sight(self) -> None:
-        self.trouble = out_of_reach(self._host.name, self._seen_at or None)
+        self.tell(out_of_reach(self._host.name, self._seen_at or None))
         self._seen = {}
         for row in self.workspace.runs.all():
             if row.active and row.phase != self.trouble:
@@ -173,7 +201,7 @@ def keep(mirror: WorkspaceMirror, is_over: Callable[[], bool]) -> None:
             mirror.step()
         except PlaceError as error:
             mirror.close()
-            mirror.trouble = str(error)
+            mirror.tell(str(error))
         until = time.monotonic() + (_AGAIN_S if mirror.trouble else LOOK_S)
         while time.monotonic() < until and not is_over():
             time.sleep(_SLICE_S)

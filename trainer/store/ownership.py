@@ -26,15 +26,13 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from trainer import catalog
-from trainer.store import owner_key
+from trainer.store import on_demand, owner_key
 from trainer.store.database_access import access_of, address, has_files_of_another, is_writable
 from trainer.store.files import write_text
 from trainer.untrusted import shell
 from trainer.untrusted.files import read_text
 
 NAME: Final = "workspace.json"
-MIRROR: Final = "mirror.json"
-"""Makes a folder the mirror of a workspace of another computer, which `trainer.places.workspace_mirror` keeps."""
 _MOST: Final = 1 << 16
 _FORMAT: Final = 2
 _MOST_PLACES: Final = 64
@@ -85,7 +83,7 @@ def state_of(folder: Path, database: Path) -> State:
     """
     if catalog.is_sample(folder):
         return "sample"
-    if (folder / MIRROR).is_file():
+    if on_demand.is_mirror(folder):
         return "mirror"
     state = _look(folder, database)
     # It is signed before its first run is made: another thread or process may have done both between two looks.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.catalog import DATABASE
-from trainer.store import database_access, owner_key, ownership
+from trainer.store import database_access, on_demand, owner_key, ownership
 from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held
 from trainer.store.rows import DAMAGED, LookOnly, RunRow, StoreError
@@ -75,6 +75,8 @@ class Workspace:
             return ""
         state = ownership.state_of(self.folder, self.database_file)
         self._is_mine = state in ("mine", "moved")
+        if state == "mirror":
+            return f"it mirrors {', '.join(filter(None, on_demand.source(self.folder)))}"
         return ownership.why_look_only(state)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
@@ -48,12 +49,15 @@ class Box:
     def cut(self) -> int:
         """End every connection, and let none come; return how many there were."""
         children = psutil.Process(self.server.pid).children(recursive=True)
-        mine = [child for child in children if "sshd" in child.name()]
         self.server.kill()
         self.server.wait()
-        for child in mine:
-            child.kill()
-        return len(mine)
+        ended = 0
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended by itself
+                if "sshd" in child.name():
+                    child.kill()
+                    ended += 1
+        return ended
 
     def mend(self) -> None:
         """Let connections come again."""

@@ -16,9 +16,13 @@ from explorer.__main__ import main as explorer
 from tests.trainer.places.test_ssh import Box, box, wait  # noqa: F401  # a fixture
 from trainer import api as ce
 from trainer.__main__ import main
+from trainer.charts import ChartError
+from trainer.charts.snapshots import choose_snapshot
+from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.places.workspace_mirror import WorkspaceMirror
 from trainer.scheduling import launch
-from trainer.store import LookOnly, Workspace, read_snapshot
+from trainer.store import LookOnly, RunLog, Workspace, on_demand, read_snapshot
+from trainer.store.manifests import write_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 STEPS, ROWS = (10, 20), 12
@@ -31,6 +35,19 @@ def log(folder: Path, name: str) -> None:
         for step in STEPS:
             logger.metrics(step, {"train/loss": 1 / step})
             logger.embeddings(step, image=random.normal(size=(ROWS, 4)), text=random.normal(size=(ROWS, 4)))
+
+
+def save_checkpoint(there: Workspace, step: int) -> Path:
+    """Add a checkpoint to a run that has ended."""
+    row = there.runs.get(1)
+    folder = row.folder / "checkpoints" / f"step-{step:06d}"
+    folder.mkdir(parents=True)
+    (folder / "model.bin").write_bytes(np.random.default_rng(step).bytes(3_000))
+    write_manifest(folder, {})
+    with RunLog.claim(there, row.id) as logger:
+        logger.checkpoint(step, folder, best=False)
+        logger.status("finished")
+    return folder / "model.bin"
 
 
 def check_equal(here: Workspace, there: Workspace) -> None:
@@ -60,12 +77,28 @@ def test_a_workspace_elsewhere_is_looked_at_here(
     far = tmp_path / "far runs"
     log(far, "first")
     there, address = Workspace(far), f"ssh://box{far}"
+    saved = {step: save_checkpoint(there, step) for step in STEPS}
     assert main(["places", "mirror", address, "--once", "--json", "--workspace", str(tmp_path / "mine")]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["runs"], answer["trouble"]) == (1, "")
     here = Workspace(Path(answer["folder"]))
+    # Curves come at once, snapshots and checkpoints where somebody asks.
+    assert here.results.series(1, "train/loss")[0].tolist() == [*STEPS]
+    assert not here.results.snapshots(1)
+    with pytest.raises(ChartError, match="on their way"):
+        choose_snapshot(here, here.runs.get(1))
+    mirror = WorkspaceMirror(address)
+    assert mirror.step()
     check_equal(here, there)
-    assert here.look_only == "it mirrors a workspace of another computer"
+    kept = here.runs.get(1).folder / "checkpoints"
+    assert not kept.exists()
+    with pytest.raises(AnswerError, match="on its way"):
+        ModelCache(here).get(1)
+    assert mirror.step()
+    assert [folder.name for folder in kept.iterdir()] == [saved[20].parent.name]
+    assert main(["places", "fetch", "1", "--step", "10", "--workspace", str(here.folder)]) == 0
+    assert (kept / saved[10].parent.name / "model.bin").read_bytes() == saved[10].read_bytes()
+    assert here.look_only == f"it mirrors {address}"
     assert not here.may_be_adopted
     with pytest.raises(LookOnly):
         here.check_mine()
@@ -73,20 +106,32 @@ def test_a_workspace_elsewhere_is_looked_at_here(
         launch.start_detached(here, 1)
     # What is new comes, and what is away stays.
     log(far, "second")
-    mirror = WorkspaceMirror(address)
-    while not mirror.step():
-        assert not mirror.trouble
+    assert mirror.step()
+    mirror.ask("second")
+    assert mirror.step()
     check_equal(Workspace(here.folder), there)
     assert box.cut() > 0
     assert not mirror.step()
     assert mirror.trouble.startswith("out of reach (box, last seen ")
+    assert Workspace(here.folder).look_only == f"it mirrors {address}, {mirror.trouble}"
+    assert main(["places", "fetch", "2", "--workspace", str(here.folder)]) == 2
     check_equal(Workspace(here.folder), there)
     box.mend()
     log(far, "third")
-    while not mirror.step():
-        pass
+    assert mirror.step()
+    mirror.ask("third")
+    assert mirror.step()
     check_equal(Workspace(here.folder), there)
+    assert Workspace(here.folder).look_only == f"it mirrors {address}"
     mirror.close()
+
+
+@pytest.mark.quick
+def test_a_strangers_workspace_that_says_to_be_a_mirror_is_asked_nothing(tmp_path: Path) -> None:
+    log(tmp_path, "first")
+    on_demand.mark(tmp_path, "ssh://stranger/folder")
+    assert not on_demand.ask(tmp_path / "runs" / "0001-first", "snapshots")
+    assert not (tmp_path / "asked").exists()
 
 
 @pytest.mark.quick
