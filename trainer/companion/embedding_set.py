@@ -109,6 +109,14 @@ def prepared(captured: EmbeddingSet, columns: Mapping[str, Sequence[Any]] | None
     return PreparedSet(arrays, _items(columns, [ids[row] for row in rows], rows, captured.split), dropped)
 
 
+def with_columns_of(before: Mapping[str, Sequence[Any]], ids: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
+    """Return the columns of items of which ids alone are given, in any order: those of a step before, if it has all."""
+    rows = {row_id: row for row, row_id in enumerate(before.get("id", ()))}
+    if not rows.keys() >= {*ids}:
+        return {"id": ids}
+    return {name: [values[rows[row_id]] for row_id in ids] for name, values in before.items()}
+
+
 def named_ids(ids: Sequence[Any]) -> str:
     """Return the first of some ids as words."""
     more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""

@@ -155,8 +155,8 @@ class RunLogger:
             image: Matrix (n, d) of numpy or torch, of any device and any kind of fraction.
             text: The same of texts; one side is enough.
             items: What the rows are: a table of pandas or Arrow, columns by name, dictionaries, or ids alone. Columns
-                `id`, `path`, `caption` and `label` are known; ids tie steps and runs together. None: those of the
-                step before, else rows are known by number.
+                `id`, `path`, `caption` and `label` are known; ids tie steps and runs together. Ids alone: in any
+                order, of the table of a step before. None: those of the step before, else rows are known by number.
             split: Its name.
             sampled: Whether these are a part of the split; None: they are where there are several processes, whose
                 parts are not merged.

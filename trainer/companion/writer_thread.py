@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
-from trainer.companion.embedding_set import EmbeddingSet, PreparedSet, named_ids, prepared
+from trainer.companion.embedding_set import EmbeddingSet, PreparedSet, named_ids, prepared, with_columns_of
 from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
 from trainer.companion.rank_parts import WAIT_S, RankParts, merged
 from trainer.companion.stop_request import is_asked_to_stop
@@ -331,9 +331,11 @@ class WriterThread:
             self._awaited.append(_AwaitedSet(record, part, time.monotonic() + WAIT_S))
 
     def _prepared(self, record: EmbeddingSet) -> PreparedSet:
-        columns = record.columns
-        if columns is None and len(next(iter(self._columns.get(record.split, {}).values()), ())) == record.n:
-            columns = self._columns[record.split]
+        columns, before = record.columns, self._columns.get(record.split, {})
+        if columns is None and len(next(iter(before.values()), ())) == record.n:
+            columns = before
+        elif columns is not None and [*columns] == ["id"]:
+            columns = with_columns_of(before, columns["id"])
         if self._start.parts is not None and "id" not in (columns or {}):
             raise ValueError("parts of several processes are merged by id, and the items have none")
         part = prepared(record, columns)

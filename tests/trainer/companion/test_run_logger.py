@@ -116,6 +116,19 @@ def test_any_kind_of_fraction_is_stored_as_unit_float16(tmp_path: Path) -> None:
         np.testing.assert_allclose(image, made / np.linalg.norm(made, axis=1, keepdims=True), atol=5e-3)
 
 
+def test_ids_alone_in_any_order_have_the_columns_of_the_step_before(tmp_path: Path) -> None:
+    with ce.log_run(tmp_path, name="shuffled") as log:
+        log.embeddings(1, image=rows(1), items={"id": range(N), "caption": [f"caption {i}" for i in range(N)]})
+        shuffled = np.random.default_rng(0).permutation(N)
+        log.embeddings(2, image=rows(1)[shuffled], items=shuffled)
+        log.embeddings(3, image=rows(1), items=range(1, N + 1))
+    first, second, third = (read_snapshot(stored.folder) for stored in Workspace(tmp_path).results.snapshots(1))
+    assert list(second.items.caption) == [f"caption {i}" for i in second.items.id]
+    np.testing.assert_array_equal(second.image, first.image[shuffled])
+    assert list(third.items.id) == [*range(1, N + 1)]
+    assert {*third.items.caption} == {""}
+
+
 def test_what_changes_after_the_call_is_not_what_was_logged(tmp_path: Path) -> None:
     total, image = torch.zeros(()), torch.tensor(rows(1))
     with ce.log_run(tmp_path, name="running sums") as log:
