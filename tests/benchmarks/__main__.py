@@ -20,6 +20,7 @@ NAMES: Final = (
     "explaining_away",
     "losses",
     "many_pairs",
+    "many_pictures",
     "many_runs",
     "map",
     "objectives",

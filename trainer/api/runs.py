@@ -69,9 +69,9 @@ class RunModel:
             UnreadableImage: An image cannot be read; the message names it.
             ModelError: The run has no image tower.
         """
-        from trainer.inference.embed import IMAGES_AT_ONCE
+        from trainer.inference.batches import AT_ONCE
 
-        parts = [self._encode_some(images[at : at + IMAGES_AT_ONCE]) for at in range(0, len(images), IMAGES_AT_ONCE)]
+        parts = [self._encode_some(images[at : at + AT_ONCE]) for at in range(0, len(images), AT_ONCE)]
         return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
 
     def encode_text(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:

@@ -7,6 +7,7 @@ the number of workers, and a resumed run sees what it would have seen.
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -28,12 +29,16 @@ _TRIES: Final = 3
 _FEW: Final = 4
 
 
+class _Ended(Exception):
+    """The cache is no longer needed by this session."""
+
+
 class BatchStream:
     """The batches of a training, in order.
 
     Attributes:
         news: A sentence for each picture that could be read when the run began and cannot any more, and for each
-            worker that was replaced; whoever tells them clears it.
+            worker that was replaced, and what became of the cache; whoever tells them clears it.
     """
 
     def __init__(self, images: StreamedImages, upcoming: Callable[[int], Iterator[Rows]], *, workers: int = 0) -> None:
@@ -52,6 +57,32 @@ class BatchStream:
         self._step = -1
         self._held: tuple[Rows, UInt8[np.ndarray, "batch size size 3"]] | None = None
         self._broken: dict[int, str] = {}
+        self._reads_kept = False
+        self._ended = threading.Event()
+
+    def keep(self) -> None:
+        """Begin to make the cache of listed images, by half of the cores, from which they are read once it is whole."""
+        if self._images.keep is not None and self._images.kept is None:
+            threading.Thread(target=self._keep, daemon=True, name="keep images").start()
+
+    def end(self) -> None:
+        """Stop the workers, and the making of the cache, which the next session continues."""
+        self._ended.set()
+        self.close()
+
+    def _keep(self) -> None:
+        assert self._images.keep is not None
+        try:
+            self._images.kept = self._images.keep(self._go_on)
+            self.news.append("all images are prepared now, and read from the cache")
+        except _Ended:
+            pass
+        except (UserError, OSError) as error:
+            self.news.append(f"the images are decoded again in every epoch, because they cannot be kept: {error}")
+
+    def _go_on(self, share: float, note: str) -> None:
+        if self._ended.is_set():
+            raise _Ended
 
     def batch(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"]]:
         """Return the rows of a step and their images; an unreadable row is replaced by the next readable one.
@@ -60,7 +91,7 @@ class BatchStream:
             DataError: Most of them cannot be read, or the workers were ended again and again.
         """
         if self._held is None or step != self._step:
-            if self._loading is None or step != self._step + 1:
+            if self._loading is None or step != self._step + 1 or self._reads_kept != (self._images.kept is not None):
                 self._begin(step)
             rows, pixels, reasons = self._next(step)
             self._held = self._mended(rows, pixels, reasons), pixels
@@ -74,6 +105,10 @@ class BatchStream:
 
     def _begin(self, step: int) -> None:
         self.close()
+        self._reads_kept = self._images.kept is not None
+        if self._reads_kept:
+            self._loading = self._from_cache(step)
+            return
         # The workers come from a small process without threads: a fork of this one may hang, and would hold its locks.
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         context = multiprocessing.get_context(method)
@@ -89,6 +124,11 @@ class BatchStream:
                 multiprocessing_context=context,
             )
         )
+
+    def _from_cache(self, step: int) -> Iterator[tuple[UInt8[np.ndarray, "batch size size 3"], list[str]]]:
+        for rows in self._upcoming(step):
+            self._asked.append(rows)
+            yield self._images.read(rows)
 
     def _places_from(self, step: int) -> Iterator[list[str]]:
         for rows in self._upcoming(step):
@@ -136,10 +176,10 @@ class BatchStream:
         for other in ((row + step) % n for step in range(1, n)):
             if other in taken or other in self._broken:
                 continue
-            pixels, (answer,) = self._images.decoded([self._images.locations[other]])
-            if not answer.reason:
+            pixels, (reason,) = self._images.read(np.array([other]))
+            if not reason:
                 return other, pixels[0]
-            self._lose(other, answer.reason)
+            self._lose(other, reason)
         raise DataError("No image outside the batch can be read any more. Put them back and resume the run.")
 
     def _lose(self, row: int, reason: str) -> None:

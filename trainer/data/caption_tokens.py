@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -30,14 +31,20 @@ class CaptionTokens:
         self, captions: Sequence[str], tokenizer: AnyTokenizer, context_length: int, *, seed: int, sample: bool
     ) -> None:
         spoken = [sentences(caption) if sample else [caption] for caption in captions]
-        self._seed = seed
+        self._seed, self._tokenizer = seed, tokenizer
         self._count = np.array([len(parts) for parts in spoken])
         self._first = np.cumsum(self._count) - self._count
-        self._tokens = tokenizer.encode([part for parts in spoken for part in parts], context_length)
+        self._parts = [part for parts in spoken for part in parts]
+        self._tokens = torch.zeros((len(self._parts), context_length), dtype=torch.long)
+        self._waiting = np.ones(len(self._parts), bool)
 
     def of(self, rows: Int[np.ndarray, " n"], epoch: int) -> Int[Tensor, "n length"]:
         """Return tokens of some captions; the sentence drawn depends on (seed, epoch, row) only."""
-        if len(self._tokens) == len(self._count):
-            return self._tokens[rows]
-        share = uniform(rows, seed=self._seed, epoch=epoch, purpose=(_PURPOSE,), count=1)[0]
-        return self._tokens[self._first[rows] + (share * self._count[rows]).astype(np.int64)]
+        if len(self._tokens) > len(self._count):
+            share = uniform(rows, seed=self._seed, epoch=epoch, purpose=(_PURPOSE,), count=1)[0]
+            rows = self._first[rows] + (share * self._count[rows]).astype(np.int64)
+        if len(new := rows[self._waiting[rows]]):
+            # When they are first asked for: to encode all of a million captions takes half a minute.
+            self._tokens[new] = self._tokenizer.encode([self._parts[part] for part in new], self._tokens.shape[1])
+            self._waiting[new] = False
+        return self._tokens[rows]

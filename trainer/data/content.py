@@ -43,12 +43,16 @@ def distinct_pictures(pairs: Pairs) -> Pairs:
 def matching_of(pairs: Pairs, content: Sequence[str] | None = None) -> Matching:
     """Return the right answers of a split: equal captions are one text, pictures of equal pixels are one.
 
-    Training masks these, evaluation counts these as right. Pictures of which no hash is stored are decoded.
+    Training masks these, evaluation counts these as right. Pictures of which no hash is stored are decoded; of listed
+    ones, which are decoded only as they are trained on, the same file is the same picture.
 
     Args:
         pairs: The split.
         content: Hashes of its pictures, where they are known.
     """
+    images = pairs.images
+    if isinstance(images, StreamedImages) and images.listed:
+        return matching(numbered(pairs.captions), numbered(images.locations))
     pictures = list(pixel_digests(pairs.images) if content is None else content)
     if pictures and not any(pictures):
         pictures = [_digest(image) for image in pairs.images]

@@ -28,9 +28,9 @@ from jaxtyping import UInt8
 from trainer.analysis.progress import Progress
 from trainer.data.atomic_folder import written_once
 from trainer.data.pairs import DataError, Source
-from trainer.data.streamed_images import StreamedImages
+from trainer.data.streamed_images import KeptImages, StreamedImages
 from trainer.data.workers import processes
-from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of
+from trainer.images import Decoder, Location, Preprocessing, borrowed, file_of, size_of
 from trainer.store import derived
 from trainer.store.disk import SPARE, room_for_cache
 from trainer.store.files import make_folders
@@ -41,6 +41,9 @@ from trainer.untrusted.bounded.arrays import map_npy
 
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
+
+MOST_PREPARED_FIRST: Final = 65_536
+"""Pictures that are prepared before a training begins; with more it begins at once."""
 
 _CHUNK: Final = 256
 
@@ -63,7 +66,7 @@ class Prepared:
     remarks: list[tuple[str, str]]
     """What was odd about pictures that are used, and put right."""
     fingerprint: str
-    """Of the decoded images alone."""
+    """Of the decoded images alone; of listed ones, of their names and sizes."""
 
 
 def prepare(
@@ -74,6 +77,7 @@ def prepare(
     progress: Progress,
     loading: Loading = "auto",
     preprocessing: Preprocessing | None = None,
+    helpers: int = 0,
 ) -> Prepared:
     """Return the images of `sources` at `size`, from the cache if the same files were decoded before.
 
@@ -88,6 +92,7 @@ def prepare(
         loading: "prepared": from the cache. "streamed": decoded anew each time. "auto": streamed if the cache would
             take most of the free space.
         preprocessing: Of the published model that they are for; None for towers of our own.
+        helpers: Processes that decode; 0 for as many as there are cores.
 
     Raises:
         DataError: The cache cannot be written, or there is no room for it.
@@ -98,7 +103,9 @@ def prepare(
         folder = _streamed(folder)
     written_once(
         folder,
-        lambda unfinished: _decode_all(sources, size, unfinished, progress, keep=not why, preprocessing=preprocessing),
+        lambda unfinished: _decode_all(
+            sources, size, unfinished, progress, keep=not why, preprocessing=preprocessing, helpers=helpers
+        ),
         lambda: progress(0.0, "Waiting for another run that prepares these images"),
         keep_unfinished=True,
     )
@@ -117,6 +124,54 @@ def prepare(
         if images.shape != (len(facts["rows"]), size, size, 3):
             raise _damaged(folder)
     return Prepared(images, facts["rows"], problems, remarks, facts["fingerprint"])
+
+
+def listed_images(
+    sources: Sequence[Source],
+    *,
+    size: int,
+    cache: Path,
+    progress: Progress,
+    loading: Loading = "auto",
+    preprocessing: Preprocessing | None = None,
+) -> Prepared:
+    """Return the images of all sources, readable or not, with arguments as `prepare` has; none is decoded.
+
+    Row i is source i whether there is a cache or not, so that batches do not depend on that. What makes the cache
+    comes with them; only with "prepared" it is made first.
+    """
+    folder = _folder(sources, size, cache, preprocessing)
+    why = _why_streamed(loading, folder, bytes_needed(len(sources), size))
+
+    def keep(progress: Progress, helpers: int = max(1, processes() // 2)) -> KeptImages:
+        prepared = prepare(
+            sources,
+            size=size,
+            cache=cache,
+            progress=progress,
+            loading="prepared",
+            preprocessing=preprocessing,
+            helpers=helpers,
+        )
+        assert isinstance(prepared.images, np.ndarray)
+        at = np.full(len(sources), -1)
+        at[prepared.rows] = np.arange(len(prepared.rows))
+        # Problems are told in the order of their rows.
+        lost = zip(np.flatnonzero(at < 0).tolist(), prepared.problems, strict=True)
+        return KeptImages(prepared.images, at, {row: reason for row, (_, reason) in lost})
+
+    locations = [str(source.path) for source in sources]
+    images = StreamedImages(
+        locations, size, why or "they are not prepared yet", preprocessing=preprocessing, listed=True
+    )
+    if loading == "prepared" or (not why and folder.is_dir()):
+        images.kept = keep(progress, 0)
+    elif not why:
+        images.keep = keep
+    digest = hashlib.blake2b(repr((len(sources), size)).encode(), digest_size=16)
+    for source in sources:
+        digest.update(f"{source.relative}\0{size_of(source.path)}\0".encode("utf-8", "replace"))
+    return Prepared(images, [*range(len(sources))], [], [], digest.hexdigest())
 
 
 def _facts_of(folder: Path, n: int) -> dict[str, Any]:
@@ -279,9 +334,9 @@ def decode_part(part: Part, decoder: Decoder, ended: threading.Event) -> DonePar
     return DonePart(part.first, len(part.places), reasons, remarks, "".join(digests))
 
 
-def _decoded(parts: Sequence[Part]) -> Iterator[DonePart]:
-    """Yield each part as it is finished, with one helper process per core."""
-    count = min(processes(), len(parts))
+def _decoded(parts: Sequence[Part], helpers: int) -> Iterator[DonePart]:
+    """Yield each part as it is finished."""
+    count = min(helpers or processes(), len(parts))
     ended = threading.Event()
     with ExitStack() as lent, ThreadPoolExecutor(max(1, count)) as threads:
         free: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
@@ -312,6 +367,7 @@ def _decode_all(
     *,
     keep: bool,
     preprocessing: Preprocessing | None,
+    helpers: int,
 ) -> None:
     file, journal = (folder / "images.npy" if keep else None), folder / "decoded.jsonl"
     finished, start = _begin(file, journal, len(sources), size)
@@ -325,7 +381,7 @@ def _decode_all(
     waiting = [part for first, part in parts.items() if first not in {part.first for part in finished}]
     doing = "Preparing images" if keep else "Scanning all images"
     with _appended(journal) as written:
-        for part in _decoded(waiting):
+        for part in _decoded(waiting, helpers):
             finished.append(part)
             written.write(json.dumps(asdict(part)) + "\n")
             written.flush()

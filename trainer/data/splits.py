@@ -16,10 +16,13 @@ from trainer.catalog import prompt_suites
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
-from trainer.data.prepared import Loading, digests_of, prepare
+from trainer.data.prepared import MOST_PREPARED_FIRST, Loading, digests_of, listed_images, prepare
 from trainer.data.query_balance import balanced, read_queries
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
+
+MOST_HELD_OUT: Final = 10_000
+"""Pictures that a share holds out at the most: what is measured again and again must not grow with the data."""
 
 _DRAWING: Final = 0.8
 """Share of the work on Scenes that is drawing, on data sets by name that is downloading; the rest is decoding."""
@@ -34,6 +37,7 @@ def load(
     loading: Loading = "auto",
     preprocessing: Preprocessing | None = None,
     most_training: int | None = None,
+    at_once: bool = False,
 ) -> DataSplits:
     """Return the pairs of a data set, decoded at `image_size`, from the workspace's caches if up to date.
 
@@ -46,6 +50,7 @@ def load(
             over, are wherever they fit.
         preprocessing: Of the published model that the images are for; None for towers of our own.
         most_training: How many training pairs are prepared, drawn as `at_most` does; None for all.
+        at_once: Whether the training images are but listed where preparing them would take long.
 
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
@@ -68,13 +73,14 @@ def load(
     }
     for split, sources in parts.items():
         low, high = (start + (1 - start) * part / total for part in (done, done + len(sources)))
-        prepared = prepare(
-            sources,
-            **prepared_as,
-            progress=between(progress, low, high),
-            loading=loading if split == "train" else "auto",
-        )
-        digests[split] = digests_of(sources, **prepared_as)
+        lists = at_once and split == "train" and len(sources) > MOST_PREPARED_FIRST
+        how: dict[str, Any] = {
+            "progress": between(progress, low, high),
+            "loading": loading if split == "train" else "auto",
+        }
+        how |= prepared_as
+        prepared = listed_images(sources, **how) if lists else prepare(sources, **how)
+        digests[split] = [] if lists else digests_of(sources, **prepared_as)
         problems += prepared.problems
         remarks += prepared.remarks
         usable = [sources[row] for row in prepared.rows]
@@ -206,7 +212,9 @@ def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
         units = f"{count:,} {unit}s of other parts are" if count > 1 else f"1 {unit} of another part is"
         return f"{listed.log.split} {units} not used." if count else listed.log.split
     why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"
-    return f"{why}: {100 * share:g} % of the pictures, drawn by a hash of their paths, are held out."
+    pairs = sum(map(len, listed.splits.values()))
+    most = f", {MOST_HELD_OUT:,} at the most" if share * pairs > MOST_HELD_OUT else ""
+    return f"{why}: {100 * share:g} % of the pictures{most}, drawn by a hash of their paths, are held out."
 
 
 def _share_of(sources: list[Source], share: float) -> list[Source]:
@@ -233,7 +241,7 @@ def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Sourc
     # In a small set the hash may leave a split empty; then the nearest picture changes sides, with all its captions.
     limit = max(share, min(shares, default=0.0))
     if len(distinct := sorted(set(shares))) > 1:
-        limit = min(limit, distinct[-2])
+        limit = min(limit, distinct[-2], distinct[min(MOST_HELD_OUT, len(distinct)) - 1])
     splits: dict[str, list[Source]] = {"train": [], "heldout": []}
     for source, at_share in zip(sources, shares, strict=True):
         splits["heldout" if at_share <= limit else "train"].append(source)

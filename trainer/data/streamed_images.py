@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
 
+from trainer.analysis.progress import Progress
 from trainer.data.errors import DataError
 from trainer.data.workers import processes
-from trainer.images import Decoded, Decoder, Preprocessing, scratch_file
+from trainer.images import Decoded, Decoder, Preprocessing, read_pictures, scratch_file
 
 _AT_ONCE: Final = 256
 _WORTH_A_HELPER: Final = 16
 """Images; for fewer no other helper is started."""
 
 
+@dataclass(frozen=True)
+class KeptImages:
+    """The prepared cache of listed images.
+
+    Attributes:
+        pixels: Of those that could be read.
+        at: Of each listed image its row in `pixels`; negative: it could not be read.
+        reasons: Row of each image that could not be read -> why.
+    """
+
+    pixels: UInt8[np.ndarray, "m size size 3"]
+    at: Int[np.ndarray, " n"]
+    reasons: dict[int, str]
+
+    def read(self, rows: Int[np.ndarray, " k"]) -> tuple[UInt8[np.ndarray, "k size size 3"], list[str]]:
+        """Return the pixels of some rows, and why some are black."""
+        pixels = self.pixels[np.maximum(self.at[rows], 0)]
+        pixels[self.at[rows] < 0] = 0
+        return pixels, [self.reasons.get(row, "") for row in rows.tolist()]
+
+
 class StreamedImages:
     """A replacement for the array of the prepared cache: same shape, same pixels for the same index.
 
     Attributes:
-        places: Text of each image's location.
+        locations: Text of each image's location.
         size: Side of an image, in pixels.
         why: Why they are not kept, as a part of a sentence.
         digests: Hash of each one's pixels; empty where that is not known.
         preprocessing: Of the published model that they are for; None for towers of our own.
+        listed: Whether none was decoded before: some may be unreadable.
+        keep: Makes the cache of listed images while they are trained on; None where there is no room, or it exists.
+        kept: That cache, from when on it is whole.
         dtype: Of the pixels.
     """
 
@@ -41,9 +69,13 @@ class StreamedImages:
         *,
         digests: Sequence[bytes] = (),
         preprocessing: Preprocessing | None = None,
+        listed: bool = False,
+        keep: Callable[[Progress], KeptImages] | None = None,
     ) -> None:
         self.locations, self.size, self.why, self.digests = locations, size, why, digests
         self.preprocessing = preprocessing
+        self.listed, self.keep = listed, keep
+        self.kept: KeptImages | None = None
         self._decoders: list[Decoder] = []
         weakref.finalize(self, _close, self._decoders)
 
@@ -67,11 +99,11 @@ class StreamedImages:
             DataError: One of them can no longer be read.
         """
         rows = np.arange(len(self))[key]
-        pixels, answers = self.decoded([self.locations[row] for row in np.atleast_1d(rows)])
-        for row, answer in zip(np.atleast_1d(rows), answers, strict=True):
-            if answer.reason:
+        pixels, reasons = self.read(np.atleast_1d(rows))
+        for row, reason in zip(np.atleast_1d(rows), reasons, strict=True):
+            if reason:
                 raise DataError(
-                    f"{self.locations[row]} can no longer be read: {answer.reason} Put it back; or start a new run, "
+                    f"{self.locations[row]} can no longer be read: {reason} Put it back; or start a new run, "
                     "which leaves it out."
                 )
         return pixels[0] if rows.ndim == 0 else pixels
@@ -84,6 +116,13 @@ class StreamedImages:
         if copy is False:
             raise ValueError("streamed images are decoded: there is no array to share")
         return self[:].astype(dtype or self.dtype, copy=False)
+
+    def read(self, rows: Int[np.ndarray, " k"]) -> tuple[UInt8[np.ndarray, "k size size 3"], list[str]]:
+        """Return the pixels of some rows, and why some are black."""
+        if self.kept is not None:
+            return self.kept.read(rows)
+        pixels, answers = self.decoded([self.locations[row] for row in rows])
+        return pixels, [answer.reason for answer in answers]
 
     def decoded(self, locations: Sequence[str]) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
         """Return pixels and outcome of each image; unreadable ones are black."""
@@ -112,3 +151,39 @@ class StreamedImages:
 def _close(decoders: list[Decoder]) -> None:
     for decoder in decoders:
         decoder.close()
+
+
+def readable(images: UInt8[np.ndarray, "n size size 3"] | StreamedImages, rows: Int[np.ndarray, " k"]) -> np.ndarray:
+    """Return those of some rows whose images can be read; listed ones are decoded to know it."""
+    if not isinstance(images, StreamedImages) or not images.listed:
+        return rows
+    return rows[[not reason for reason in images.read(rows)[1]]]
+
+
+def pictures_ahead(
+    locations: Sequence[str], size: int, preprocessing: Preprocessing | None
+) -> Iterator[tuple[slice, UInt8[np.ndarray, "k size size 3"], list[str], float]]:
+    """Yield parts of some images while all cores decode the next one.
+
+    Yields:
+        Which images, their pixels, why some are black, and the seconds for which this part was waited for.
+    """
+    if not locations:
+        return
+    if len(locations) < 2 * _WORTH_A_HELPER:
+        pixels, answers = read_pictures(locations, size, preprocessing)
+        yield slice(0, len(locations)), pixels, [answer.reason for answer in answers], 0.0
+        return
+    images = StreamedImages(locations, size, "", preprocessing=preprocessing)
+    rows = np.arange(len(locations))
+    waiting = deque(slice(start, min(start + _AT_ONCE, len(rows))) for start in range(0, len(rows), _AT_ONCE))
+    with ThreadPoolExecutor(1) as thread:
+        begun: deque[tuple[slice, Future]] = deque()
+        while waiting or begun:
+            while waiting and len(begun) < 2:
+                part = waiting.popleft()
+                begun.append((part, thread.submit(images.read, rows[part])))
+            part, read = begun.popleft()
+            began = time.perf_counter()
+            pixels, reasons = read.result()
+            yield part, pixels, reasons, time.perf_counter() - began

@@ -26,6 +26,7 @@ from typing import BinaryIO, Final
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
+from trainer.data.kept_listing import Listing, listed_once
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.split_lists import not_in_use, stated_sentence
 from trainer.data.table_formats import encoding_for
@@ -185,6 +186,24 @@ def _of_split(
     if not tars:
         raise DataError(f"There is no tar in {data.path}. Choose a folder of .tar files, or their names.")
     names = _class_names(tars[0].parent, data.encoding, log)
+    settings = repr((data.template, names, data.encoding))
+    found, problems, notes = listed_once(
+        tars, settings, workspace_folder, lambda: _list(tars, names, data, workspace_folder, progress)
+    )
+    if not found:
+        first = f" The first problem: {problems[0][0]}: {problems[0][1]}" if problems else ""
+        raise DataError(f"{data.path} has no pair of an image and a text or class.{first}", problems)
+    log.notes += notes
+    return found, problems
+
+
+def _list(
+    tars: list[Path],
+    names: list[str],
+    data: config.Shards,
+    workspace_folder: Path,
+    progress: Callable[[float, str], None],
+) -> Listing:
     taken = _Taken(data.template, names, data.encoding)
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
@@ -196,11 +215,7 @@ def _of_split(
         except (OSError, EOFError, tarfile.TarError) as error:
             taken.problems.append((tar.name, _why(tar, error)))
         taken.end_tar(tar.name)
-    if not taken.found:
-        first = f" The first problem: {taken.problems[0][0]}: {taken.problems[0][1]}" if taken.problems else ""
-        raise DataError(f"{data.path} has no pair of an image and a text or class.{first}", taken.problems)
-    log.notes += taken.notes()
-    return taken.found, taken.problems
+    return taken.found, taken.problems, taken.notes()
 
 
 @dataclass

@@ -52,6 +52,8 @@ _MOST_NAMED: Final = 1_000
 """Unreadable images that the summary names; all of them are counted."""
 _STATE_S: Final = 1.0
 _LISTING: Final = 0.05
+_WORTH_TELLING: Final = 0.1
+"""Share of the time for which a model waits for pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +288,8 @@ def _followed(done: Iterator[WrittenShard], shards: Sequence[Shard], progress: P
     for finished in done:
         written.append(finished)
         rows += finished.rows + len(finished.unreadable)
-        progress(rows / max(total, 1), f"embedded {rows:,} of {total:,} pairs")
+        waits = f", waiting for pictures {finished.waited:.0%} of the time" if finished.waited > _WORTH_TELLING else ""
+        progress(rows / max(total, 1), f"embedded {rows:,} of {total:,} pairs{waits}")
     return sorted(written, key=lambda finished: finished.number)
 
 

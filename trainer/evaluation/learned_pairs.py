@@ -19,7 +19,7 @@ from trainer.data.pairs import DataError, Source
 from trainer.data.prepared import Progress, digests_of
 from trainer.data.scenes import folder_of, is_drawn
 from trainer.data.splits import parts_of
-from trainer.images import Cell, Location, Member, Preprocessing, file_of
+from trainer.images import Cell, Location, Member, Preprocessing, file_of, size_of
 from trainer.untrusted import files as untrusted_files
 
 _BLOCK: Final = 1 << 20
@@ -87,9 +87,9 @@ class LearnedPairs:
         if self._sizes is None:
             self._sizes = {}
             for source in self._sources:
-                if (size := _size(source.path)) is not None:
+                if (size := size_of(source.path)) is not None:
                     self._sizes.setdefault(size, []).append(source.path)
-        same = self._sizes.get(-1 if (size := _size(location)) is None else size, ())
+        same = self._sizes.get(-1 if (size := size_of(location)) is None else size, ())
         content = self._content(location) if same else b""
         return bool(content) and any(self._content(other) == content for other in same)
 
@@ -112,20 +112,10 @@ def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress)
     return LearnedPairs(parts_of(data, listed)["train"])
 
 
-def _size(location: Location) -> int | None:
-    """Return an image's size in bytes; None if unknown without reading it."""
-    if isinstance(location, Member):
-        return location.size
-    try:
-        return None if isinstance(location, Cell) else location.stat().st_size
-    except OSError:
-        return None
-
-
 def _hash(location: Location) -> bytes:
     """Return a hash of an image's bytes; empty if unreadable."""
     digest = hashlib.blake2b(digest_size=16)
-    left = _size(location) or 0
+    left = size_of(location) or 0
     try:
         with untrusted_files.open_ordinary(file_of(location)) as file:
             file.seek(location.offset if isinstance(location, Member) else 0)

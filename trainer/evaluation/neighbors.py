@@ -17,6 +17,7 @@ from trainer.analysis.tiled_neighbors import nearest
 from trainer.data import Pairs
 from trainer.data.content import pixel_digests
 from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.streamed_images import readable
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive, embed_images, embed_tokens
 from trainer.models import TwoTowers
@@ -47,7 +48,7 @@ class NeighborReference:
             context_length: Of the model.
             total: How many pairs `pairs` were drawn from in their turn; None where they are all.
         """
-        self._rows = at_most(len(pairs), STORED)
+        self._rows = readable(pairs.images, at_most(len(pairs), STORED))
         self._pairs = pairs
         self.drawn, self.whole = len(self._rows), total or len(pairs)
         self._distinct: Int[np.ndarray, " m"] | None = None

@@ -19,7 +19,7 @@ from trainer.images.decoding import (
     pixels_of,
     read_image,
 )
-from trainer.images.location import Cell, Location, Member, file_of, location
+from trainer.images.location import Cell, Location, Member, file_of, location, size_of
 from trainer.images.preprocessing import Preprocessing
 
 __all__ = [
@@ -44,4 +44,5 @@ __all__ = [
     "read_picture",
     "read_pictures",
     "scratch_file",
+    "size_of",
 ]

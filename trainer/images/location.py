@@ -68,6 +68,16 @@ def file_of(image_location: Location) -> Path:
     return image_location if isinstance(image_location, Path) else image_location.file
 
 
+def size_of(image_location: Location) -> int | None:
+    """Return an image's size in bytes; None if unknown without reading it."""
+    if isinstance(image_location, Member):
+        return image_location.size
+    try:
+        return None if isinstance(image_location, Cell) else image_location.stat().st_size
+    except OSError:
+        return None
+
+
 def opened(image_location: Location) -> Path | BinaryIO:
     """Return what Pillow can open: a file's path, or the bytes of a member or cell.
 

@@ -14,7 +14,6 @@ from trainer.analysis.progress import Progress
 if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
 
-IMAGES_AT_ONCE: Final = 64
 TEXTS_AT_ONCE: Final = 256
 
 
@@ -35,19 +34,17 @@ class ImageVectors:
 
 def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
     """Read and embed image files; unreadable ones are reported and skipped."""
-    from trainer.images import read_pictures
+    from trainer.data.streamed_images import pictures_ahead
 
     rows, images, unreadable = [], [], {}
-    for start in range(0, len(paths), IMAGES_AT_ONCE):
-        part = paths[start : start + IMAGES_AT_ONCE]
-        pixels, answers = read_pictures(part, model.image_size, model.file_preprocessing)
-        unreadable |= {path: answer.reason for path, answer in zip(part, answers, strict=True) if answer.reason}
-        read = [not answer.reason for answer in answers]
-        images += [path for path, good in zip(part, read, strict=True) if good]
+    for part, pixels, reasons, _ in pictures_ahead(paths, model.image_size, model.file_preprocessing):
+        unreadable |= {path: reason for path, reason in zip(paths[part], reasons, strict=True) if reason}
+        read = [not reason for reason in reasons]
+        images += [path for path, good in zip(paths[part], read, strict=True) if good]
         if any(read):
             rows.append(model.embed_images(pixels[read]))
         if progress:
-            progress(min(1.0, (start + IMAGES_AT_ONCE) / len(paths)), "embedding images")
+            progress(part.stop / len(paths), "embedding images")
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
     return ImageVectors(vectors, tuple(images), unreadable)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.data.content import pixel_digests
+from trainer.data.streamed_images import pictures_ahead
 from trainer.errors import UserError
-from trainer.images import Preprocessing, file_of, location, read_pictures
-from trainer.inference.embed import IMAGES_AT_ONCE, embed_sentences
+from trainer.images import file_of, location
+from trainer.inference.embed import embed_sentences
 from trainer.store import write_atomically
 from trainer.store.manifests import sha256_in
 from trainer.untrusted import confined
@@ -86,12 +88,14 @@ class WrittenShard:
         rows: How many pairs it holds.
         unreadable: Row -> why its image could not be read; it is left out.
         kept: Whether it was there already.
+        waited: Share of the time in which the model waited for pictures.
     """
 
     number: int
     rows: int
     unreadable: dict[str, str] = field(default_factory=dict)
     kept: bool = False
+    waited: float = 0.0
 
 
 def cut(splits: dict[str, Sequence[Source]], rows: int) -> list[Shard]:
@@ -123,7 +127,9 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
     key = _key(shard, digest)
     if (existing := written(folder, shard.number, key)) is not None:
         return existing
-    arrays, columns, unreadable = _embedded(model, shard)
+    began = time.perf_counter()
+    arrays, columns, unreadable, waited_s = _embedded(model, shard)
+    waited = waited_s / (time.perf_counter() - began)
     names = {_PATTERNS[kind].format(shard.number): rows for kind, rows in arrays.items()}
     try:
         for name, rows in names.items():
@@ -135,7 +141,7 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         _write(folder / manifest_of(shard.number), lambda draft: draft.write_text(json.dumps(manifest)) and None)
     except OSError as error:
         raise ShardError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
-    return WrittenShard(shard.number, len(columns["id"]), unreadable)
+    return WrittenShard(shard.number, len(columns["id"]), unreadable, waited=waited)
 
 
 def written(folder: Path, number: int, key: str) -> WrittenShard | None:
@@ -176,21 +182,23 @@ def _stamp(path: str) -> tuple[int, int]:
         return 0, 0
 
 
-def _embedded(model: OpenModel, shard: Shard) -> tuple[dict[str, np.ndarray], dict[str, list[str]], dict[str, str]]:
-    rows, pixels, images = shard.rows, [""] * len(shard.rows), []
+def _embedded(
+    model: OpenModel, shard: Shard
+) -> tuple[dict[str, np.ndarray], dict[str, list[str]], dict[str, str], float]:
+    rows, pixels, images, waited_s = shard.rows, [""] * len(shard.rows), [], 0.0
     unreadable: dict[str, str] = {}
     if model.model.visual is not None:
         good = []
-        for start in range(0, len(rows), IMAGES_AT_ONCE):
-            part = range(start, min(start + IMAGES_AT_ONCE, len(rows)))
-            pictures, reasons = _read([rows[row].place for row in part], model.image_size, model.preprocessing)
+        places = [row.place for row in rows]
+        for part, pictures, reasons, waited in pictures_ahead(places, model.image_size, model.preprocessing):
+            waited_s += waited
+            unreadable |= {row.id: reason for row, reason in zip(rows[part], reasons, strict=True) if reason}
             read = [index for index, reason in enumerate(reasons) if not reason]
-            unreadable |= {rows[row].id: reason for row, reason in zip(part, reasons, strict=True) if reason}
-            good += [part[index] for index in read]
+            good += [part.start + index for index in read]
             if read:
                 images.append(model.embed_images(pictures[read]))
-                for row, digest in zip((part[index] for index in read), pixel_digests(pictures[read]), strict=True):
-                    pixels[row] = digest
+                for index, digest in zip(read, pixel_digests(pictures[read]), strict=True):
+                    pixels[part.start + index] = digest
         rows, pixels = tuple(rows[row] for row in good), [pixels[row] for row in good]
     arrays = {}
     if model.model.visual is not None:
@@ -200,12 +208,7 @@ def _embedded(model: OpenModel, shard: Shard) -> tuple[dict[str, np.ndarray], di
         captions = [row.caption for row in rows]
         arrays[TEXTS] = embed_sentences(model, captions) if captions else model.embed_texts([""])[:0]
     columns = {name: [getattr(row, name) for row in rows] for name in ("id", "path", "caption", "label", "split")}
-    return arrays, columns | {"place": [_printable(row.place) for row in rows], "pixels": pixels}, unreadable
-
-
-def _read(paths: list[str], size: int, preprocessing: Preprocessing | None) -> tuple[np.ndarray, list[str]]:
-    pixels, answers = read_pictures(paths, size, preprocessing)
-    return pixels, [answer.reason for answer in answers]
+    return arrays, columns | {"place": [_printable(row.place) for row in rows], "pixels": pixels}, unreadable, waited_s
 
 
 def _write(path: Path, write: Any) -> None:

@@ -11,12 +11,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from trainer import config, data, device, pretrained, ranks
 from trainer.analysis.progress import Progress
+from trainer.analysis.sampling import at_most
 from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
@@ -48,6 +49,9 @@ from trainer.training.untrained import may_be_measured_ahead
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
+
+_MOST_SPELLED: Final = 100_000
+"""Captions that a tokenizer is trained on."""
 
 
 def fit(workspace: Workspace, run_id: int) -> None:
@@ -232,12 +236,15 @@ def _train(
     try:
         if run.tuning.mix:
             return mix_until_end(workspace, log, control, text_log, training, recorder)
+        training.keep_images()
         return _update_until_end(job, training, recorder)
     except torch.OutOfMemoryError as error:
         if where.type != "cuda":
             raise
         size = run.optimizer.batch_size
         raise OutOfMemory(f"Memory ran out with batches of {size} pairs. {_smaller(job, prepared)}") from error
+    finally:
+        training.end()
 
 
 def _device_of(run: config.Run, text_log: TextLog, shared: ranks.Ranks | None) -> torch.device:
@@ -395,7 +402,8 @@ def _tokenizer(job: _Job, splits: DataSplits, progress: Progress) -> AnyTokenize
         return read_tokenizer(untrusted_files.read_text(file, untrusted_files.MOST_TOKENIZER))
     if named := model.tokenizer.strip():
         return pretrained.tokenizer_by_name(named, cache=job.workspace.folder / "cache", progress=progress)
-    return train_tokenizer(splits.train.captions, model.vocabulary)
+    captions = splits.train.captions
+    return train_tokenizer([captions[row] for row in at_most(len(captions), _MOST_SPELLED)], model.vocabulary)
 
 
 def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) -> None:
@@ -449,8 +457,11 @@ def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession)
     )
     if splits.report.split:
         text_log.say(splits.report.split)
-    if isinstance(pairs.images, StreamedImages):
-        text_log.say(f"images are decoded again in every epoch, because {pairs.images.why}")
+    images = pairs.images
+    if isinstance(images, StreamedImages) and images.keep is not None:
+        text_log.say("images are decoded as they come, and prepared meanwhile where further epochs need them")
+    elif isinstance(images, StreamedImages) and images.kept is None:
+        text_log.say(f"images are decoded again in every epoch, because {images.why}")
     _warn_of_batch_norm(text_log, training)
     if training.method.takes_all_as_negatives:
         warn_of_equal_captions(text_log, pairs.captions, training.batch_size)

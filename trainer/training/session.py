@@ -24,7 +24,7 @@ from trainer.data.caption_tokens import CaptionTokens
 from trainer.data.order import steps_per_epoch
 from trainer.data.pairs import BATCH
 from trainer.data.published_tokenizers import AnyTokenizer
-from trainer.data.streamed_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages, readable
 from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
 from trainer.models.lora import Adapter, attach
@@ -65,6 +65,7 @@ def load_splits(
     """
     return data.load(
         run.data,
+        at_once=run.objective.compares_pairs,
         image_size=sizes.image_size,
         workspace_folder=workspace_folder,
         progress=progress,
@@ -191,11 +192,14 @@ class TrainingSession:
         length = self.architecture.context_length
         self._texts = CaptionTokens(captions, tokenizer, length, seed=run.seed, sample=sample)
         self._order: tuple[int, list[Int[np.ndarray, " batch"]]] = (-1, [])
-        streamed = isinstance(pairs.images, StreamedImages) and self.method.reads_images
-        self._stream = BatchStream(pairs.images, self._upcoming, workers=run.workers) if streamed else None
+        images = pairs.images
+        if isinstance(images, StreamedImages) and images.kept is not None and not images.kept.reasons:
+            images = images.kept.pixels
+        streamed = isinstance(images, StreamedImages) and self.method.reads_images
+        self._stream = BatchStream(images, self._upcoming, workers=run.workers) if streamed else None
         self._images = None
-        if epochs and self.method.reads_images and not isinstance(pairs.images, StreamedImages):
-            self._images = DeviceImages(pairs.images, where, resident=fits(pairs.images, where))
+        if epochs and self.method.reads_images and not isinstance(images, StreamedImages):
+            self._images = DeviceImages(images, where, resident=fits(images, where))
         self._update_s = 0.0
 
     def news(self) -> list[str]:
@@ -204,6 +208,16 @@ class TrainingSession:
             return []
         news, self._stream.news = self._stream.news, []
         return news
+
+    def keep_images(self) -> None:
+        """Begin to make the cache of listed images, where another epoch reads it."""
+        if self._stream is not None and self._run.optimizer.epochs > 1:
+            self._stream.keep()
+
+    def end(self) -> None:
+        """Stop what decodes images."""
+        if self._stream is not None:
+            self._stream.end()
 
     @property
     def norm_rows(self) -> int:
@@ -356,7 +370,7 @@ class TrainingSession:
         if not self._per_epoch and len(self._pairs) < self._run.optimizer.batch_size:
             return self._pairs.part(np.arange(len(self._pairs)), split=BATCH)
         drawn = self.method.order(len(self._pairs), self._run.optimizer.batch_size, self._run.seed, 0)
-        return self._pairs.part(np.sort(next(iter(drawn))), split=BATCH)
+        return self._pairs.part(readable(self._pairs.images, np.sort(next(iter(drawn)))), split=BATCH)
 
     def batch(self) -> methods.Batch:
         """Return the batch of the next update, or this rank's part of it: a function of (seed, step)."""

@@ -90,7 +90,7 @@ class Selecting(QObject):
     def select_all(self) -> None:
         """Select every pair."""
         if (owner := self.owner) is not None:
-            self._selection.pairs = range(owner.n)
+            self._selection.pairs = np.arange(owner.n)
 
     def invert(self) -> None:
         """Invert the selection."""
@@ -169,7 +169,7 @@ class Selecting(QObject):
         elif mode == "remove" or row in before:
             self._select(before[before != row])
         else:
-            self._select([*before, row])
+            self._select(np.insert(before, np.searchsorted(before, row), row))
 
     def _select(self, rows: Iterable[int]) -> None:
         before = self._marked

@@ -52,7 +52,7 @@ class AxesTab(ChartTab):
     def _select(self, rows: np.ndarray) -> None:
         adds = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ControlModifier)
         selection = self.context.selection
-        selection.pairs = {*rows.tolist()} | ({*selection.pairs.tolist()} if adds else set())
+        selection.pairs = np.concatenate([rows, selection.pairs]) if adds else rows
 
     def _mark_pairs(self) -> None:
         self.pane.panel.mark(self.context.selection.pairs)

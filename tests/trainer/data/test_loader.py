@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import tarfile
+import threading
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -26,8 +27,9 @@ from trainer.data import DataError, DataSplits, load, prepared
 from trainer.data.batch_stream import BatchStream
 from trainer.data.content import matching_of, pixel_digests
 from trainer.data.order import batches
-from trainer.data.streamed_images import StreamedImages
+from trainer.data.streamed_images import StreamedImages, pictures_ahead
 from trainer.data.tokenizer import train_tokenizer
+from trainer.images import read_pictures
 from trainer.store import Workspace
 from trainer.store.disk import SPARE
 from trainer.training.fit import fit
@@ -161,10 +163,14 @@ def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: 
     training._stream.close()
 
 
+@pytest.mark.parametrize("way", ["streamed", "auto"])
 def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the_cache(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With "auto" the pictures are many: the run begins before they are prepared, and goes on from the cache."""
     monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
+    if way == "auto":
+        monkeypatch.setattr("trainer.data.splits.MOST_PREPARED_FIRST", 10)
     base = run_of(folder(root), workers=1, device="cpu")
     watching = dataclasses.replace(base.watching, snapshots=2, log_every=1, evaluate_every=1000)
     workspace = Workspace(tmp_path / "workspace")
@@ -194,7 +200,116 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
         return b"".join(map(Path.read_bytes, weights)), workspace.results.series(number, "train/loss")[1].tolist()
 
     # In the middle of the second epoch.
-    assert trained("streamed", stop_at=6) == trained("prepared")
+    assert trained(way, stop_at=6) == trained("prepared")
+
+
+def begun_at_once(data: config.Data, workspace: Path, monkeypatch: pytest.MonkeyPatch, loading: str) -> DataSplits:
+    monkeypatch.setattr("trainer.data.splits.MOST_PREPARED_FIRST", 10)
+    return load(
+        data,
+        image_size=SIZE,
+        workspace_folder=workspace,
+        progress=lambda share, note: None,
+        loading=loading,
+        at_once=True,
+    )
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_prepared(
+    damaged: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of(data := tars(root), workers=1)
+    if damaged:
+        tar = (root / "0.tar").read_bytes()
+        (root / "0.tar").write_bytes(tar.replace(png(8)[:200], png(8)[:100] + bytes(100)))
+    streamed = begun_at_once(data, tmp_path / "streamed", monkeypatch, "streamed")
+    assert streamed.train.images.listed
+    assert streamed.report.problems == []
+    assert len(list((tmp_path / "streamed" / "cache").glob("*/prepared.json"))) == len(["held-out ones"])
+    plain = training_of(run, streamed)
+    expected = losses(plain, 9)
+    assert ["left out from now on" in news for news in plain.news()] == [True] * damaged
+    plain.end()
+
+    begun = training_of(run, begun_at_once(data, tmp_path, monkeypatch, "auto"))
+    first = losses(begun, 4)
+    begun.keep_images()
+    deadline = time.monotonic() + 60
+    while not any("prepared now" in news for news in begun.news()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert first + losses(begun, 5) == expected
+    begun.end()
+
+    after = begun_at_once(data, tmp_path, monkeypatch, "auto")
+    assert after.train.fingerprint == streamed.train.fingerprint
+    assert len(after.train.images.kept.pixels) == len(after.train) - damaged
+    training = training_of(run, after)
+    assert losses(training, 9) == expected
+    assert len(training.first_batch()) >= 8 - damaged
+
+
+def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "_CHUNK", 4)
+    data, parts, decode = tars(root), [], prepared.decode_part
+    begun = training_of(run_of(data, workers=1), begun_at_once(data, tmp_path, monkeypatch, "auto"))
+
+    def ending(part: prepared.Part, *more: object) -> prepared.DonePart:
+        parts.append(part.first)
+        if len(parts) == 3:
+            begun.end()
+        return decode(part, *more)
+
+    monkeypatch.setattr(prepared, "decode_part", ending)
+    begun.keep_images()
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == "keep images")
+    thread.join(60)
+    assert not thread.is_alive()
+    before, parts[:] = set(parts), []
+    after = begun_at_once(data, tmp_path, monkeypatch, "prepared").train.images
+    assert len(after.kept.pixels) == len(after)
+    assert set(parts) < set(range(0, len(after), 4))
+    assert before | set(parts) == set(range(0, len(after), 4))
+
+
+def test_pictures_are_decoded_while_those_before_are_used(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.data.streamed_images._AT_ONCE", 16)
+    folder(root)
+    (root / "20.png").write_bytes(png(20)[:90])
+    paths = sorted(map(str, root.glob("*.png")))
+    begun, read = [], StreamedImages.read
+    monkeypatch.setattr(StreamedImages, "read", lambda images, rows: begun.append(len(rows)) or read(images, rows))
+    expected, answers = read_pictures(paths, SIZE)
+    seen = []
+    for part, pixels, reasons, waited in pictures_ahead(paths, SIZE, None):
+        assert len(begun) >= min(len(seen) + 1, 3)
+        assert (pixels == expected[part]).all()
+        assert reasons == [answer.reason for answer in answers[part]]
+        assert waited >= 0
+        seen.append(part)
+    assert [(part.start, part.stop) for part in seen] == [(0, 16), (16, 32), (32, 40)]
+    assert begun == [16, 16, 8]
+    assert [part for part, *_ in pictures_ahead(paths[:5], SIZE, None)] == [slice(0, 5)]
+    assert list(pictures_ahead([], SIZE, None)) == []
+    assert begun == [16, 16, 8], "few pictures start no further helpers"
+
+
+def test_a_share_holds_out_no_more_than_can_be_measured_often(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = dataclasses.replace(folder(root), heldout_share=0.5)
+    every = read(data, tmp_path, "auto").heldout["heldout"]
+    monkeypatch.setattr("trainer.data.splits.MOST_HELD_OUT", 5)
+    few = read(data, tmp_path, "auto")
+    assert len(few.heldout["heldout"]) == 5
+    assert set(few.heldout["heldout"].paths) < set(every.paths)
+    assert len(few.train) == COUNT - 5
+    assert "50 % of the pictures, 5 at the most, drawn" in few.report.split
 
 
 def test_a_step_that_was_not_made_has_its_batch_again(root: Path, tmp_path: Path) -> None:

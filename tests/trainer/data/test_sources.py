@@ -19,8 +19,10 @@ import pytest
 from PIL import Image
 
 from trainer import config
+from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
-from trainer.data.tar_files import expand
+from trainer.data.pairs import ImportLog
+from trainer.data.tar_files import expand, shard_sources
 from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
 
@@ -195,6 +197,30 @@ def test_json_members_give_captions_and_metadata(tmp_path: Path) -> None:
     assert "no image" in reasons["a.tar/3"]
     assert "empty" in reasons["a.tar/4"]
     assert len(splits.report.problems) == 4
+
+
+def test_tars_are_listed_once_until_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.data.kept_listing.WORTH_KEEPING", 2)
+    odd = {"x.txt": b"a text", "y.gif.bin": b"?", "7.json": b'{"key": "value", "n": 3}'}
+    tars = [tar_of(tmp_path / f"{n}.tar", pairs_of(4 * n, 4) | (odd if n else {})) for n in range(2)]
+    data, log = config.Shards(path=str(tmp_path)), ImportLog()
+    first = shard_sources(data, tmp_path / "workspace", silent, log)
+    assert len(first[0]["train"]) == 8
+    assert first[1]
+    assert log.notes
+    opened, kept_log = [], ImportLog()
+    with monkeypatch.context() as patch:
+        patch.setattr("trainer.data.tar_files.tarfile.open", lambda *tar, **how: opened.append(tar))
+        assert shard_sources(data, tmp_path / "workspace", silent, kept_log) == first
+        assert kept_log == log
+        assert opened == []
+    (kept,) = (tmp_path / "workspace" / "cache").glob("*-listing/listing.jsonl")
+    lines = kept.read_bytes().splitlines(keepends=True)
+    for content in (b"".join(lines)[:-9], b"".join(lines[:-1]), kept.read_bytes().replace(b"[0, ", b"[7, "), b"[]\n"):
+        kept.write_bytes(content)
+        assert shard_sources(data, tmp_path / "workspace", silent) == first
+    tar_of(tars[0], pairs_of(0, 6))
+    assert len(shard_sources(data, tmp_path / "workspace", silent)[0]["train"]) == 10
 
 
 def test_texts_in_tars_are_read_in_the_encoding_of_their_tar_and_it_is_told(tmp_path: Path) -> None:
