@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
@@ -111,9 +111,13 @@ class Theme(QObject):
         """Draw what is about A or B in these hues and tones; empty: in the first two hues."""
         if tuple(sides) != self._sides:
             self._sides = tuple(sides)
-            self.changed.emit()
-            if self._application is not None:
-                self._style_sheet.recolor(self._application)
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Have everything draw its colors and icons anew, for other colors of runs or another scale."""
+        self.changed.emit()
+        if self._application is not None:
+            self._style_sheet.recolor(self._application)
 
     @property
     def moves(self) -> bool:
@@ -232,8 +236,7 @@ def faint(strong: QColor) -> QColor:
 
 def stroke(width: float) -> float:
     """Return the width of a line of a plot in pixels of the screen, which its cosmetic pen counts in."""
-    application = QGuiApplication.instance()
-    return width * (application.devicePixelRatio() if isinstance(application, QGuiApplication) else 1.0)
+    return width * icons.device_ratio()
 
 
 def ink_on(ground: QColor) -> QColor:

@@ -48,10 +48,14 @@ def pixmap(name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
     return image
 
 
+def device_ratio() -> float:
+    """Return pixels of the sharpest screen for each logical one; Qt's own answer is that of its start."""
+    return max((screen.devicePixelRatio() for screen in QGuiApplication.screens()), default=1.0)
+
+
 def tinted(name: str, size: int, *, normal: str, disabled: str, active: str | None = None) -> QIcon:
     """Return an icon in `normal`, in `disabled` when disabled, and in `active` when checked."""
-    application = QGuiApplication.instance()
-    ratio = application.devicePixelRatio() if isinstance(application, QGuiApplication) else 1.0
+    ratio = device_ratio()
     result = QIcon()
     result.addPixmap(pixmap(name, normal, size, ratio), QIcon.Mode.Normal, QIcon.State.Off)
     result.addPixmap(pixmap(name, active or normal, size, ratio), QIcon.Mode.Normal, QIcon.State.On)

@@ -10,7 +10,7 @@ from explorer import theme
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.actions import Actions, Command
-from explorer.window.zoom import ZOOM_KEY, next_zoom, zoom_of
+from explorer.window.zoom import ZOOM_KEY, next_zoom, rescale, zoom_of
 
 THEME_KEY: Final = "window/theme"
 MOTION_KEY: Final = "window/reducedMotion"
@@ -27,13 +27,12 @@ class Appearance:
 
     Args:
         settings: Where it is remembered.
-        banner: Tells when a zoom is seen.
-        restart: Opens the window again.
+        banner: Tells the zoom.
+        restart: Opens the window again, where Qt cannot zoom at once.
     """
 
     def __init__(self, settings: Settings, banner: Banner, restart: Callable[[], object]) -> None:
         self._settings, self._banner, self._restart = settings, banner, restart
-        self._zoom_at_start = zoom_of(settings.value(ZOOM_KEY))
 
     def choose_theme(self, mode: theme.Mode) -> None:
         """Use this theme from now on."""
@@ -51,11 +50,11 @@ class Appearance:
         return zoom_of(self._settings.value(ZOOM_KEY))
 
     def zoom(self, direction: int) -> None:
-        """Remember the next (1) or previous (-1) zoom, or 100 % (0), and offer the restart that shows it."""
-        zoom = next_zoom(self.zoom_percent, direction) if direction else 100
+        """Show and remember the next (1) or previous (-1) zoom, or 100 % (0)."""
+        before, zoom = self.zoom_percent, next_zoom(self.zoom_percent, direction) if direction else 100
         self._settings.set(ZOOM_KEY, zoom)
-        if zoom == self._zoom_at_start:
-            self._banner.show_message(f"The zoom stays {zoom} %.", tone="good")
+        if zoom == before or rescale(zoom):
+            self._banner.show_message(f"Zoom {zoom} %.", tone="good")
         else:
             self._banner.show_message(
                 f"Zoom {zoom} % after a restart of the window. Runs continue.",

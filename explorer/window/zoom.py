@@ -1,21 +1,38 @@
 """The zoom of the whole window: 75 to 200 %, remembered; texts, icons, plots and distances grow alike.
 
-Qt takes the scale of an application at its start, so a change is asked for now and seen after a restart, which the
-window offers at once; runs go on meanwhile.
+Qt scales every paint device by one factor, which it reads at its start. Its own setter of that factor is exported and
+works later too, on windows that are created anew; sizes in pixels, of which the window has a thousand, stay as they
+are. The setter is no public interface: where a Qt lacks it, the zoom is seen after a restart, which the window offers.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import MutableMapping
+import sys
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
 from typing import Any, Final
+
+import PySide6
+from PySide6.QtCore import qInstallMessageHandler
+from PySide6.QtWidgets import QApplication
+
+from explorer import theme
 
 ZOOM_KEY: Final = "window/zoom"
 STEPS: Final = (75, 90, 100, 110, 125, 150, 175, 200)
 """Percent."""
 SCALE: Final = "QT_SCALE_FACTOR"
 OWN_SCALE: Final = "CONTRASTIVE_EXPLORER_SCALE"
-"""The person's own QT_SCALE_FACTOR, which a restart multiplies again."""
+"""The person's own QT_SCALE_FACTOR, which a zoom multiplies again."""
+_ITANIUM: Final = "_ZN15QHighDpiScaling15setGlobalFactorEd"
+SETTERS: Final = {
+    "linux": ("libQt6Gui.so.6", _ITANIUM),
+    "darwin": (str(Path(PySide6.__file__).parent / "Qt/lib/QtGui.framework/Versions/A/QtGui"), _ITANIUM),
+    "win32": ("Qt6Gui.dll", "?setGlobalFactor@QHighDpiScaling@@SAXN@Z"),
+}
+"""Platform -> the loaded library, and the name of `void QHighDpiScaling::setGlobalFactor(qreal)` in it."""
 
 
 def zoom_of(value: Any) -> int:
@@ -31,10 +48,48 @@ def next_zoom(now: int, direction: int) -> int:
 
 def set_scale(percent: int, environment: MutableMapping[str, str] = os.environ) -> None:
     """Scale the application that is made next; the scale of the person's environment is multiplied."""
-    environment_scale = environment.setdefault(OWN_SCALE, environment.get(SCALE, "1"))
+    environment.setdefault(OWN_SCALE, environment.get(SCALE, "1"))
+    if percent != 100 or SCALE in environment:
+        environment[SCALE] = f"{_factor(percent, environment):g}"
+
+
+def rescale(percent: int) -> bool:
+    """Scale the running application, whose windows keep their size on the screen; return whether this Qt can."""
+    setter, application = _setter(), QApplication.instance()
+    if setter is None or not isinstance(application, QApplication):
+        return False
+    windows = [(window, handle) for window in application.topLevelWidgets() if (handle := window.windowHandle())]
+    visible = [window for window, _ in windows if window.isVisible()]
+    active, before = application.activeWindow(), application.primaryScreen().devicePixelRatio()
+    for window, handle in windows:
+        window.hide()
+        handle.destroy()
+    # Qt warns that windows exist: those that do are created anew.
+    handler = qInstallMessageHandler(lambda *_: None)
+    setter(_factor(percent, os.environ))
+    qInstallMessageHandler(handler)
+    for window in visible:
+        if not window.isMaximized() and not window.isFullScreen():
+            window.resize(window.size() * (before / application.primaryScreen().devicePixelRatio()))
+        window.show()
+    if active is not None:
+        active.activateWindow()
+    theme.theme().redraw()
+    return True
+
+
+def _factor(percent: int, environment: MutableMapping[str, str]) -> float:
     try:
-        factor = float(environment_scale)
+        factor = float(environment.get(OWN_SCALE, "1"))
     except ValueError:
         factor = 1.0
-    if percent != 100 or SCALE in environment:
-        environment[SCALE] = f"{factor * percent / 100:g}"
+    return factor * percent / 100
+
+
+def _setter() -> Callable[[float], None] | None:
+    try:
+        library, name = SETTERS[sys.platform]
+        setter: Callable[[float], None] = ctypes.CFUNCTYPE(None, ctypes.c_double)((name, ctypes.CDLL(library)))
+    except (KeyError, OSError, AttributeError):
+        return None
+    return setter

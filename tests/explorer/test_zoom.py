@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.state.settings import Settings
 from explorer.views.timeline.frame_map import FrameMap
-from explorer.window import MOTION_KEY, Window
+from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
 from tests.nightly import nightly_except
 from trainer.untrusted.safe_subprocess import python
@@ -85,20 +86,33 @@ def press(window: Window, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_plus_minus_and_zero_change_the_zoom_and_offer_a_restart(window: Window) -> None:
+def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -> None:
     keys = {name: window.findChild(QAction, name).shortcuts() for name in ("zoomIn", "zoomOut", "zoomReset")}
     assert [one.toString() for one in keys["zoomIn"]] == ["Ctrl++", "Ctrl+="]
     assert [keys[name][0].toString() for name in ("zoomOut", "zoomReset")] == ["Ctrl+-", "Ctrl+0"]
-    press(window, "zoomIn")
-    press(window, "zoomIn")
-    assert window.settings.value(ZOOM_KEY) == 125
-    assert window.banner.isVisible()
-    press(window, "zoomReset")
-    assert window.settings.value(ZOOM_KEY) == 100
-    press(window, "zoomOut")
-    assert window.settings.value(ZOOM_KEY) == 90
+    window.resize(1400, 1000)
+    try:
+        press(window, "zoomIn")
+        press(window, "zoomIn")
+        assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF()) == (125, 1.25)
+        assert (window.width(), window.height()) == (1120, 800), "as large on the screen as before"
+        assert window.grab().width() == 1400
+        settings_icon = window.findChild(QAbstractButton, "showSettings").icon()
+        assert settings_icon.pixmap(QSize(18, 18), 1.25).devicePixelRatio() == 1.25, "icons are drawn anew, not stretched"
+        assert window.isVisible()
+    finally:
+        press(window, "zoomReset")
+    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 1400)
     assert not window.opens_again
-    window.open_again()
+
+
+@pytest.mark.slow
+def test_where_qt_cannot_zoom_a_restart_is_offered(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoom, "SETTERS", {})
+    press(window, "zoomOut")
+    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF()) == (90, 1.0)
+    restart = next(button for button in window.banner.findChildren(QPushButton) if "Restart" in button.text())
+    restart.click()
     assert window.opens_again
     assert not window.isVisible()
     assert Settings(window.folder).value(ZOOM_KEY) == 90
