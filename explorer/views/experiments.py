@@ -44,6 +44,7 @@ class ExperimentEntry:
         minutes: That a seed of all arms takes; NaN where none has ended.
         training: Ids of its runs that train now.
         planned: Number of runs until the verdict is looked at next.
+        measured: What was measured of its runs so far, which its learning curves show.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ExperimentEntry:
     minutes: float = math.nan
     training: tuple[int, ...] = ()
     planned: int = 0
+    measured: tuple[object, ...] = ()
 
     @property
     def go_text(self) -> str:
@@ -85,7 +87,8 @@ def listed(
         state = (row, [(*_counted(run), evaluated.get(run.id)) for run in runs])
         cached = judged.get(row.name)
         if cached is None or cached[0] != state:
-            cached = judged[row.name] = (state, _judged(workspace, row))
+            measured = tuple(evaluated.get(run.id) for run in runs)
+            cached = judged[row.name] = (state, replace(_judged(workspace, row), measured=measured))
         entries.append(cached[1])
     return tuple(entries)
 

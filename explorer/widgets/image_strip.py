@@ -31,7 +31,8 @@ LINE: Final = 18
 LINES: Final = 2
 PAD: Final = 6
 DOT: Final = 8
-_ROLES: Final = {"check": "good", "x": "warn"}
+ROLES: Final = {"check": "good", "x": "warn"}
+"""Mark of a known truth -> the token of its color."""
 MARK: Final = 18
 
 
@@ -139,6 +140,10 @@ class ImageStrip(QListView):
         """The path of the current image; empty if there is none."""
         return self._path(self.currentIndex())
 
+    def chosen(self) -> list[str]:
+        """Return the paths of the chosen images."""
+        return [self._path(index) for index in self.selectedIndexes()]
+
     def show_items(self, items: Sequence[StripItem]) -> None:
         """Show these items; the current image stays current, or its neighbor replaces it."""
         before, row = self.current, self.currentIndex().row()
@@ -167,7 +172,7 @@ class ImageStrip(QListView):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Delete) or event.key() == Qt.Key.Key_Backspace:
-            if chosen := [self._path(index) for index in self.selectedIndexes()]:
+            if chosen := self.chosen():
                 self.remove_asked.emit(chosen)
             return
         super().keyPressEvent(event)
@@ -236,7 +241,7 @@ class _Cell(QStyledItemDelegate):
         painter.setBrush(theme.color("surface"))
         painter.drawEllipse(circle)
         # A check mark only where the truth is known: that two runs agree does not say that they are right.
-        theme.icon(mark, 12, _ROLES.get(mark, "secondary")).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
+        theme.icon(mark, 12, ROLES.get(mark, "secondary")).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
         for index, (text, dot) in enumerate(item.lines[: self._lines]):

@@ -20,6 +20,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
 from explorer.views.classify.label_form import OF_THE_RUN, OWN
+from explorer.views.classify.truth import TruthPicker, by_name
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from trainer import catalog, config
@@ -268,6 +269,40 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     assert "A and B agree on 1 of 2" in label(view, "classifyCount")
     view.strip.choose(str(images["disagree-red"]))
     assert label(view, "classifyVerdict") == "A: red, B: blue"
+
+
+def test_check_marks_stand_where_the_right_labels_are_set(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    view.take([images["a-red"], images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    choices = [view.right_label.itemText(row) for row in range(view.right_label.count())]
+    assert choices[:2] == ["From file and folder names", view.questions.labels[0]]
+    view.right_label.activated.emit(0)
+    assert [item.mark for item in view.strip.items] == ["check", "equal-not"], "one of two is right"
+    assert label(view, "classifyVerdict") == "Both predict red, which is right"
+    assert label(view, "classifyCount") == "2 images · A and B agree on 1 of 2 · A right on 2 of 2 · B right on 1 of 2"
+    view.right_label.activated.emit(1 + view.questions.labels.index("blue"))
+    assert view.strip.items[0].mark == "x"
+    assert label(view, "classifyVerdict") == "Both predict red; right is blue"
+    again = TruthPicker(context.settings, list)
+    again.show_labels(("blue", "red"), ())
+    assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]
+    view.right_label.activated.emit(view.right_label.count() - 1)
+    assert view.strip.items[0].mark == "equal", "no longer known"
+
+
+@pytest.mark.parametrize(
+    ("path", "label_of"),
+    [
+        ("x/black_cat-01.png", "black cat"),
+        ("cat/0001.png", "cat"),
+        ("x/caterpillar.png", ""),
+        ("dog/cat and dog.png", "dog"),
+    ],
+)
+def test_a_name_says_the_label_whose_words_it_holds(path: str, label_of: str) -> None:
+    assert by_name(path, ("cat", "black cat", "dog")) == label_of
 
 
 def test_the_dropped_image_is_asked_first_and_alone(

@@ -98,7 +98,9 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
         assert (window.width(), window.height()) == (1120, 800), "as large on the screen as before"
         assert window.grab().width() == 1400
         settings_icon = window.findChild(QAbstractButton, "showSettings").icon()
-        assert settings_icon.pixmap(QSize(18, 18), 1.25).devicePixelRatio() == 1.25, "icons are drawn anew, not stretched"
+        assert settings_icon.pixmap(QSize(18, 18), 1.25).devicePixelRatio() == 1.25, (
+            "icons are drawn anew, not stretched"
+        )
         assert window.isVisible()
     finally:
         press(window, "zoomReset")

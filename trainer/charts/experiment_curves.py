@@ -14,11 +14,10 @@ from trainer.analysis.efficiency import band
 from trainer.analysis.progress import Progress
 from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
-from trainer.charts.experiment_verdict import newest
 from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
-from trainer.experiments.counted import CountedRun, arm_groups, counted_in, counted_line
+from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
 from trainer.experiments.experiment import Experiment, from_toml
 from trainer.metrics import metric
 from trainer.store import Workspace
@@ -77,6 +76,20 @@ class ArmCurves:
     not_counted: str
 
 
+def newest(workspace: Workspace, name: str) -> str:
+    """Return the name, or that of the newest experiment where it is empty.
+
+    Raises:
+        ChartError: There is no experiment at all.
+    """
+    if name:
+        return name
+    every = workspace.experiments.all()
+    if not every:
+        raise ChartError("There is no experiment yet. Make one: trainer experiment new FILE.toml.")
+    return every[-1].name
+
+
 def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings, _progress: Progress) -> ArmCurves:
     """Return the curves of every arm that has logged one of the metrics.
 
@@ -86,8 +99,18 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     row = workspace.experiments.get(newest(workspace, settings.experiment))
     experiment = from_toml(row.definition, source=row.name)
     groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
+    curves = arm_curves(workspace, experiment, groups, settings.metrics or USUAL)
+    if not curves:
+        raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
+    return ArmCurves(row.name, curves, counted_line(groups))
+
+
+def arm_curves(
+    workspace: Workspace, experiment: Experiment, groups: Sequence[RunGroup], metrics: Sequence[str]
+) -> tuple[ArmCurve, ...]:
+    """Return the curve of each metric and arm that has logged it."""
     curves = []
-    for name in settings.metrics or USUAL:
+    for name in metrics:
         for index, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
             series = [(member, number_series(workspace, member.run.id, name)) for member in members]
@@ -96,9 +119,7 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
             ]
             if logged:
                 curves.append(_curve(experiment, name, index, logged))
-    if not curves:
-        raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
-    return ArmCurves(row.name, tuple(curves), counted_line(groups))
+    return tuple(curves)
 
 
 def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:
@@ -124,14 +145,15 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
     groups: dict[tuple[str, str], list[ArmCurve]] = {}
     for arm_curve in data.curves:
         groups.setdefault((arm_curve.metric, arm_curve.arm if arm_curve.metric in apart else ""), []).append(arm_curve)
-    plots = [_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
+    plots = [arm_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     note = "Line and band: mean over seeds and its interval, as in the verdict. Gray: runs that do not count."
     head = (data.not_counted,) if data.not_counted else ()
     return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
 
 
-def _plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
+def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
+    """Return the plot of one metric: mean and band of each arm, its runs faint, and gray those that do not count."""
     metric_of = metric(name)
     factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts import ChartError
+from trainer.charts.experiment_curves import ArmCurve, arm_curves, arm_plot, newest
 from trainer.charts.experiment_tables import arms_table, compared_table, design_table, runs_table, scaled
 from trainer.charts.marks import (
     Axis,
@@ -53,32 +53,29 @@ class ExperimentSettings:
     experiment: str = option("", "Experiment", "Its name; empty: the newest.", control=False)
 
 
-def newest(workspace: Workspace, name: str) -> str:
-    """Return the name, or that of the newest experiment where it is empty.
+@dataclass(frozen=True)
+class DrawnVerdict(ExperimentVerdict):
+    """A verdict with the learning curves of its primary outcome, one an arm that has logged it."""
 
-    Raises:
-        ChartError: There is no experiment at all.
-    """
-    if name:
-        return name
-    every = workspace.experiments.all()
-    if not every:
-        raise ChartError("There is no experiment yet. Make one: trainer experiment new FILE.toml.")
-    return every[-1].name
+    curves: tuple[ArmCurve, ...] = ()
 
 
 def compute(
     workspace: Workspace, _request: Request, settings: ExperimentSettings, _progress: Progress
 ) -> ExperimentVerdict:
     """Return the verdict as the runs stand now."""
-    return judge(workspace, newest(workspace, settings.experiment))
+    verdict = judge(workspace, newest(workspace, settings.experiment))
+    curves = arm_curves(workspace, verdict.experiment, verdict.groups, (f"val/{verdict.experiment.outcome.metric}",))
+    return DrawnVerdict(**{part.name: getattr(verdict, part.name) for part in fields(verdict)}, curves=curves)
 
 
 def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
-    """Draw the differences and the values over seeds, then the tables; nothing is left out."""
+    """Draw the learning curves, else the values over seeds, and the differences; then the tables."""
     experiment = verdict.experiment
     by_field = outcome_by_field(verdict)
-    rows: list[tuple[Any, ...]] = [(_differences(verdict), _values(verdict)), *([(by_field,)] if by_field else [])]
+    curves = verdict.curves if isinstance(verdict, DrawnVerdict) else ()
+    learning = arm_plot("learning", curves[0].metric, "", curves) if curves else _values(verdict)
+    rows: list[tuple[Any, ...]] = [(learning, _differences(verdict)), *([(by_field,)] if by_field else [])]
     rows.append((_decisive(verdict),))
     if verdict.secondaries:
         rows.append((_secondary(verdict),))

@@ -17,18 +17,28 @@ class Verdict:
     Attributes:
         words: A short sentence.
         agree: Whether the runs name the same label; None if fewer than two have answered.
+        right: Whether each run that has answered names the right label; empty where that is not known.
     """
 
     words: str
     agree: bool | None = None
+    right: tuple[bool, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """An icon: a check mark or a cross only where the truth is known and holds for all runs; empty for none."""
+        if self.right and len(set(self.right)) == 1:
+            return "check" if self.right[0] else "x"
+        return {True: "equal", False: "equal-not", None: ""}[self.agree]
 
 
-def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> Verdict | None:
+def verdict(predictions: Sequence[Prediction | None], names: Sequence[str], truth: str = "") -> Verdict | None:
     """Return a summary of the runs' predictions for one image; None before the first prediction.
 
     Args:
         predictions: Of run A and run B, or of the only run; None where one has not answered.
         names: Of the runs.
+        truth: The right label; empty where it is not known.
     """
     said = [(index, p) for index, p in enumerate(predictions) if p is not None]
     if not said:
@@ -36,12 +46,14 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str]) -> V
     if any(prediction.shares == "none" for _, prediction in said):
         each = "; ".join(f"{names[index]}: {prediction.words}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
+    right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
+    known = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
     if len(said) < 2:
         index, prediction = said[0]
-        return Verdict(f"{names[index]} predicts {prediction.label}")
+        return Verdict(f"{names[index]} predicts {prediction.label}{known}", right=right)
     if len({prediction.label for _, prediction in said}) == 1:
-        return Verdict(f"Both predict {said[0][1].label}", True)
-    return Verdict(", ".join(f"{LETTERS[index]}: {prediction.label}" for index, prediction in said), False)
+        return Verdict(f"Both predict {said[0][1].label}{known}", True, right)
+    return Verdict(", ".join(f"{LETTERS[index]}: {p.label}" for index, p in said) + known, False, right)
 
 
 def ranking(predictions: Sequence[Prediction | None]) -> list[int]:

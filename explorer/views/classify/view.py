@@ -18,12 +18,13 @@ from explorer.state.selection import Side
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
-from explorer.views.classify.verdict import ranking, verdict
+from explorer.views.classify.truth import TruthPicker
+from explorer.views.classify.verdict import LETTERS, ranking, verdict
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.image_strip import PICTURE, ImageStrip, StripItem
+from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.class_task import choice_suite
@@ -32,8 +33,6 @@ from trainer.errors import UserError
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
-SIGNS: Final = {True: "equal", False: "equal-not"}
-"""Whether two runs agree -> icon. Neutral: which of them is right is not known here."""
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
 
 
@@ -51,6 +50,7 @@ class ClassifyView(View):
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         yield
         self.strip = ImageStrip(self.pictures.get)
+        self.right_label = TruthPicker(context.settings, self.strip.chosen)
         self.bars = BarChart()
         self.bars.setObjectName("classifyBars")
         self.sight = ImagePreview(context.background, self.pictures.get)
@@ -197,6 +197,7 @@ class ClassifyView(View):
         self._count.setText(self._summary(items))
         self._remove_button.setEnabled(bool(paths))
         self._map_button.setVisible(bool(paths))
+        self._show_truth()
 
     def _strip_item(self, path: str) -> StripItem:
         problem = self.asking.problem(path)
@@ -206,21 +207,36 @@ class ClassifyView(View):
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
-        outcome = verdict(said, [*map(self._name, sides)])
-        mark = SIGNS[outcome.agree] if outcome and outcome.agree is not None else ""
+        outcome = verdict(said, [*map(self._name, sides)], self.right_label.label_of(path))
+        mark = outcome.mark if outcome else ""
         tip = "\n".join([Path(path).name, problem or (outcome.words if outcome else "")]).strip()
         return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
 
     def _summary(self, items: Sequence[StripItem]) -> str:
         n = len(items)
         parts = [f"{n:,} image{'' if n == 1 else 's'}"]
-        judged = sum(bool(item.mark) for item in items)
-        if judged:
-            agree = sum(item.mark == SIGNS[True] for item in items)
-            parts.append(f"A and B agree on {agree:,} of {judged:,}" if n > 1 else "")
+        sides = self.context.selection.sides
+        labels = [[p and p.label for p in self._said(item.path)] for item in items]
+        judged = [each for each in labels if len(each) == 2 and all(each)]
+        if judged and n > 1:
+            parts.append(f"A and B agree on {sum(a == b for a, b in judged):,} of {len(judged):,}")
+        known = [(self.right_label.label_of(item.path), each) for item, each in zip(items, labels, strict=True)]
+        for place, side in enumerate(sides):
+            of_run = [each[place] == truth for truth, each in known if truth and each[place]]
+            if of_run:
+                parts.append(f"{LETTERS[side.place]} right on {sum(of_run):,} of {len(of_run):,}")
         if broken := sum(bool(item.problem) for item in items):
             parts.append(f"{broken:,} could not be read")
         return " · ".join(word for word in parts if word)
+
+    def _show_truth(self) -> None:
+        self.right_label.setVisible(bool(self._paths and self.questions.labels))
+        self.right_label.show_labels(self.questions.labels, self._paths)
+
+    def _set_truth(self, key: object) -> None:
+        self.right_label.keep(key, self._paths)
+        self._show_strip()
+        self._show_current()
 
     def _show_current(self) -> None:
         path = self.strip.current
@@ -258,7 +274,7 @@ class ClassifyView(View):
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
-        outcome = verdict(said, [*map(self._name, sides)])
+        outcome = verdict(said, [*map(self._name, sides)], self.right_label.label_of(path))
         if problem := self.asking.problem(path):
             self._show_message("triangle-alert", "bad", problem)
         elif not sides:
@@ -268,8 +284,8 @@ class ClassifyView(View):
         elif not self._has_words:
             self._show_message("info", "secondary", self._missing_words())
         elif outcome is not None:
-            sign = "image" if outcome.agree is None else SIGNS[outcome.agree]
-            self._show_message(sign, "secondary", outcome.words)
+            sign = outcome.mark or "image"
+            self._show_message(sign, ROLES.get(sign, "secondary"), outcome.words)
         elif self.asking.waiting:
             state = self.context.client.state("models")
             self._show_message(
@@ -335,6 +351,7 @@ class ClassifyView(View):
         self.questions.remember(self.context.settings, "classify")
         if self.isVisible():
             self._ask()
+            self._show_strip()
             self._show_current()
 
     def _name(self, side: Side) -> str:
@@ -353,6 +370,8 @@ class ClassifyView(View):
         self.asking.answered.connect(self._show_strip)
         self.asking.changed.connect(lambda: self._show_bars(self.strip.current))
         self.strip.current_changed.connect(self._current_changed)
+        self.strip.selectionModel().selectionChanged.connect(lambda *_: self._show_truth())
+        self.right_label.picked.connect(self._set_truth)
         self.strip.remove_asked.connect(self._remove)
         self.pictures.arrived.connect(self.strip.picture_arrived)
         for signal in (selection.queries_changed, selection.runs_changed, selection.step_changed):
@@ -420,6 +439,7 @@ class ClassifyView(View):
         self._map_button.clicked.connect(self._go_to_map)
         row = FlowRow()
         row.add(self._count)
+        row.add(self.right_label, gap=theme.BETWEEN)
         for button in (self._map_button, self._remove_button, add):
             row.add(button, gap=theme.INSIDE, right=True)
         return row

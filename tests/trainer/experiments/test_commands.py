@@ -139,6 +139,12 @@ def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(w
     titles = [plot.title for plot in panel.marks]
     assert [title for title in titles if "loss" in title] == ["Training loss, CLIP", "Training loss, CLOOB"]
     assert sum(curve.faint for curve in panel.marks[0].curves) == 6
+    home = experiment_verdict.ExperimentSettings("duel")
+    drawn = experiment_verdict.CHART.panel(
+        experiment_verdict.CHART.result(workspace, Request(), home, lambda *_: None), home
+    )
+    assert [mark.key for mark in drawn.rows[0]] == ["learning", "difference"], "the curves stand beside the verdict"
+    assert drawn.mark("learning").curves[-1].y.tolist() == panel.marks[0].curves[-1].y.tolist()
 
 
 @pytest.mark.slow

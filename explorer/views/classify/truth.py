@@ -1,0 +1,72 @@
+"""The right label of each image, as far as the person has set it, or its file name holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from explorer.state.settings import Settings
+from explorer.widgets.finder import Choice
+from explorer.widgets.searchable_combo_box import SearchableComboBox
+
+KEY: Final = "classify/truth"
+BY_NAME: Final = ("by name",)
+"""The choice that reads the names; no label is a tuple."""
+_WORD: Final = re.compile(r"[^\W_]+")
+WIDTH_PX: Final = 150
+MOST: Final = 5_000
+"""Images whose labels are kept."""
+
+
+class TruthPicker(SearchableComboBox):
+    """Sets the right label of the chosen images; keeps those of all images in the settings."""
+
+    def __init__(self, settings: Settings, paths: Callable[[], Sequence[str]]) -> None:
+        """Set the labels of what `paths` returns."""
+        super().__init__(name="classifyTruth", label="Right label of the chosen images", width=WIDTH_PX)
+        self.setPlaceholderText("Set right labels…")
+        self._settings, self._paths = settings, paths
+        self._labels: tuple[str, ...] = ()
+        stored: Any = settings.value(KEY, {})
+        self._truth: dict[str, str] = stored if isinstance(stored, dict) else {}
+
+    def label_of(self, path: str) -> str:
+        """Return the right label of an image; empty where it is not known, or none of the labels."""
+        label = self._truth.get(path, "")
+        return label if label in self._labels else ""
+
+    def show_labels(self, labels: tuple[str, ...], paths: Iterable[str]) -> None:
+        """Offer these labels, and show that of the chosen images; the names are offered where one says a label."""
+        self._labels = labels
+        chosen = {self.label_of(path) for path in self._paths()}
+        choices = [Choice(BY_NAME, "From file and folder names")] if any(by_name(p, labels) for p in paths) else []
+        choices += [Choice(label, label) for label in labels]
+        choices += [Choice("", "Not known")] if any(chosen) else []
+        self.show_choices(tuple(choices), chosen.pop() or None if len(chosen) == 1 else None)
+
+    def keep(self, key: Any, paths: Iterable[str]) -> None:
+        """Store the choice: for the chosen images, or by their names for all."""
+        new = {p: by_name(p, self._labels) for p in paths} if key == BY_NAME else dict.fromkeys(self._paths(), str(key))
+        merged = [(path, label) for path, label in (self._truth | new).items() if label]
+        self._truth = dict(merged[-MOST:])
+        self._settings.set(KEY, self._truth)
+
+
+def by_name(path: str, labels: Sequence[str]) -> str:
+    """Return the only label whose words are in the file's name, else in its folder's; empty if none or several are."""
+    file = Path(path)
+    for name in (file.stem, file.parent.name):
+        held = [label for label in labels if _spaced(label) in _spaced(name)]
+        # Of "cat" and "black cat" in one name, the longer is meant.
+        longest = [
+            label for label in held if not any(_spaced(label) in _spaced(other) for other in held if other != label)
+        ]
+        if len(longest) == 1:
+            return longest[0]
+    return ""
+
+
+def _spaced(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
