@@ -622,14 +622,15 @@ class NumberTableCard(QFrame):
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().deleteLater()
         self._cells, self._heads, self._names = {}, [], []
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        # One column without a name holds sentences, others numbers.
+        side = Qt.AlignmentFlag.AlignLeft if mark.columns == ("",) else Qt.AlignmentFlag.AlignRight
         many = len(mark.columns) > MOST_WIDE_COLUMNS
         self._gap = theme.INSIDE if many else theme.BETWEEN
         self._wide = NARROW_COLUMN_PX if many else COLUMN_PX
         self._grid.setHorizontalSpacing(self._gap)
         for column in range(len(mark.columns)):
             head = layouts.text("", "small", wrap=not mark.badges)
-            head.setAlignment(right)
+            head.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
             # Of the column, not of the label: one that gives way counts for nothing in the layout's own hint.
             self._grid.setColumnMinimumWidth(column + 1, self._wide)
             self._heads.append(head)
@@ -642,7 +643,7 @@ class NumberTableCard(QFrame):
             self._grid.addWidget(name, row + 1, 0, 1, 1 if line.values else len(mark.columns) + 1)
             for column in range(len(line.values)):
                 cell = layouts.text("", "strong" if line.strong or column in line.best else "")
-                cell.setAlignment(right)
+                cell.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
                 cell.setToolTip(line.hint)
                 self._cells[row, column] = cell
                 self._grid.addWidget(cell, row + 1, column + 1)

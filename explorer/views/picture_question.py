@@ -46,7 +46,7 @@ class PictureQuestionView(View):
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
         theme.set_role(self.show_button, "primary")
         self.working = ProgressRow(f"{self.prefix}-working", self, asks=True)
-        self.status: QLabel = layouts.elided(role="small")
+        self.status: QLabel = layouts.text(role="small", wrap=True)
 
     def lay_in(self, panels: QWidget) -> StateArea:
         """Return the area of the answer with these panels, and listen to the parts."""

@@ -253,7 +253,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
         return len(asked)
 
     monkeypatch.setattr(view.context.client, "ask", ask)
-    assert "verdicts by means of the captions of 4 classes" in view.note.text()
+    assert "predictions from class-mean captions (4 classes)" in view.note.text()
     before = view.found
     offered = [view.suite.itemText(place) for place in range(view.suite.count())]
     assert view.suite.isVisible()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 
 from explorer.intents import TrainCopy
 from explorer.views.quality import QualityView
@@ -139,6 +140,25 @@ def test_keys_decide_undo_takes_back_and_the_filter_follows(qtbot, view: Quality
     assert written(qtbot, view) == {}
     assert table.findings.rowCount() == 0
     assert not view.train.isEnabled()
+
+
+DECISIONS = ("flag", "ignore", "reviewed", "clear")
+
+
+def test_decisions_are_offered_for_selected_findings_and_undo_selects_them_again(qtbot, view: QualityView):
+    table, undo = view.tables["mispair"], view.context.selection.undo
+    buttons = [
+        view.findChild(QPushButton, f"quality-{name}-button") for name in ("flag", "ignore", "reviewed", "clear")
+    ]
+    assert not any(button.isEnabled() for button in buttons)
+    table.selectAll()
+    assert all(button.isEnabled() for button in buttons)
+    rows = [one.row for one in table.chosen()]
+    buttons[0].click()
+    table.selectRow(2)
+    undo.undo()
+    assert [one.row for one in table.chosen()] == rows
+    written(qtbot, view)
 
 
 def test_pairs_selected_elsewhere_are_selected_here(view: QualityView):

@@ -56,6 +56,10 @@ OLD = (
     "look only",
     "Max parallel runs",
     "Branch off",
+    "verdicts by",
+    "means of the captions",
+    "Class prompts",
+    "Effective number",
 )
 """Phrases of the table of wording, each replaced by a standard term."""
 FILTER = "image_to_text_R@1>40%"

@@ -75,9 +75,9 @@ def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
     drawn = list(zip(data.found, data.places, names, strict=True))
     curves = tuple(curve for grid in drawn for curve in _medians(*grid))
     x = Axis("beta", BETAS[0], BETAS[-1], log=True)
-    y = Axis("effective number", 0.9, 1.15 * max(run.n for run in runs), log=True)
+    y = Axis("effective patterns", 0.9, 1.15 * max(run.n for run in runs), log=True)
     note = "dashed: 10 % and 90 %"
-    plot = XYPlot("medians", "Effective number over beta", x, y, curves, cursor=settings.beta, note=note)
+    plot = XYPlot("medians", "Effective patterns over beta", x, y, curves, cursor=settings.beta, note=note)
     unit = UNIT_OF[settings.asks]
     queries = "; ".join(
         f"{name}: {len(grid.rows):,} of {grid.run.units.count(unit):,} queries" for grid, _, name in drawn
@@ -117,7 +117,7 @@ def _grid(grid: BetaGrid, index: int, name: str, settings: BetaSettings) -> Heat
         (),
         1.0,
         float(grid.run.n),
-        "effective number",
+        "effective patterns",
         log=True,
         cursor=_column(settings.beta),
         note=f"n = {grid.run.n:,} {grid.run.side} stored",

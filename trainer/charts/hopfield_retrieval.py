@@ -55,7 +55,7 @@ from trainer.store import Workspace
 
 NOTE_KIND: Final = (
     "Fixed point: where repeated updates end. Single pattern: it averages at most 1.5 patterns; global average: more "
-    "than half of all stored; metastable: a group between. Effective number: exp of the entropy of the weights."
+    "than half of all stored; metastable: a group between. Effective patterns: exp of the entropy of the weights."
 )
 
 

@@ -67,7 +67,9 @@ def draw(_data: None, settings: HopfieldTemperatureSettings) -> Panel:
     weight = float(self_weight(settings.n, settings.beta, settings.cosine))
     facts = (
         one_number("Entropy H (nats)", entropy(shares), 4, f"Of the shares; at most ln 8 = {math.log(PATTERNS):.3f}."),
-        one_number("Effective number exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True),
+        one_number(
+            "Effective patterns exp(H)", effective_number(shares), 3, "Patterns that are averaged.", strong=True
+        ),
         one_number("Largest share", float(shares.max()), 4, "Of the nearest pattern."),
         one_number(
             "Self-weight in the batch", weight, 4, "A pattern's share in its own retrieval among N.", strong=True
@@ -111,7 +113,7 @@ def _shares(shares: np.ndarray) -> XYPlot:
 def _number(stored: np.ndarray, state: np.ndarray, settings: HopfieldTemperatureSettings) -> XYPlot:
     curve = Series("exp(H)", "first", BETAS, effective_numbers(state, stored, BETAS))
     x, y = Axis("beta", BETAS[0], BETAS[-1], log=True), Axis("patterns", 0.8, PATTERNS + 0.4)
-    return XYPlot("number", "Effective number of patterns", x, y, (curve,), cursor=settings.beta)
+    return XYPlot("number", "Effective patterns", x, y, (curve,), cursor=settings.beta)
 
 
 def _self_weights(settings: HopfieldTemperatureSettings) -> XYPlot:

@@ -162,7 +162,7 @@ class Changes:
         parts += [f"{left:,} of A are not in B"] if left else []
         parts += ["a sample of the split"] if self.sampled else []
         parts += [f"k = {self.k} {self.modality} neighbors"]
-        parts += [f"verdicts by {self.verdict_by}"] if self.verdict_by else []
+        parts += [f"predictions from {self.verdict_by}"] if self.verdict_by else []
         return " · ".join(parts)
 
 
@@ -358,7 +358,7 @@ def _verdicts(
     if len(names) < 2 or first.text is None or second.text is None:
         return None
     weights = [_class_means(_rows(s.text, rows), label, len(names)) for s, rows in ((first, at_a), (second, at_b))]
-    by = f"means of the captions of {len(names)} classes"
+    by = f"class-mean captions ({len(names)} classes)"
     return by, names, *(predict(image, weight) for image, weight in zip(images, weights))
 
 

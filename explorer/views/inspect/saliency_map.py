@@ -27,15 +27,13 @@ class SaliencyOverlay:
         cells: NaN never; positive cells take the second color, negative ones the first.
         reach: The value that has the full color.
         colors: Tokens or `#rrggbb` of both ends.
-        ends: Words at both ends of the scale.
-        digits: Of the numbers on the scale.
+        ends: Words at both ends of the scale; between them is 0.
     """
 
     cells: Float[np.ndarray, "g g"]
     reach: float
     colors: tuple[str, str]
     ends: tuple[str, str]
-    digits: int = 3
 
 
 class SaliencyMap(QWidget):
@@ -143,13 +141,7 @@ class SaliencyMap(QWidget):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         labels = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
-        far = f"{overlay.reach:.{overlay.digits}f}"
-        full = (f"{overlay.ends[0]} −{far}".strip(), "0", f"{overlay.ends[1]} {far}".strip())
-        short = (full, (full[0], "", full[2]), (f"−{far}", "0", far))
-        wide = painter.fontMetrics().horizontalAdvance
-        # The middle stands in the middle: what is left of it has half of the room.
-        fits = next((t for t in short if 2 * max(wide(t[0]), wide(t[2])) + 3 * wide(t[1]) < room.width()), short[-1])
-        for side, text in zip(("Left", "HCenter", "Right"), fits, strict=True):
+        for side, text in zip(("Left", "HCenter", "Right"), (overlay.ends[0], "0", overlay.ends[1]), strict=True):
             where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(labels, int(where), text)
 

@@ -270,13 +270,17 @@ class QualityView(View):
         n = f"{len(after):,} pair{'s' * (len(after) != 1)}"
         self.context.selection.undo.push(_Decision(self, f"{label}: {n}", report.dataset, before, after))
 
-    def apply(self, dataset: str, states: tuple[tuple[Review, str], ...]) -> None:
-        """Show these states at once, and store them."""
+    def apply(self, dataset: str, states: tuple[tuple[Review, str], ...], *, select: bool = False) -> None:
+        """Show these states at once, and store them; `select` their pairs, as they were when it was decided."""
         table = self.tables[self._kind()]
         line = max(0, table.currentIndex().row())
         self.states |= {review.pair: state for review, state in states}
         self._show_findings()
         table.go_to(line)
+        if select:
+            pairs = {review.pair for review, _ in states}
+            table.select_lines([at for at, f in enumerate(table.findings.findings) if pairs & {*f.keys}])
+        self._show_decisions()
         self._writes.append((dataset, states))
         if len(self._writes) == 1:
             self._write_next()
@@ -343,6 +347,7 @@ class QualityView(View):
             self._selects = True
             self.context.selection.pairs = np.array(sorted({*rows}), np.int64)
             self._selects = False
+        self._show_decisions()
 
     def _on_pairs(self) -> None:
         """Show the findings of the pairs selected elsewhere; a row chosen here leaves the rows as they are."""
@@ -355,6 +360,13 @@ class QualityView(View):
         pairs = {*self.context.selection.pairs.tolist()}
         for table in self.tables.values():
             table.mark(pairs, self.loaded.split)
+        self._show_decisions()
+
+    def _show_decisions(self) -> None:
+        """Offer decisions only where findings are selected."""
+        chosen = bool(self.tables[self._kind()].chosen())
+        for action in self._review_actions:
+            action.setEnabled(chosen)
 
     # -- putting together --------------------------------------------------------------------------------------
 
@@ -372,6 +384,8 @@ class QualityView(View):
         for action in self._review_actions:
             button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
             button.clicked.connect(action.trigger)
+            action.enabledChanged.connect(button.setEnabled)
+            action.setEnabled(False)
             bar.add(button, gap=theme.INSIDE)
         for button in (self.export_list, self.train):
             bar.add(button, gap=theme.INSIDE)
@@ -389,7 +403,8 @@ class QualityView(View):
         selection.pairs_changed.connect(self._on_pairs)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
-        self.tabs.currentChanged.connect(lambda _place: self._show_counts())
+        for show in (self._show_counts, self._show_decisions):
+            self.tabs.currentChanged.connect(lambda _place, show=show: show())
         self.check.clicked.connect(self.check_data)
         self.export_list.clicked.connect(self.ask_export)
         self.train.clicked.connect(self.train_on_these)
@@ -409,7 +424,7 @@ class _Decision(QUndoCommand):
         self._view.apply(self._dataset, self._after)
 
     def undo(self) -> None:
-        self._view.apply(self._dataset, self._before)
+        self._view.apply(self._dataset, self._before, select=True)
 
 
 class _FindingsTable(QTableView):
@@ -458,8 +473,11 @@ class _FindingsTable(QTableView):
     def mark(self, pairs: Iterable[int], split: str) -> None:
         """Show these pairs of a split as selected, without announcing it; leave the selection if none is listed."""
         lines = [line for line, f in enumerate(self.findings.findings) if f.split == split and f.row in pairs]
-        if not lines:
-            return
+        if lines:
+            self.select_lines(lines)
+
+    def select_lines(self, lines: Iterable[int]) -> None:
+        """Select exactly these lines without announcing it."""
         last, chosen = self.findings.columnCount() - 1, QItemSelection()
         for line in lines:
             chosen.select(self.findings.index(line, 0), self.findings.index(line, last))

@@ -44,7 +44,7 @@ class WhereRow(QWidget):
         manage = QPushButton("Compute targets…", self, objectName="new-run-places", autoDefault=False)
         manage.setToolTip("Add, remove and test other computers that train runs")
         manage.clicked.connect(self.manage_asked)
-        label = layouts.text("Where", buddy=self.place)
+        label = layouts.text("Run on", buddy=self.place)
         label.setFixedWidth(LABEL_WIDTH)
         layouts.row(label, (self.place, 1), self.upload, manage, gap=theme.BETWEEN, of=self)
         self.read()

@@ -104,7 +104,7 @@ def test_verdicts_may_be_those_of_prompts(charted: Workspace):
         assert verdict.tolist() == expected.tolist()
     assert np.isnan(found.values["verdict"]).tolist() == (~known).tolist()
     assert found.verdict_by == "2 prompt templates of 6 classes"
-    assert changes(charted, (1, None), (2, None)).verdict_by == "means of the captions of 8 classes"
+    assert changes(charted, (1, None), (2, None)).verdict_by == "class-mean captions (8 classes)"
 
 
 def test_a_run_against_itself_has_not_changed(charted: Workspace):

@@ -36,7 +36,7 @@ class ChangesSettings:
     """The settings of the chart."""
 
     measure: Literal["both", "image_rank", "text_rank", "margin"] = option(
-        "both", "Compared", "What is drawn of one snapshot over the other.", redraws=True, named=AXES
+        "both", "Metric", "The measure of B drawn over that of A.", redraws=True, named=AXES
     )
     worst: float = option(
         0.1,
@@ -48,7 +48,7 @@ class ChangesSettings:
     )
     k: int = option(10, "Neighbors", "Neighbors of each pair.", low=1, high=100)
     suite: str = option(
-        "", "Class prompts", "A prompt suite that defines the classes instead of the captions.", control=False
+        "", "Class prototypes", "A prompt suite that defines the classes instead of the captions.", control=False
     )
 
 
