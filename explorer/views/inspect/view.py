@@ -252,8 +252,6 @@ class InspectView(PictureQuestionView):
         if image is None:
             self.maps[0].show_pixmap(self.pictures.get(self._current))
         sides = [side.place for side in selection.sides]
-        # One scale for A and B: the same color is the same effect on the cosine.
-        reach = max([1e-9, *(float(abs(run.cells).max()) for run in chart.runs)]) if chart else 1.0
         for index in range(2):
             run = (selection.run_a, selection.run_b)[index]
             at = sides.index(index) if index in sides else None
@@ -266,6 +264,7 @@ class InspectView(PictureQuestionView):
                 self._head(1 + index, name, objective_label(objective) if objective else "")
                 self.maps[1 + index].show_map(None, None, f"No map of {name} yet")
                 continue
+            reach = max(float(abs(saliency.cells).max()), 1e-9)
             self._head(1 + index, name, f"step {saliency.step:,}, cosine {saliency.cosine:.3f}, scale ±{reach:.3f}")
             overlay = SaliencyOverlay(saliency.cells, reach, ("outline", theme.run_color(index)), ("against", "for"))
             self.maps[1 + index].show_map(image, overlay, f"{name}: {_strongest(saliency.cells)}")
@@ -278,7 +277,7 @@ class InspectView(PictureQuestionView):
             return
         reach = max(float(abs(difference).max()), 1e-9)
         agreement = "" if chart.agreement is None else f", correlation {chart.agreement:.2f}"
-        self._head(3, "Difference", f"B − A, each in its standard deviations{agreement}, scale ±{reach:.1f}")
+        self._head(3, "Difference", f"B − A, each over its RMS{agreement}, scale ±{reach:.1f}")
         overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"))
         self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
 
