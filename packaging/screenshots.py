@@ -28,7 +28,7 @@ from explorer.window import Window
 from trainer.charts.point_placement import PointPlacement
 
 SIZES = ((1280, 800), (2560, 1440))
-MOST_SECONDS = 120.0
+MOST_SECONDS = 600.0
 
 
 def main(workspace: Path, out: Path) -> None:
@@ -111,12 +111,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
     """Lets the window live until `condition` holds.
 
     Raises:
-        TimeoutError: It did not for two minutes.
+        TimeoutError: It did not for ten minutes.
     """
     end = time.monotonic() + MOST_SECONDS
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError("the window did not get there within two minutes")
+            raise TimeoutError("the window did not get there within ten minutes")
         pause(0.05)
 
 
