@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.render_qt.panel import PanelWidget, folded_tables
@@ -35,10 +37,14 @@ class NumbersBar(QWidget):
         self._panel = panel
         self.button = DisclosureButton("Numbers", strong=True)
         self.button.setAccessibleName("Numbers")
-        self._values = layouts.row(gap=theme.INSIDE)
+        self._values = QWidget()
+        # It asks for no room: in a narrow panel fewer values are shown.
+        self._values.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._row = layouts.row(gap=theme.BETWEEN, of=self._values)
+        self._groups: list[QWidget] = []
         self._shown: tuple[object, ...] = ()
         self.count = layouts.text(role="small")
-        parts = layouts.row(self.button, theme.BETWEEN, self._values, layouts.STRETCH, self.count)
+        parts = layouts.row(self.button, theme.BETWEEN, (self._values, 1), self.count)
         layouts.column(layouts.hairline(), (parts, 1), gap=0, of=self)
         self.hide()
         panel.fold_numbers()
@@ -57,16 +63,29 @@ class NumbersBar(QWidget):
             self._rebuild(values)
 
     def _rebuild(self, values: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> None:
-        while (item := self._values.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        for group in self._groups:
+            group.hide()
+            group.deleteLater()
+        self._groups = []
         for name, texts in values:
-            layouts.add(self._values, layouts.text(name, "secondary"))
+            parts: list[QWidget] = [layouts.text(name, "secondary")]
             for tone, text in texts:
                 index = RUN_TONES.index(tone)
-                layouts.add(self._values, RunBadge("ABCDEFGH"[index], index), layouts.text(text))
-            layouts.add(self._values, theme.INSIDE)
+                parts += [RunBadge("ABCDEFGH"[index], index), layouts.text(text)]
+            self._groups.append(layouts.panel(layouts.row(*parts, gap=theme.INSIDE)))
+        layouts.add(self._row, *self._groups)
+        self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._show_what_fits()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_what_fits()
+
+    def _show_what_fits(self) -> None:
+        room = self.width() - self.button.sizeHint().width() - self.count.sizeHint().width() - theme.BETWEEN
+        for group in self._groups:
+            room -= group.sizeHint().width() + theme.BETWEEN
+            group.setVisible(room >= 0)
 
 
 def main_values(tables: tuple[NumberTable, ...]) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:

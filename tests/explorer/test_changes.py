@@ -267,7 +267,7 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
     assert view.found.values["overlap"] is before.values["overlap"], "nothing else is computed again"
     view.suite.setCurrentIndex(0)
     view.suite.activated.emit(0)
-    qtbot.waitUntil(lambda: "captions of 4 classes" in view.note.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "captions (4 classes)" in view.note.text(), timeout=5000)
     assert view.found.verdict_a.tolist() == before.verdict_a.tolist()
 
 
