@@ -114,7 +114,7 @@ class Theme(QObject):
             self.redraw()
 
     def redraw(self) -> None:
-        """Have everything draw its colors and icons anew, for other colors of runs or another scale."""
+        """Draw all colors and icons again, for other colors of runs or another scale."""
         self.changed.emit()
         if self._application is not None:
             self._style_sheet.recolor(self._application)
