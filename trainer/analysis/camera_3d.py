@@ -10,6 +10,7 @@ from jaxtyping import Float, Float32
 
 from trainer.analysis.projection import ScatterSum, largest_axes, largest_positive
 from trainer.analysis.tiles import row_blocks
+from trainer.analysis.worker_threads import share_out
 
 _CELLS: Final = 1_000_000
 _MORE_AXES: Final = 8
@@ -65,11 +66,16 @@ def component_points(
     parts: Sequence[Float[np.ndarray, "_ d"]], mean: Float[np.ndarray, " d"], axes: Float[np.ndarray, "d k"]
 ) -> Float[np.ndarray, "n k"]:
     """Return the coordinates of all parts' rows, brought to unit length, on `axes` from `mean`."""
-    points, done = np.empty((sum(map(len, parts)), axes.shape[1]), np.float32), 0
+    points = np.empty((sum(map(len, parts)), axes.shape[1]), np.float32)
     origin, columns = mean.astype(np.float32), axes.astype(np.float32)
-    for block in _unit_blocks(parts):
-        points[done : done + len(block)] = (block - origin) @ columns
-        done += len(block)
+    first = np.cumsum([0, *map(len, parts)])
+    blocks = [(part, rows) for part, side in enumerate(parts) for rows in row_blocks(*side.shape, cells=_CELLS)]
+
+    def place(block: tuple[int, slice], _: None) -> None:
+        part, rows = block
+        points[first[part] :][rows] = (_unit(parts[part][rows]) - origin) @ columns
+
+    share_out(blocks, place, lambda: None)
     return points
 
 
@@ -102,6 +108,10 @@ def approximate_components(
 def _unit_blocks(parts: Sequence[Float[np.ndarray, "_ d"]]) -> Iterator[Float32[np.ndarray, "_ d"]]:
     for part in parts:
         for rows in row_blocks(len(part), part.shape[1], cells=_CELLS):
-            block = part[rows].astype(np.float32)
-            block /= np.maximum(np.sqrt(np.einsum("ij,ij->i", block, block)), 1e-12)[:, None]
-            yield block
+            yield _unit(part[rows])
+
+
+def _unit(rows: Float[np.ndarray, "_ d"]) -> Float32[np.ndarray, "_ d"]:
+    block = rows.astype(np.float32)
+    block /= np.maximum(np.sqrt(np.einsum("ij,ij->i", block, block)), 1e-12)[:, None]
+    return block

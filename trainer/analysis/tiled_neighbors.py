@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiled_ranks import EDGE, product_rounding
+from trainer.analysis.tiled_ranks import EDGE, multiplied, product_rounding
 from trainer.analysis.tiles import DOUBLE_CELLS, inner_products, on_grid, row_blocks
 from trainer.analysis.worker_threads import share_out
 
@@ -136,11 +136,7 @@ class _Tiles:
                 self._kernels.keep_both(tile, self._best, self._number, rows.start, columns.start)
 
     def _product(self, query: np.ndarray, columns: slice, buffers: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
-        stored = np.asarray(self._stored[columns], self._dtype)
-        shape = len(query), len(stored)
-        if shape not in buffers:
-            buffers[shape] = np.empty(shape, self._dtype)
-        return np.matmul(query, stored.T, out=buffers[shape])
+        return multiplied(query, np.asarray(self._stored[columns], self._dtype), buffers)
 
     def decided(
         self, self_rows: Int[np.ndarray, " n"] | None

@@ -3,25 +3,31 @@
 Tiles of cosines are in single precision, which is twice as fast as double. Each line has a threshold: the cosine of its
 best right answer in double precision. A cosine that is farther from it than rounding can reach is certain; the few
 others are computed again in double precision, where `tiles.on_grid` says what ties. So the ranks are those of a float64
-loop. Columns have thresholds of their own, which the same tile is compared with.
+loop. Columns have thresholds of their own, which the same tile is compared with. Of up to `DOUBLE_CELLS` cosines all
+are in double precision, and nothing is compiled.
+
+Lines are taken in a fixed random order, so that those which are done are a growing sample of the questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.compiled import compiled
 from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact, on_grid, row_blocks
-from trainer.analysis.worker_threads import share_out
+from trainer.analysis.tiles import DOUBLE_CELLS, exact, on_grid, row_blocks
+from trainer.analysis.worker_threads import cores, share_out
 
 EDGE: Final = 1_024
 """Lines and columns of a tile: at 512 numbers a row the product is as fast as it gets, in a buffer near the caches."""
+KERNELS: Final = "trainer.analysis.rank_kernels"
 _SINGLE: Final = 2.0**31
 """Multiplications up to which one thread is enough."""
 _DOUBTFUL_SHARE: Final = 256
@@ -47,27 +53,19 @@ class RightCells:
 
 @dataclass
 class AheadCounts:
-    """What one thread has counted.
+    """What is counted so far.
 
     Attributes:
         lines: Of each line, the wrong columns that are not below its best right answer.
         columns: The same of each column; None where these were not asked for.
         hardest: Of each line, the cosine of its most similar wrong column; None where it was not asked for.
-        buffers: Room for a tile and for its comparisons.
+        done: Which lines were compared with all columns; the others have 0 and -inf.
     """
 
     lines: Int[np.ndarray, " n"]
     columns: Int[np.ndarray, " m"] | None
     hardest: Float[np.ndarray, " n"] | None
-    buffers: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
-
-    def room(self, name: str, shape: tuple[int, int], dtype: np.dtype | type) -> np.ndarray:
-        """Return a kept buffer of this shape: a new one would cost more than the arithmetic."""
-        size = shape[0] * shape[1]
-        buffer = self.buffers.get((name, size))
-        if buffer is None:
-            buffer = self.buffers[name, size] = np.empty(size, dtype)
-        return buffer.reshape(shape)
+    done: Bool[np.ndarray, " n"]
 
 
 def right_cells(
@@ -98,6 +96,8 @@ def count_ahead(
     hardest: bool = False,
     progress: Progress | None = None,
     note: str = "ranking",
+    counts: AheadCounts | None = None,
+    seen: Callable[[AheadCounts], None] | None = None,
 ) -> AheadCounts:
     """Count the wrong columns of each line that are not below its best right one; ties and NaN count.
 
@@ -111,12 +111,30 @@ def count_ahead(
         hardest: Whether the largest wrong cosine of each line is wanted.
         progress: Told the share done; may raise to cancel.
         note: What it is told.
+        counts: What was counted before, to go on with; None: nothing.
+        seen: Shown what is counted, whenever `progress` is told; it changes meanwhile for nobody.
     """
-    passing = _Pass(query, gallery, right, back, hardest)
-    tiles = list(row_blocks(len(query), 1, cells=EDGE))
+    if counts is None:
+        columns = None if back is None else np.zeros(len(gallery), np.int64)
+        nothing = np.full(len(query), -np.inf) if hardest else None
+        counts = AheadCounts(np.zeros(len(query), np.int64), columns, nothing, np.zeros(len(query), bool))
+    passing = _Pass(query, gallery, right, back, counts)
+    # A fixed order, whatever was done before: what is done is a random sample then, too.
+    order = np.random.default_rng(0).permutation(len(query))
+    left = order[~counts.done[order]]
     alone = 2.0 * len(query) * len(gallery) * query.shape[1] <= _SINGLE
-    parts = share_out(tiles, passing.take, passing.scratch, workers=1 if alone else None, progress=progress, note=note)
-    return passing.merged(parts)
+    workers = 1 if alone else cores()
+    blocks = [left[rows] for rows in row_blocks(len(left), 1, cells=min(EDGE, -(-len(left) // workers) or 1))]
+
+    def report(share: float, note: str) -> None:
+        assert progress is not None
+        progress(1 - (1 - share) * len(left) / max(len(query), 1), note)
+        if seen is not None:
+            with passing.lock:
+                seen(counts)
+
+    share_out(blocks, passing.take, dict, workers=workers, progress=progress and report, note=note)
+    return counts
 
 
 @dataclass(frozen=True)
@@ -127,107 +145,87 @@ class _Thresholds:
     low: Float[np.ndarray, " n"]
     high: Float[np.ndarray, " n"]
 
-    def of(self, rows: slice) -> _Thresholds:
-        return _Thresholds(self.exactly[rows], self.low[rows], self.high[rows])
-
 
 class _Pass:
     """All tiles of a product."""
 
     def __init__(
-        self, query: np.ndarray, gallery: np.ndarray, right: RightCells, back: RightCells | None, hardest: bool
+        self, query: np.ndarray, gallery: np.ndarray, right: RightCells, back: RightCells | None, counts: AheadCounts
     ) -> None:
-        self._query, self._gallery, self._right, self._hardest = query, gallery, right, hardest
+        self._query, self._gallery, self._right, self._counts = query, gallery, right, counts
         self._dtype = np.result_type(query.dtype, gallery.dtype, np.float32)
+        if len(query) * len(gallery) <= DOUBLE_CELLS:
+            self._dtype = np.dtype(np.float64)
         reach = product_rounding(query, gallery, self._dtype)
         self._lines = _thresholds(right.best, reach, self._dtype)
-        self._columns = None if back is None else _thresholds(back.best, reach, self._dtype)
+        self._columns = _thresholds(np.full(len(gallery), np.inf) if back is None else back.best, reach, self._dtype)
+        self._kernels: Any = None if self._dtype == np.float64 else compiled(KERNELS)
+        self.lock = threading.Lock()
 
-    def scratch(self) -> AheadCounts:
-        columns = None if self._columns is None else np.zeros(len(self._gallery), np.int64)
-        hardest = np.full(len(self._query), -np.inf) if self._hardest else None
-        return AheadCounts(np.zeros(len(self._query), np.int64), columns, hardest)
-
-    def merged(self, parts: list[AheadCounts]) -> AheadCounts:
-        first = parts[0]
-        for part in parts[1:]:
-            first.lines += part.lines
-            if first.columns is not None and part.columns is not None:
-                first.columns += part.columns
-            if first.hardest is not None and part.hardest is not None:
-                np.maximum(first.hardest, part.hardest, out=first.hardest)
-        return first
-
-    def take(self, rows: slice, counts: AheadCounts) -> None:
-        """Count the tiles of some lines."""
-        query = np.asarray(self._query[rows], self._dtype)
-        lines, right = self._lines.of(rows), _by_column(self._right, rows)
-        for columns in row_blocks(len(self._gallery), 1, cells=EDGE):
+    def take(self, rows: Int[np.ndarray, " b"], buffers: dict[tuple[int, int], np.ndarray]) -> None:
+        """Count the tiles of some lines, and add what they have."""
+        query, width = np.asarray(self._query[rows], self._dtype), len(self._gallery)
+        low, high, exactly = self._lines.low[rows], self._lines.high[rows], self._lines.exactly[rows]
+        right = _by_column(self._right, rows)
+        ahead, ahead_of = np.zeros(len(rows), np.int64), np.zeros(width, np.int64)
+        hardest = np.full(len(rows), -np.inf if self._counts.hardest is not None else np.inf, self._dtype)
+        hardest_column = np.full(len(rows), -1)
+        cells, used = np.empty(8 * (EDGE * EDGE // _DOUBTFUL_SHARE + 16), np.int64), 0
+        for columns in row_blocks(width, 1, cells=EDGE):
             stored = np.asarray(self._gallery[columns], self._dtype)
-            tile = counts.room("tile", (len(query), len(stored)), self._dtype)
-            np.matmul(query, stored.T, out=tile)
-            right_cells_of_tile = _within(right, columns)
-            tile[right_cells_of_tile] = -np.inf
+            tile = multiplied(query, stored, buffers)
+            tile[_within(right, columns)] = -np.inf
+            listed, most = -1, tile.size // _DOUBTFUL_SHARE + 16
+            if self._kernels is not None:
+                if used + most > len(cells):
+                    self._repair(cells[:used], rows, ahead, ahead_of)
+                    used = 0
+                listed = self._kernels.count(
+                    *(tile, low, high, self._columns.low[columns], self._columns.high[columns]),
+                    *(ahead, ahead_of[columns], hardest, hardest_column, columns.start, width, cells, used, most),
+                )
+            if listed >= 0:
+                used = listed
+                continue
             # Wherever more than a few are doubtful, as all are of a collapsed model, double precision is cheaper.
-            if self._dtype == np.float64 or self._is_doubtful(tile, lines, columns, counts):
-                tile = on_grid(np.matmul(query.astype(np.float64), stored.astype(np.float64).T))
-                tile[right_cells_of_tile] = -np.inf
-                counts.lines[rows] += _along(~(tile < lines.exactly[:, None]))
-                if self._columns is not None and counts.columns is not None:
-                    counts.columns[columns] += _down(~(tile < self._columns.exactly[columns]))
-            else:
-                self._count(tile, rows, columns, counts)
-            if counts.hardest is not None:
-                self._keep_hardest(tile, rows, columns, counts.hardest)
+            if self._dtype != np.float64:
+                tile = query.astype(np.float64) @ stored.astype(np.float64).T
+            tile = on_grid(tile)
+            tile[_within(right, columns)] = -np.inf
+            ahead += np.count_nonzero(~(tile < exactly[:, None]), axis=1)
+            ahead_of[columns] += np.count_nonzero(~(tile < self._columns.exactly[columns]), axis=0)
+            column = tile.argmax(axis=1)
+            harder = tile[np.arange(len(tile)), column] > hardest
+            hardest[harder], hardest_column[harder] = tile.max(axis=1)[harder], columns.start + column[harder]
+        self._repair(cells[:used], rows, ahead, ahead_of)
+        some = np.flatnonzero(hardest_column >= 0)
+        cosine = _double(self._query, self._gallery, rows[some], hardest_column[some])
+        with self.lock:
+            self._counts.lines[rows] = ahead
+            if self._counts.columns is not None:
+                self._counts.columns += ahead_of
+            if self._counts.hardest is not None:
+                self._counts.hardest[rows[some]] = cosine
+            self._counts.done[rows] = True
 
-    def _is_doubtful(self, tile: np.ndarray, lines: _Thresholds, columns: slice, counts: AheadCounts) -> bool:
-        """Return whether too many cells of every 32nd line are within the reach of rounding."""
-        some = slice(None, None, 32)
-        part = tile[some]
-        near = (part <= lines.high[some, None]) & ~(part < lines.low[some, None])
-        cells = np.count_nonzero(near)
-        if self._columns is not None:
-            each = self._columns.of(columns)
-            cells = max(cells, np.count_nonzero((part <= each.high) & ~(part < each.low)))
-        return bool(cells * _DOUBTFUL_SHARE > part.size + 16 * _DOUBTFUL_SHARE)
-
-    def _count(self, tile: np.ndarray, rows: slice, columns: slice, counts: AheadCounts) -> None:
-        lines = self._lines.of(rows)
-        not_ahead, doubtful = _compared(tile, lines.low[:, None], lines.high[:, None], counts)
-        counts.lines[rows] += tile.shape[1] - _along(not_ahead)
-        self._repair(doubtful, tile.shape[1], rows, columns, lines.exactly, counts.lines[rows], along=True)
-        if self._columns is None or counts.columns is None:
-            return
-        each = self._columns.of(columns)
-        not_ahead, doubtful = _compared(tile, each.low, each.high, counts)
-        counts.columns[columns] += tile.shape[0] - _down(not_ahead)
-        self._repair(doubtful, tile.shape[1], rows, columns, each.exactly, counts.columns[columns], along=False)
-
-    def _repair(
-        self,
-        doubtful: Int[np.ndarray, " c"],
-        width: int,
-        rows: slice,
-        columns: slice,
-        exactly: Float[np.ndarray, " k"],
-        ahead: Int[np.ndarray, " k"],
-        *,
-        along: bool,
-    ) -> None:
+    def _repair(self, cells: Int[np.ndarray, " c"], rows: np.ndarray, ahead: np.ndarray, ahead_of: np.ndarray) -> None:
         """Decide the doubtful cells in double precision."""
-        line, column = np.divmod(doubtful, width)
-        for part in row_blocks(len(line), self._query.shape[1]):
-            cosine = _double(self._query, self._gallery, line[part] + rows.start, column[part] + columns.start)
-            at = (line if along else column)[part]
-            np.add.at(ahead, at, ~(cosine < exactly[at]))
+        line, column = np.divmod(cells // 4, len(self._gallery))
+        for part in row_blocks(len(cells), self._query.shape[1]):
+            cosine = _double(self._query, self._gallery, rows[line[part]], column[part])
+            for kind, sums, at, limit in (
+                (1, ahead, line[part], self._lines.exactly[rows[line[part]]]),
+                (2, ahead_of, column[part], self._columns.exactly[column[part]]),
+            ):
+                np.add.at(sums, at, (cells[part] & kind).astype(bool) & ~(cosine < limit))
 
-    def _keep_hardest(self, tile: np.ndarray, rows: slice, columns: slice, hardest: np.ndarray) -> None:
-        """Keep the largest cosine of each line, where a tile may have a larger one, in double precision."""
-        column = tile.argmax(axis=1)
-        largest = tile[np.arange(len(tile)), column]
-        larger = np.flatnonzero(~(largest <= hardest[rows]) & ~np.isneginf(largest))
-        cosine = _double(self._query, self._gallery, larger + rows.start, column[larger] + columns.start)
-        hardest[larger + rows.start] = np.maximum(hardest[larger + rows.start], cosine)
+
+def multiplied(query: np.ndarray, stored: np.ndarray, buffers: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
+    """Return the product in a kept buffer of its shape: a new one would cost more than the arithmetic."""
+    shape = len(query), len(stored)
+    if shape not in buffers:
+        buffers[shape] = np.empty(shape, query.dtype)
+    return np.matmul(query, stored.T, out=buffers[shape])
 
 
 def _double(
@@ -260,10 +258,12 @@ def _thresholds(best: Float[np.ndarray, " n"], reach: float, dtype: np.dtype) ->
     return _Thresholds(best, np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf)))
 
 
-def _by_column(right: RightCells, rows: slice) -> tuple[Int[np.ndarray, " e"], Int[np.ndarray, " e"]]:
+def _by_column(right: RightCells, rows: Int[np.ndarray, " b"]) -> tuple[Int[np.ndarray, " e"], Int[np.ndarray, " e"]]:
     """Return line and column of the right answers of some lines, by column."""
-    column = right.column[right.starts[rows.start] : right.starts[rows.stop]]
-    line = np.repeat(np.arange(rows.stop - rows.start), np.diff(right.starts[rows.start : rows.stop + 1]))
+    first = right.starts[rows]
+    sizes = right.starts[rows + 1] - first
+    line = np.repeat(np.arange(len(rows)), sizes)
+    column = right.column[np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(len(line))]
     order = np.argsort(column, kind="stable")
     return line[order], column[order]
 
@@ -273,29 +273,3 @@ def _within(cells: tuple[np.ndarray, np.ndarray], columns: slice) -> tuple[np.nd
     line, column = cells
     start, stop = np.searchsorted(column, (columns.start, columns.stop))
     return line[start:stop], column[start:stop] - columns.start
-
-
-def _compared(
-    tile: np.ndarray, low: np.ndarray, high: np.ndarray, counts: AheadCounts
-) -> tuple[Bool[np.ndarray, "b n"], Int[np.ndarray, " c"]]:
-    """Return which cells are not certainly ahead, and the numbers of those of them that are not certainly behind."""
-    behind, not_ahead = (counts.room(name, tile.shape, bool) for name in ("behind", "not ahead"))
-    np.less(tile, low, out=behind)
-    np.less_equal(tile, high, out=not_ahead)
-    np.not_equal(behind, not_ahead, out=behind)
-    return not_ahead, np.flatnonzero(behind)
-
-
-def _along(flags: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " b"]:
-    return np.count_nonzero(flags, axis=1)
-
-
-def _down(flags: Bool[np.ndarray, "b n"]) -> Int[np.ndarray, " n"]:
-    """Count each column in bytes, 255 lines at a time, which is ten times as fast as in integers."""
-    lines = flags.view(np.uint8)
-    return sum((part.sum(0, dtype=np.uint8) for part in _bytes(lines)), np.zeros(flags.shape[1], np.int64))
-
-
-def _bytes(lines: np.ndarray) -> Iterator[np.ndarray]:
-    for start in range(0, len(lines), 255):
-        yield lines[start : start + 255]

@@ -33,6 +33,8 @@ UNIT_OF: Final[dict[str, Unit]] = {"image": "picture", "text": "caption"}
 """Modality -> what counts as one of it."""
 GROUPS: Final = 256
 """Most groups that a bootstrap draws from."""
+_FIRST_NUMBERS: Final = 16
+"""Of a row are compared with those of others before all are."""
 
 
 @dataclass(frozen=True)
@@ -224,29 +226,47 @@ def shuffled(units: Int[np.ndarray, " u"], seed: int) -> Int[np.ndarray, " u"]:
     return units[np.random.default_rng(seed).permutation(len(units))]
 
 
-def equal_vectors(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """Return integers that are equal where vectors are, bit by bit, but for the sign of zero.
+def equal_vectors(
+    vectors: Float[np.ndarray, "m d"], rows: Int[np.ndarray, " n"] | None = None
+) -> Int[np.ndarray, " n"]:
+    """Return integers that are equal where these rows (None: all) are, bit by bit, but for the sign of zero.
 
-    By a random sum of their bits modulo 2^64: two of a million different rows share one with a chance of 3e-8.
+    By a random sum of their bits modulo 2^64: two of a million different rows share one with a chance of 3e-8. Only
+    rows that share that of their first numbers are read whole.
     """
-    n, width = vectors.shape
+    rows = np.arange(len(vectors)) if rows is None else rows
+    sums = _bit_sums(vectors[:, :_FIRST_NUMBERS], rows)
+    ascending = np.sort(sums)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    if not len(repeated):
+        return np.arange(len(rows))
+    shared = np.flatnonzero(np.isin(sums, repeated))
+    sums[shared] = _bit_sums(vectors, rows[shared])
+    return in_order(sums)[0]
+
+
+def _bit_sums(vectors: Float[np.ndarray, "m d"], rows: Int[np.ndarray, " n"]) -> np.ndarray:
     wide, bits = (np.float32, np.uint32) if vectors.dtype.itemsize <= 4 else (np.float64, np.uint64)
-    factors = np.random.default_rng(0).integers(0, 2**64, width, np.uint64, endpoint=False) | np.uint64(1)
-    sums = np.empty(n, np.uint64)
-    for start in range(0, n, 4096):
-        block = np.ascontiguousarray(vectors[start : start + 4096], wide)
+    factors = np.random.default_rng(0).integers(0, 2**64, vectors.shape[1], np.uint64, endpoint=False) | np.uint64(1)
+    sums = np.empty(len(rows), np.uint64)
+    for start in range(0, len(rows), 4096):
+        block = np.ascontiguousarray(vectors[rows[start : start + 4096]], wide)
         block = np.where(block == 0, np.zeros(1, wide), block)  # -0 is 0
         # Bits of small numbers are multiples of a power of two: mixed, so that their sums use all 64 bits.
         mixed = block.view(bits).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         sums[start : start + 4096] = (mixed * factors).sum(axis=1, dtype=np.uint64)
-    return in_order(sums)[0]
+    return sums
 
 
 def pictures_by_path(
-    paths: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"] | None, *, far: float = 1e-2
+    paths: Int[np.ndarray, " n"],
+    vectors: Float[np.ndarray, "m d"] | None,
+    rows: Int[np.ndarray, " n"] | None = None,
+    *,
+    far: float = 1e-2,
 ) -> Int[np.ndarray, " n"]:
-    """Return picture numbers of rows whose paths have these numbers.
+    """Return picture numbers of these rows (None: all) of the vectors, whose paths have these numbers.
 
     A path names a picture as long as its embeddings agree, to `far` as a distance (bfloat16 in other batches): a table
     of many pictures has one path, too. Rows of one path that differ are one picture where their embeddings are equal.
@@ -254,15 +274,16 @@ def pictures_by_path(
     numbers, first = in_order(np.asarray(paths))
     if vectors is None or len(first) == len(numbers):
         return numbers
+    rows = np.arange(len(numbers)) if rows is None else rows
     leader = first[numbers]
     distance = np.zeros(len(numbers))
     shared = np.flatnonzero(leader != np.arange(len(numbers)))
     for start in range(0, len(shared), 4096):
         part = shared[start : start + 4096]
-        distance[part] = np.linalg.norm(vectors[part].astype(np.float32) - vectors[leader[part]], axis=1)
+        distance[part] = np.linalg.norm(vectors[rows[part]].astype(np.float32) - vectors[rows[leader[part]]], axis=1)
     apart = np.flatnonzero(~(distance <= far))
     if not len(apart):
         return numbers
     other = np.zeros(len(numbers), np.int64)
-    other[apart] = 1 + equal_vectors(vectors[apart])
+    other[apart] = 1 + equal_vectors(vectors, rows[apart])
     return in_order(numbers * (int(other.max()) + 1) + other)[0]

@@ -37,7 +37,7 @@ def image_numbers(items: Items, image: Float[np.ndarray, "n d"] | None) -> tuple
     By pixels as the snapshot says them, else by the path as text, which need not be a file, else by the embedding.
     """
     n = len(items.id)
-    content, values = _coded(items.content if len(items.content) else [""] * n)
+    content, values = _coded(items.content) if len(items.content) else (np.zeros(n, np.int64), [""])
     has_content = np.array([bool(value) for value in values], bool)[content]
     by_path = np.array([(value or "").startswith(BY_PATH) for value in values], np.bool_)[content]
     pixels = has_content & ~by_path
@@ -49,10 +49,10 @@ def image_numbers(items: Items, image: Float[np.ndarray, "n d"] | None) -> tuple
     if named.any():
         at = np.flatnonzero(named)
         by_file = np.where(by_path, content + len(names), paths)[at]
-        numbers[at] = numbers.max() + 1 + pictures_by_path(by_file, None if image is None else image[at])
+        numbers[at] = numbers.max() + 1 + pictures_by_path(by_file, image, at)
     at = np.flatnonzero(numbers < 0)
     if len(at) and image is not None:
-        numbers[at] = numbers.max() + 1 + equal_vectors(image[at])
+        numbers[at] = numbers.max() + 1 + equal_vectors(image, at)
         return numbers, "vectors" if used == "none" else used
     return apart(numbers, numbers < 0), used
 

@@ -44,9 +44,10 @@ def workspace_of(run_folder: Path) -> Path | None:
 def stored(run_folder: Path, paths: Sequence[str]) -> list[str]:
     """Return the paths as they are stored with the run."""
     workspace = workspace_of(run_folder)
-    if workspace is None:
+    if workspace is None or not any(paths):
         return list(paths)
-    return [relative_to(workspace, path) for path in paths]
+    start = f"{workspace}{os.sep}"
+    return [relative_to(workspace, path) if path.startswith(start) else path for path in paths]
 
 
 def relative_to(workspace: Path, path: str) -> str:

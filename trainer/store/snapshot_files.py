@@ -304,7 +304,8 @@ def _write_items(path: Path, items: Items) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {"id": pa.array(np.asarray(items.id).tolist())}
+    ids = np.asarray(items.id)
+    columns: dict[str, Any] = {"id": pa.array(ids if ids.dtype == np.int64 else ids.tolist())}
     columns |= {name: pa.array(list(getattr(items, name)), pa.string()) for name in _COLUMNS[1:]}
     columns |= {_CONTENT: pa.array(list(items.content), pa.string())} if len(items.content) else {}
     columns |= {_METADATA_PREFIX + name: pa.array(list(values)) for name, values in items.metadata.items()}

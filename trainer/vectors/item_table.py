@@ -71,7 +71,8 @@ def read_items(
     for name, values in itertools.islice(arrays.items(), _MOST_COLUMNS):
         columns.setdefault(name, [_value(values[row]) for row in rows])
     names_of = {key: next((n for n in columns if n.strip().lower() in names), "") for key, names in NAMES.items()}
-    texts = {key: [_first(v) for v in columns[name]] if name else [""] * len(rows) for key, name in names_of.items()}
+    empty = [""] * len(rows)
+    texts = {key: [_first(v) for v in columns[name]] if name else empty for key, name in names_of.items()}
     ids = texts["id"]
     named = next((n for n in columns if n.strip().lower() in _PICTURE_IDS), names_of["id"])
     names = [_first(value) for value in columns[named]] if named else ids
@@ -85,7 +86,7 @@ def read_items(
     more = {name: _plain(values) for name, values in columns.items() if name not in plain}
     items = Items(
         id=np.asarray(rows, np.int64) if numbered else np.asarray(ids),
-        path=[_in_folder(pictures, path) for path in texts["path"]],
+        path=[_in_folder(pictures, path) for path in texts["path"]] if pictures else empty,
         caption=texts["caption"],
         label=texts["label"],
         split=[split] * len(rows),
@@ -112,9 +113,11 @@ def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:
     digests = [_word(value) for value in pixels or ()]
     if not all(_DIGEST.fullmatch(digest) for digest in digests if digest):  # a number of pixels, or something else
         digests = []
+    if not any(digests) and not any(paths):
+        return []
     digests = digests or [""] * len(paths)
     identities = [digest or (path and BY_PATH + path) for digest, path in zip(digests, paths, strict=True)]
-    return identities if any(identities) else []
+    return identities
 
 
 def _numbered_because(names_of: dict[str, str], columns: list[str], ids: list[str]) -> str:
@@ -217,7 +220,7 @@ def _plain(values: list[Any]) -> list[Any]:
 
 def _in_folder(folder: str, path: str) -> str:
     """Return the path in the folder of pictures; empty where it is none, or leads out of it."""
-    if not folder or not path:
+    if not path:
         return ""
     try:
         inside = os.path.relpath(path, folder) if os.path.isabs(path) else path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,18 +62,23 @@ def copy_unit_rows(
         VectorError: Fewer than two rows are left.
     """
     width = next(iter(sides.values())).width
-    scatter, sound = ScatterSum(width), np.zeros(len(rows), bool)
-    with ExitStack() as stack:
+    scatter, sound, summed = ScatterSum(width), np.zeros(len(rows), bool), list[Future[None]]()
+    with ExitStack() as stack, ThreadPoolExecutor(1) as summing:
         files = {side: _File(stack, folder / f"{side}.npy", matrix, len(rows)) for side, matrix in sides.items()}
         for block in _blocks(len(rows), min(matrix.at_once for matrix in sides.values())):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
             checked = {side: checked_unit_rows(matrix.take(rows[block])) for side, matrix in sides.items()}
             sound[block] = np.logical_and.reduce([is_sound for _, is_sound in checked.values()])
-            for side, (unit, _) in checked.items():
-                unit = unit if sound[block].all() else unit[sound[block]]
-                scatter.add(unit)
+            for earlier in summed:
+                earlier.result()
+            units = [unit if sound[block].all() else unit[sound[block]] for unit, _ in checked.values()]
+            # Half of the time goes into the sums, which the next block need not wait for.
+            summed = [summing.submit(scatter.add, unit) for unit in units]
+            for side, unit in zip(checked, units, strict=True):
                 files[side].write(unit)
+        for earlier in summed:
+            earlier.result()
         if sound.sum() < 2:
             raise VectorError(
                 "Fewer than two rows are vectors: the others are zero, or hold a value that is not a number."

@@ -39,9 +39,12 @@ def naive(query: np.ndarray, stored: np.ndarray, answers: DistinctItems) -> list
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(2, 60), st.integers(2, 24), st.integers(0, 2**32 - 1), st.integers(3, 40), st.sampled_from([0, 1e-7, 1])
+    *(st.integers(2, 60), st.integers(2, 24), st.integers(0, 2**32 - 1), st.integers(3, 40)),
+    *(st.sampled_from([0, 1e-7, 1]), st.sampled_from([0, tiled_ranks.DOUBLE_CELLS])),
 )
-def test_both_directions_are_the_loops_however_near_the_cosines_are(n: int, d: int, seed: int, edge: int, apart: float):
+def test_both_directions_are_the_loops_however_near_the_cosines_are(
+    n: int, d: int, seed: int, edge: int, apart: float, cells: int
+):
     image, text = near_ties(n, d, seed, apart=apart)
     rng = np.random.default_rng(seed)
     found = matching(rng.integers(0, n, n), rng.integers(0, n, n))
@@ -49,6 +52,7 @@ def test_both_directions_are_the_loops_however_near_the_cosines_are(n: int, d: i
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tiled_ranks, "EDGE", edge)
         patched.setattr(tiled_ranks, "_SINGLE", 0)
+        patched.setattr(tiled_ranks, "DOUBLE_CELLS", cells)
         standing, text_rank = both_standings(image, text, found)
         assert ranks(image, text, found.texts).tolist() == naive(image, text, found.texts)
     assert standing.rank.tolist() == naive(image, text, found.texts)
@@ -57,6 +61,7 @@ def test_both_directions_are_the_loops_however_near_the_cosines_are(n: int, d: i
 
 def test_what_single_precision_confuses_is_told_apart(monkeypatch: pytest.MonkeyPatch):
     """The example must hold cells that a float32 product orders wrongly, or it would show nothing."""
+    monkeypatch.setattr(tiled_ranks, "DOUBLE_CELLS", 0)
     image, text = near_ties(400, 96, 1, apart=3e-8)
     tile = image @ text.T
     wrong = (tile >= np.diagonal(tile)[:, None]).sum(1)
@@ -64,7 +69,7 @@ def test_what_single_precision_confuses_is_told_apart(monkeypatch: pytest.Monkey
     assert (wrong != exactly).any()
     assert ranks(image, text).tolist() == exactly
     # Whichever way doubtful cells are decided, one by one or with their tile, the ranks are the same.
-    for share in (0, 10**9):
+    for share in (1, 10**9):
         monkeypatch.setattr(tiled_ranks, "_DOUBTFUL_SHARE", share)
         assert ranks(image, text).tolist() == exactly
 
