@@ -59,7 +59,15 @@ class _Data:
     def side(self, name: str) -> np.ndarray:
         from trainer.analysis.unit_rows import unit_rows
 
-        return unit_rows(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+        rows = np.load(self.folder / f"{name}.npy", mmap_mode="r")
+        if rows.dtype == np.float32:
+            return unit_rows(rows)
+        unit = self.folder / f"unit-{name}.npy"
+        if not unit.exists():  # as a snapshot has them: in half precision, and mapped
+            copy = np.lib.format.open_memmap(unit, "w+", rows.dtype, rows.shape)
+            for start in range(0, len(rows), 10_000):
+                copy[start : start + 10_000] = unit_rows(rows[start : start + 10_000])
+        return np.load(unit, mmap_mode="r")
 
     def opened(self) -> dict[str, Any]:
         """Open them as `trainer open vectors` does."""

@@ -23,6 +23,7 @@ ELSEWHERE: Final = {
     "trainer/analysis/label_shares.py": "draws labels of a training",
     "trainer/analysis/hopfield.py": "draws stored patterns, which are distinct",
     "trainer/analysis/neighbor_cells.py": "draws first centers, and rows on which the recall of a search is measured",
+    "trainer/analysis/tiled_ranks.py": "orders distinct questions, all of which ask",
     "trainer/analysis/skip_gram_pairs.py": "draws negatives among the words of a vocabulary",
     "trainer/analysis/cluster_words.py": "k-means draws its first centers",
     "trainer/analysis/separated_groups.py": "draws landmarks among rows that are distinct pictures",

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Float32
+from threadpoolctl import threadpool_limits
 
 from trainer.analysis.projection import ScatterSum, largest_axes, largest_positive
 from trainer.analysis.tiles import row_blocks
@@ -48,6 +49,8 @@ def turned(
     return np.ascontiguousarray(seen[:, :2]), np.ascontiguousarray(seen[:, 2])
 
 
+# BLAS's own threads wait for each other by spinning: beside other work they took eight times as long.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> Float[np.ndarray, "n k"]:
     """Return the `k` principal components of all parts together, after normalizing each row.
 

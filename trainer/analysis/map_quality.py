@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from trainer.analysis.neighbor_cells import MOST_EXACT
 from trainer.analysis.sampling import at_most
-from trainer.analysis.tiled_neighbors import largest
+from trainer.analysis.tiled_neighbors import nearest
+from trainer.analysis.tiled_ranks import EDGE
 from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.worker_threads import share_out
 
 ASKED: Final = 1_000
 """Points that are asked; the work grows with n."""
+ASKED_OF_MANY: Final = 300
+"""The same of more than `MOST_EXACT`."""
+_ROUNDED: Final = 1e-6
+"""What a product in single precision may be off by: a neighbor is not ahead of itself."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +55,26 @@ def map_quality(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "n 
 
     n = len(vectors)
     k = max(1, min(k, n - 1))
-    questions = at_most(n, ASKED)
+    questions = at_most(n, ASKED if n <= MOST_EXACT else ASKED_OF_MANY)
     near = cKDTree(points).query(points[questions], min(k + 1, n))[1].reshape(len(questions), -1)
-    shared, beyond = 0, 0
-    for block in row_blocks(len(questions), n):
-        rows = questions[block]
-        similarity = exact(vectors[rows]) @ exact(vectors).T
-        similarity[np.arange(len(rows)), rows] = -np.inf
-        # Of many equal points the own one may not be among the nearest: then the last one is left out.
-        itself = near[block] == rows[:, None]
-        itself[~itself.any(axis=1), -1] = True
-        on_map = near[block][~itself].reshape(len(rows), -1)
-        cosine = np.take_along_axis(similarity, on_map, axis=1)
-        true = largest(np.nan_to_num(similarity, nan=-np.inf), k)
-        shared += int((true[:, :, None] == on_map[:, None]).sum())
-        for neighbor in range(on_map.shape[1]):
-            rank = 1 + np.count_nonzero(similarity > cosine[:, neighbor, None], axis=1)
-            beyond += int(np.maximum(rank - k, 0).sum())
+    # Of many equal points the own one may not be among the nearest: then the last one is left out.
+    itself = near == questions[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    on_map = near[~itself].reshape(len(questions), -1)
+    true, _ = nearest(vectors[questions], vectors, k, self_rows=questions, certain=False)
+    shared = int((true[:, :, None] == on_map[:, None]).sum())
+    asking = exact(vectors[questions])
+    limit = np.einsum("qd,qkd->qk", asking, exact(vectors[on_map])) + _ROUNDED
+
+    def count(columns: slice, ahead: Int[np.ndarray, "q k"]) -> None:
+        tile = asking @ exact(vectors[columns]).T
+        own = np.flatnonzero((questions >= columns.start) & (questions < columns.stop))
+        tile[own, questions[own] - columns.start] = -np.inf
+        for neighbor in range(ahead.shape[1]):
+            ahead[:, neighbor] += np.count_nonzero(tile > limit[:, neighbor, None], axis=1)
+
+    parts = share_out([*row_blocks(n, 1, cells=EDGE)], count, lambda: np.zeros(on_map.shape, np.int64))
+    beyond = int(np.maximum(1 + sum(parts) - k, 0).sum())
     scale = len(questions) * k * (2 * n - 3 * k - 1)
     trust = 1 - 2 * beyond / scale if scale > 0 else float("nan")
     return MapQuality(shared / max(len(questions) * k, 1), trust, len(questions), k)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.tiles import row_blocks
 
 
 def principal_axes(
@@ -24,7 +24,7 @@ def principal_axes(
 
 def mean_and_scatter(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
     """Return the mean row, and the sum over the rows of the outer products of what they differ from it."""
-    mean = exact(vectors).mean(0, dtype=np.float64)
+    mean = vectors.mean(0, dtype=np.float64)
     d = vectors.shape[1]
     scatter = np.zeros((d, d))
     for rows in row_blocks(len(vectors), d):

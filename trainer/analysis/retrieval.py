@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiled_ranks import RightCells, count_ahead, right_cells
+from trainer.analysis.tiled_ranks import AheadCounts, RightCells, count_ahead, right_cells
 from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
 RECALLS: Final = (1, 5, 10)
@@ -109,10 +109,22 @@ def both_question_ranks(
     matching: Matching,
     *,
     progress: Progress | None = None,
+    counts: AheadCounts | None = None,
+    seen: Callable[[AheadCounts, Int[np.ndarray, " s"]], None] | None = None,
 ) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:
-    """Return `question_ranks` of images among texts and of texts among images, from one product."""
+    """Return `question_ranks` of images among texts and of texts among images, from one product.
+
+    Args:
+        image: Unit embeddings.
+        text: Unit embeddings; row i belongs to image i.
+        matching: Which texts and which images are one, and who answers whom.
+        progress: Told the share done; may raise to cancel.
+        counts: What was counted before; None: nothing.
+        seen: Shown what is counted on the way, and the ranks of the images that have asked: a random sample of all.
+    """
     image, text, right, back = both_sides(image, text, matching)
-    counts = count_ahead(image, text, right, back, progress=progress)
+    show = seen and (lambda counted: seen(counted, ranks_of(counted.lines, right)[counted.done]))
+    counts = count_ahead(image, text, right, back, progress=progress, counts=counts, seen=show)
     assert counts.columns is not None
     return ranks_of(counts.lines, right), ranks_of(counts.columns, back)
 

@@ -33,6 +33,7 @@ def nearest(
     *,
     self_rows: Int[np.ndarray, " n"] | None = None,
     progress: Progress | None = None,
+    certain: bool = True,
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return the `k` stored rows most similar to each query, nearest first, and their cosines.
 
@@ -45,13 +46,14 @@ def nearest(
         k: How many.
         self_rows: Of each query, the stored row that it is, which is no neighbor of its own; None: they are others.
         progress: Told the share done; may raise to cancel.
+        certain: Whether lines of which rounding may have lost a row are compared with all again.
     """
     k = max(0, min(k, len(stored) - (self_rows is not None)))
     if not k or len(query) * len(stored) <= DOUBLE_CELLS:
         return _by_all(query, stored, k, self_rows, progress)
     pass_ = _Tiles(query, stored, k, np.full(len(query), -1) if self_rows is None else self_rows)
     share_out([*row_blocks(len(query), 1, cells=EDGE)], pass_.take, dict, progress=progress, note="finding neighbors")
-    return pass_.decided(self_rows)
+    return pass_.decided(self_rows, certain=certain)
 
 
 def neighbors_of_each(
@@ -139,7 +141,7 @@ class _Tiles:
         return multiplied(query, np.asarray(self._stored[columns], self._dtype), buffers)
 
     def decided(
-        self, self_rows: Int[np.ndarray, " n"] | None
+        self, self_rows: Int[np.ndarray, " n"] | None, *, certain: bool = True
     ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
         """Return the nearest by double precision; lines of which rounding may have lost one are computed again."""
         exactly = np.empty(self._number.shape)
@@ -149,7 +151,7 @@ class _Tiles:
         width = self._number.shape[1]
         reach = product_rounding(self._query, self._stored, self._dtype)
         uncertain = (self._number < 0).any(axis=1)
-        if width < len(self._stored):
+        if certain and width < len(self._stored):
             uncertain |= ~(cosines[:, -1] > self._best[:, -1] + reach)
         again = np.flatnonzero(uncertain)
         if len(again):

@@ -21,11 +21,10 @@ from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress
 from trainer.analysis.worker_threads import cores
 
-EPOCHS: Final = 200
-"""As umap-learn takes for more than 10,000 points."""
-MANY: Final = 200_000
-EPOCHS_OF_MANY: Final = 100
-"""Epochs of more than `MANY` points."""
+EPOCHS: Final = ((200_000, 200), (500_000, 100))
+"""Points -> epochs of up to so many; umap-learn takes 200 of more than 10,000."""
+FEWEST_EPOCHS: Final = 50
+"""Epochs of more points."""
 SHOWN_EVERY: Final = 10
 """Epochs after which the points are shown."""
 _BLOCKS: Final = 8
@@ -38,7 +37,7 @@ KERNELS: Final = "trainer.projection.arranging_kernels"
 
 def epochs_of(points: int) -> int:
     """Return in how many epochs this number of points is arranged."""
-    return EPOCHS if points <= MANY else EPOCHS_OF_MANY
+    return next((epochs for most, epochs in EPOCHS if points <= most), FEWEST_EPOCHS)
 
 
 def fuzzy_graph(neighbors: Int[np.ndarray, "n k"], distances: Float32[np.ndarray, "n k"]) -> sparse.csr_array:

@@ -100,7 +100,7 @@ def fit(
         return Fitted(_fit(vectors, placement, progress, start), m)
     rows = np.sort(np.random.default_rng(placement.seed).choice(m, most, replace=False))
     part = lambda share, note: progress(share * (1 - _REST_SHARE), note)  # noqa: E731
-    fitted_vectors = vectors[rows]
+    fitted_vectors = np.asarray(vectors[rows], np.float32)
     some = _fit(fitted_vectors, placement, part, None if start is None else start[rows])
     points = np.empty((m, 2), np.float32)
     points[rows] = some
@@ -120,7 +120,8 @@ def _arranged(
 ) -> Fitted:
     """Return the own UMAP of all rows, and how their neighbors were found."""
     neighbors = min(placement.neighbors, len(vectors) - 1)
-    near = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, _NEIGHBORS_SHARE), seed=placement.seed)
+    finding = between(progress, 0, _NEIGHBORS_SHARE)
+    near = neighbors_of_all(vectors, neighbors - 1, finding, seed=placement.seed, quick=True)
     progress(_NEIGHBORS_SHARE, "weighing neighbors")
     graph = fuzzy_graph(near.rows, distances_of(near.cosines, placement.metric))
     epochs = epochs_of(len(vectors))

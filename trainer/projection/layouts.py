@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from jaxtyping import Float
 
 from trainer.analysis.map_quality import map_quality
 from trainer.analysis.progress import Progress, silent
+from trainer.analysis.tiles import row_blocks
 from trainer.charts.point_placement import CAUTION, PointPlacement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
@@ -34,8 +37,10 @@ from trainer.untrusted.bounded.arrays import load_npy, map_npy
 Show: TypeAlias = Callable[[Float[np.ndarray, "m 2"]], None]
 """Gets the points on the way to a layout."""
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Of how layouts are computed: layouts of another version are not found again."""
+_MOST_IN_MEMORY: Final = 2**27
+"""Numbers of vectors that are held in memory: 262,144 x 512, half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +153,25 @@ def _part(progress: Progress, index: int, total: int, share: float, note: str) -
 
 
 def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
-    """Return images, then texts, in float32, normalized."""
-    parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
-    return fitting.normalize(np.concatenate(parts))
+    """Return images, then texts, normalized, in float32; very many stay in the file, or lie in a mapped temporary one.
+
+    There those of half precision stay in it. The file has no name: it is gone with the last use of the rows.
+    """
+    parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
+    shape = sum(map(len, parts)), parts[0].shape[1]
+    if math.prod(shape) <= _MOST_IN_MEMORY:
+        return fitting.normalize(np.concatenate([np.asarray(part, np.float32) for part in parts]))
+    if len(parts) == 1:
+        return parts[0]
+    dtype = np.float16 if all(part.dtype == np.float16 for part in parts) else np.float32
+    with tempfile.TemporaryFile() as file:
+        rows, done = np.memmap(file, dtype, "w+", shape=shape), 0
+    for part in parts:
+        for block in row_blocks(*part.shape):
+            unit = fitting.normalize(np.array(part[block], np.float32))
+            rows[done : done + len(unit)] = unit
+            done += len(unit)
+    return rows
 
 
 def _layout(

@@ -46,9 +46,8 @@ def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: boo
 
 
 def keep_components(workspace_folder: Path, snapshot_folder: Path, points: Float32[np.ndarray, "m 3"]) -> None:
-    """Write the components of a snapshot; on a full disk they are computed again the next time."""
-    with contextlib.suppress(OSError):
-        _keep(workspace_folder, components_name(snapshot_folder), points)
+    """Write the components of a snapshot."""
+    keep_array(workspace_folder, components_name(snapshot_folder), points)
 
 
 def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.ndarray, "m 3"] | None:
@@ -56,17 +55,34 @@ def kept_components(workspace_folder: Path, snapshot: Snapshot) -> Float32[np.nd
     points = sum(len(part) for part in (snapshot.image, snapshot.text) if part is not None)
     if points < WORTH_KEEPING:
         return None
-    file = workspace_folder / _FOLDER / components_name(snapshot.folder)
+    return kept_array(workspace_folder, components_name(snapshot.folder), (points, 3), np.float32)
+
+
+def keep_array(workspace_folder: Path, name: str, array: np.ndarray) -> None:
+    """Write an array to `layouts`; on a full disk it is computed again the next time."""
+    with contextlib.suppress(OSError):
+        _keep(workspace_folder, name, array)
+
+
+def kept_array(workspace_folder: Path, name: str, shape: tuple[int, ...], dtype: type) -> np.ndarray | None:
+    """Return an array of `layouts` with finite numbers of this shape and type; None if missing or invalid."""
+    file = workspace_folder / _FOLDER / name
     try:
         confined.inside(workspace_folder, f"{_FOLDER}/{file.name}")
         mapped = map_npy(file, "f")
     except (OSError, ValueError, Unreadable):
         return None
-    if mapped.shape != (points, 3) or mapped.dtype != np.float32:
+    if mapped.shape != shape or mapped.dtype != dtype:
         return None
     # A copy: on Windows a file that is mapped cannot be replaced.
     stored = np.array(mapped)
     return stored if np.isfinite(stored).all() else None
+
+
+def remove_array(workspace_folder: Path, name: str) -> None:
+    """Remove an array of `layouts`, if it is there."""
+    with contextlib.suppress(OSError):
+        confined.remove(workspace_folder, f"{_FOLDER}/{name}")
 
 
 def components_name(snapshot_folder: Path) -> str:
@@ -82,12 +98,12 @@ def components_name(snapshot_folder: Path) -> str:
     return f"{digest.hexdigest()[:32]}.components.npy"
 
 
-def _keep(workspace_folder: Path, name: str, points: Float32[np.ndarray, "m 3"]) -> None:
+def _keep(workspace_folder: Path, name: str, array: np.ndarray) -> None:
     folder = confined.make_folder(workspace_folder, _FOLDER)
     # A name of its own, so that two processes never share a half-written file.
     half = f"{name}.{os.getpid()}.tmp"
     with io.BufferedWriter(confined.open_file(folder, half, "wb")) as stream:  # type: ignore[type-var]
-        np.save(stream, points)
+        np.save(stream, array)
         stream.flush()
         os.fsync(stream.fileno())
     confined.replace(folder, half, name)

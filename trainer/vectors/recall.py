@@ -9,22 +9,25 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int
 
-from trainer.analysis.distinct import DistinctItems
+from trainer.analysis.distinct import DistinctItems, Matching
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.intervals import wilson
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.retrieval import both_question_ranks, ranks, retrieval_numbers
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
+from trainer.analysis.tiled_ranks import AheadCounts
 from trainer.analysis.units import Units
 from trainer.metrics import RECALL_HEADING
 from trainer.store import RunLog, Snapshot
 from trainer.store.question import Question, retrieval_question
+from trainer.vectors.kept_counts import KeptCounts
 
 EVERY_S: Final = 1.0
 """Between two reports of how far it is."""
@@ -66,7 +69,7 @@ def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float =
         units: Of its pairs.
         most: Cosines of a direction to compute at most; questions are drawn where all would take more.
     """
-    measured = _measured(snapshot, units, reporting(log), most)
+    measured = _measured(snapshot, units, reporting(log), most, log.folder.parents[1])
     by_task = {
         "retrieval": measured.question,
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
@@ -77,7 +80,9 @@ def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float =
     return measured
 
 
-def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float) -> MeasuredRecall:
+def _measured(
+    snapshot: Snapshot, units: Units, progress: Progress, most: float, workspace_folder: Path
+) -> MeasuredRecall:
     image, text, matching = snapshot.image, snapshot.text, units.matching
     assert image is not None
     assert text is not None
@@ -88,7 +93,7 @@ def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float)
     texts, images = len(matching.texts), len(matching.images)
     drawn = {name: drawn_questions(answers, most) for name, answers in vars(matching).items()}
     if len(drawn["texts"]) == images and len(drawn["images"]) == texts:
-        both = both_question_ranks(image, text, matching, progress=progress)
+        both = _all_ranks(snapshot, matching, progress, workspace_folder)
         drawn_count = 0
     else:
         both = (
@@ -101,6 +106,34 @@ def _measured(snapshot: Snapshot, units: Units, progress: Progress, most: float)
     return MeasuredRecall(numbers, retrieval_question(snapshot.n, texts=texts, images=images, drawn=drawn_count))
 
 
+def _all_ranks(
+    snapshot: Snapshot, matching: Matching, progress: Progress, workspace_folder: Path
+) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:
+    """Return the ranks of all questions; what was counted is kept, and progress says what it tells of the rest."""
+    kept = KeptCounts(workspace_folder, snapshot, len(matching.images), len(matching.texts))
+    so_far = ""
+
+    def see(counts: AheadCounts, placed: Int[np.ndarray, " s"]) -> None:
+        nonlocal so_far
+        kept.see(counts)
+        if len(placed):
+            share = float((placed == 1).mean())
+            low, high = wilson(share, len(placed))
+            so_far = f", {RECALL_HEADING} of images so far {share:.3f} (95 %: {low:.3f} to {high:.3f}, "
+            so_far += f"{len(placed):,} of {len(matching.images):,} questions)"
+
+    assert snapshot.image is not None
+    assert snapshot.text is not None
+    both = both_question_ranks(
+        *(snapshot.image, snapshot.text, matching),
+        progress=lambda share, note: progress(share, f"{note}{so_far}"),
+        counts=kept.read(),
+        seen=see,
+    )
+    kept.remove()
+    return both
+
+
 def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"]:
     """Return the rows of all distinct questions, or of as many, drawn at random, as meet `most` answers."""
     rows = answers.asking()
@@ -110,13 +143,16 @@ def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"
 def reporting(log: RunLog) -> Progress:
     """Return what reports the share done, a note and the time left to a run, at most once a second."""
     began = reported_at = time.monotonic()
+    done_before: float | None = None
 
     def report(share: float, note: str) -> None:
-        nonlocal reported_at
+        nonlocal reported_at, done_before
         now = time.monotonic()
+        done_before = share if done_before is None else done_before
         if now - reported_at >= EVERY_S:
             reported_at = now
-            left = f", {(now - began) * (1 - share) / share:,.0f} s left" if share > 0 else ""
+            done = share - done_before
+            left = f", {(now - began) * (1 - share) / done:,.0f} s left" if done > 0 else ""
             log.report(f"{note}: {100 * share:.0f} %{left}")
 
     return report

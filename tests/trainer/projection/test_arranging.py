@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from trainer.analysis.projection import pca
 from trainer.analysis.tiled_neighbors import KERNELS
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Project
-from trainer.projection import fitting
+from trainer.projection import fitting, layouts
 from trainer.projection.arranging import KERNELS as ARRANGING
 from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
@@ -109,7 +110,30 @@ def test_the_recall_of_cells_is_the_measured_one(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(found.cosines, np.einsum("nkd,nd->nk", vectors[found.rows], vectors), atol=1e-5)
 
 
-def test_quality_is_that_of_the_loop():
+def test_a_map_takes_cells_for_fewer_points_only_where_they_find_enough(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(neighbor_cells, "_WORTH_CELLS", 500)
+    found = neighbors_of_all(clusters(3_000), 10, quick=True)
+    assert found.asked == neighbor_cells.ASKED
+    assert found.recall >= neighbor_cells.WANTED
+    # Without clusters a quarter of the cells misses some: then all are compared.
+    hard = neighbors_of_all(manifold(1_000, 24), 10, quick=True)
+    assert (hard.asked, hard.recall) == (0, 1.0)
+    assert neighbors_of_all(clusters(600), 10).asked == 0
+
+
+def test_very_many_rows_are_mapped(monkeypatch: pytest.MonkeyPatch):
+    both = SimpleNamespace(image=clusters(50).astype(np.float16), text=clusters(40, 5).astype(np.float16))
+    plain = layouts.unit_rows(both)
+    monkeypatch.setattr(layouts, "_MOST_IN_MEMORY", 0)
+    mapped = layouts.unit_rows(both)
+    assert (plain.dtype, mapped.dtype, isinstance(mapped, np.memmap)) == (np.float32, np.float16, True)
+    np.testing.assert_allclose(mapped, plain, atol=1e-3)
+    np.testing.assert_allclose(pca(mapped, 2), pca(plain, 2), atol=5e-3)
+    assert layouts.unit_rows(SimpleNamespace(image=None, text=both.text)) is both.text
+
+
+def test_quality_is_that_of_the_loop(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.analysis.map_quality.EDGE", 7)
     vectors, points = clusters(60), np.random.default_rng(1).standard_normal((60, 2))
     k, n = 5, 60
     cosines = vectors.astype(np.float64) @ vectors.T

@@ -20,13 +20,14 @@ from safetensors.torch import save_file as save_torch
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
+from trainer.analysis import tiled_ranks
 from trainer.analysis.camera_3d import components
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.evaluation.tasks import clip_benchmark_recalls
 from trainer.store import RunLog, Snapshot, Workspace, component_files, read_snapshot, snapshot_name
-from trainer.vectors import open_run, recall
+from trainer.vectors import kept_counts, open_run, recall
 from trainer.vectors.found import VectorError, find
 from trainer.vectors.open_run import sample
 
@@ -142,8 +143,42 @@ def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.
     phases.clear()
     monkeypatch.setattr("trainer.analysis.tiled_ranks.EDGE", 10)
     opened(*npy(tmp_path))
-    assert phases[2].startswith("ranking: 25 %, ")
+    assert phases[2].startswith("ranking")
+    assert ": 25 %, " in phases[2]
     assert phases[2].endswith(" s left")
+
+
+def test_an_interrupted_ranking_shows_its_sample_and_goes_on_where_it_was(tmp_path: Path, opened, monkeypatch):
+    _, snapshot = opened(*npy(tmp_path))
+    right = (unit(IMAGE) @ unit(TEXT).T).argmax(axis=1) == np.arange(N)
+    monkeypatch.setattr("trainer.analysis.tiled_ranks.EDGE", 10)
+    monkeypatch.setattr(kept_counts, "EVERY_S", 0.0)
+    products: list[int] = []
+    multiplied = tiled_ranks.multiplied
+    monkeypatch.setattr(tiled_ranks, "multiplied", lambda *a: [products.append(1), multiplied(*a)][1])
+
+    def measure(progress: Any) -> recall.MeasuredRecall:
+        return recall._measured(snapshot, units_of(snapshot), progress, np.inf, tmp_path / "ws")
+
+    notes: list[str] = []
+
+    def stop_late(share: float, note: str) -> None:
+        notes.append(note)
+        if share > 0.6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(stop_late)
+    asked = np.random.default_rng(0).permutation(N)[:20]
+    assert f", R@1 of images so far {right[asked].mean():.3f} (95 %: " in notes[-1]
+    assert notes[-1].endswith("20 of 40 questions)")
+    (file,) = (tmp_path / "ws" / "layouts").glob("*.ranks.npy")
+    before = len(products)
+    shares: list[float] = []
+    assert measure(lambda share, _note: shares.append(share)).main == pytest.approx(right.mean())
+    assert shares[0] == pytest.approx(0.5)
+    assert len(products) - before == before - 4  # three blocks were done, two of them kept
+    assert not file.exists()
 
 
 def test_of_many_pairs_questions_are_drawn_and_all_are_asked_later(tmp_path: Path, opened, capsys, monkeypatch):
