@@ -123,7 +123,11 @@ def both_question_ranks(
         seen: Shown what is counted on the way, and the ranks of the images that have asked: a random sample of all.
     """
     image, text, right, back = both_sides(image, text, matching)
-    show = seen and (lambda counted: seen(counted, ranks_of(counted.lines, right)[counted.done]))
+
+    def show(counted: AheadCounts) -> None:
+        if seen is not None:
+            seen(counted, ranks_of(counted.lines, right)[counted.done])
+
     counts = count_ahead(image, text, right, back, progress=progress, counts=counts, seen=show)
     assert counts.columns is not None
     return ranks_of(counts.lines, right), ranks_of(counts.columns, back)
