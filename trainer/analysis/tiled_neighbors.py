@@ -152,7 +152,8 @@ class _Tiles:
         reach = product_rounding(self._query, self._stored, self._dtype)
         uncertain = (self._number < 0).any(axis=1)
         if certain and width < len(self._stored):
-            uncertain |= ~(cosines[:, -1] > self._best[:, -1] + reach)
+            # A step of the grid more: what differs by less than that ties, also in double precision.
+            uncertain |= ~(cosines[:, -1] > self._best[:, -1] + reach + 2.0**-36)
         again = np.flatnonzero(uncertain)
         if len(again):
             rows[again], cosines[again] = _by_all(
