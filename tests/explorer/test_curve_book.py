@@ -22,11 +22,10 @@ def test_late_and_repeated_rows_give_the_curve_of_the_store(tmp_path: Path) -> N
     book.load(read_curves(workspace, [run], [NAME]))
     for number in range(60):
         steps, values = random.integers(40, size=3), random.choice([1.0, 2.0, np.nan], 3)
-        seen = workspace.results.last_scalar_id()
+        seen, drawn = workspace.results.last_scalar_id(), book.frozen().series(run, NAME)
+        copies = [array.copy() for array in drawn]
         entries = [Entry(int(step), 0.0, number, {NAME: value}) for step, value in zip(steps, values, strict=True)]
         workspace.results.add_entries(run, entries)
-        drawn = book.frozen().series(run, NAME)
-        copies = [array.copy() for array in drawn]
         rows = workspace.results.scalars_after(seen)
         book.append(rows)
         assert not book.append(rows), "rows that were read already change nothing"

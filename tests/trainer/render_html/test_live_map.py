@@ -83,6 +83,9 @@ def test_more_pairs_than_a_page_draws_are_sampled_and_said(monkeypatch):
     data = live_map.live_map(inputs(), lambda paths, side: [None] * len(paths))
     assert len(data["captions"]) == data["maps"][0]["pairs"] == 20
     assert "20 of 60 pairs, drawn at random" in data["note"]
+    twice = [inputs()[0], LiveMapInput(chart(step=48), None)]
+    names = [one["name"] for one in live_map.live_map(twice, lambda paths, side: [None] * len(paths))["maps"]]
+    assert names == [f"{HOSTILE}, step 24", f"{HOSTILE}, step 48"]
 
 
 def test_maps_of_different_pairs_are_refused():
@@ -132,6 +135,10 @@ def test_a_browser_draws_zooms_filters_and_shows_pictures(tmp_path: Path, n: int
         assert "cosine" in view.locator(".live-card").inner_text()
         if shown % 2 == 0 and n == N:
             assert view.locator(".live-card img").count() == 1
+        # The theme of JupyterLab is in its variables, and need not be that of the system.
+        view.evaluate("document.body.style.cssText = '--jp-content-font-color1: #fff; --jp-layout-color1: #111'")
+        colors = "(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(liveMaps.card))"
+        assert view.evaluate(colors) == ["rgb(255, 255, 255)", "rgb(17, 17, 17)"]
         view.mouse.wheel(0, -600)
         view.wait_for_function("liveMaps.maps[0].scale > 1.5")
         map_canvas.focus()
