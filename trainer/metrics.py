@@ -285,6 +285,7 @@ def _system() -> list[Metric]:
         Metric("system/memory_mib", "Memory of the trainer", "MiB", "down", system, digits=0),
         Metric("system/gpu_percent", "GPU load", "%", group=system, digits=0),
         Metric("system/gpu_memory_mib", "GPU memory", "MiB", "down", system, digits=0),
+        Metric("system/energy_wh", "Energy of the GPUs", "Wh", "down", system, digits=2),
     ]
 
 

@@ -11,10 +11,12 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from trainer.scheduling.energy import tariff
 
 if TYPE_CHECKING:
     from explorer.views.view import Context
-    from trainer.scheduling.system_usage import Gpu, SystemUsage
+    from trainer.scheduling.graphics_cards import Gpu
+    from trainer.scheduling.system_usage import SystemUsage
 
 EVERY_MS: Final = 2_000
 BAR: Final = 120
@@ -98,7 +100,9 @@ class DeviceMonitor(QFrame):
     def _show_gpu(self, gpu: Gpu) -> None:
         said = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
         said += [f"{gpu.celsius:.0f} °C"] if gpu.celsius is not None else []
-        said += [f"{gpu.watts:.0f} W"] if gpu.watts is not None else []
+        if gpu.watts is not None:
+            price = tariff()
+            said.append(f"{gpu.watts:.0f} W" + (f" ({price.words(gpu.watts)} an hour)" if price else ""))
         share = gpu.percent / 100 if gpu.percent is not None else None
         self._line(f"GPU {gpu.number}", share, ", ".join([*said, gpu.name]))
         if gpu.used_mib is not None and gpu.total_mib:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
+from explorer.widgets.still import StillDoubleSpinBox
 from explorer.widgets.switch import Switch
 from explorer.window.appearance import MODES, Appearance
+from trainer.errors import UserError
+from trainer.scheduling.energy import Tariff, set_tariff, tariff
 
 WIDTH: Final = 560
 
@@ -51,6 +55,13 @@ class SettingsSheet(Overlay):
         self._grid = QGridLayout()
         self._grid.setVerticalSpacing(theme.BETWEEN)
         self._grid.setColumnStretch(0, 1)
+        self._price, self._currency = StillDoubleSpinBox(), QLineEdit(maxLength=8)
+        self._price.setDecimals(4)
+        self._price.setRange(0, 10_000)
+        self._price.setSpecialValueText("not set")
+        self._price.setAccessibleName("Price of a kilowatt-hour")
+        self._currency.setAccessibleName("Currency of the price")
+        self._currency.setFixedWidth(64)
         done = QPushButton("Done", objectName="settings-done")
         done.clicked.connect(self.close_panel)
         layouts.add(
@@ -82,6 +93,9 @@ class SettingsSheet(Overlay):
         self._add("Zoom", "Scales texts, icons, plots and spacing.", smaller, self._zoom, larger)
         self._add("Reduced motion", "Panels appear without sliding.", self._motion)
         self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
+        self._price.editingFinished.connect(self._keep_tariff)
+        self._currency.editingFinished.connect(self._keep_tariff)
+        self._add("Electricity", "Price of a kilowatt-hour, for the energy of runs.", self._price, self._currency)
         self._add("Notices", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
         list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
         self._add("Keys", "Shortcuts of all commands.", list_button, change_button)
@@ -112,8 +126,19 @@ class SettingsSheet(Overlay):
         self._appearance.zoom(direction)
         self._show()
 
+    def _keep_tariff(self) -> None:
+        with contextlib.suppress(UserError):  # the settings are not to be written; the fields show what holds
+            set_tariff(self._price.value(), self._currency.text())
+        self._show_tariff()
+
+    def _show_tariff(self) -> None:
+        now = tariff() or Tariff(0.0, self._currency.text().strip() or "EUR")
+        self._price.setValue(now.price)
+        self._currency.setText(now.currency)
+
     def _show(self) -> None:
         assert self._appearance is not None
         self._modes[theme.theme().mode].setChecked(True)
         self._motion.setChecked(theme.theme().reduced_motion)
         self._zoom.setText(f"{self._appearance.zoom_percent} %")
+        self._show_tariff()

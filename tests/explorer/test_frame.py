@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QPushButton, QTabBar
+from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QPushButton, QTabBar
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS, ViewEntry
@@ -20,6 +20,7 @@ from explorer.window import Window
 from explorer.window.bar import HEIGHT, WITH_CONTROLS_PX
 from explorer.window.synonyms import SYNONYMS
 from trainer.catalog import assets_dir
+from trainer.scheduling.energy import Tariff, tariff
 
 
 class Stage(View):
@@ -136,6 +137,13 @@ def test_the_settings_are_one_page(window: Window, qtbot) -> None:
     assert sheet.isVisible()
     names = {button.accessibleName() for button in sheet.findChildren(QPushButton)}
     assert {"Theme: Dark", "Zoom in", "Parallel runs: Change…", "Notices: Change…", "Keys: Change…"} <= names
+    price = sheet.findChild(QDoubleSpinBox)
+    price.setValue(0.32)
+    price.editingFinished.emit()
+    assert tariff() == Tariff(0.32, "EUR")
+    price.setValue(0)
+    price.editingFinished.emit()
+    assert (tariff(), price.text()) == (None, "not set")
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     assert not sheet.isVisible()
 

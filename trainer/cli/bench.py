@@ -1,15 +1,16 @@
-"""`trainer bench gpu`: loss rates, steps next to open_clip's loop, resume, gauges and memory of a device."""
+"""`trainer bench gpu`: what a card does with losses and steps, next to what was predicted of it."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 
 from trainer.cli.export import report
 from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Maintain"
-HELP = "measure a GPU: losses, steps next to open_clip's loop, resume, memory; on a CPU in a small form"
+HELP = "measure a graphics card in 8 minutes: losses, waits and memory as predicted, steps, resume; one JSON document"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,21 +23,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch", type=int, default=0, metavar="N", help="pairs of a step")
     parser.add_argument("--steps", type=int, default=0, metavar="N", help="steps of each")
+    parser.add_argument("--minutes", type=float, default=8.0, metavar="M", help="at most; what is left out is told (8)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the JSON document here too")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print; 1 if a resumed training is another one."""
-    from trainer import device
-    from trainer.render_mpl.files import json_text
-    from trainer.training import gpu_bench
+    """Measure, write and print; 1 if a resumed training is another one.
 
+    Raises:
+        UserError: There is no card, and no other device was named.
+    """
+    import torch
+
+    from trainer import device
+    from trainer.errors import UserError
+    from trainer.render_mpl.files import json_text
+    from trainer.training import gpu_bench, measured_kernels
+
+    if args.device == "auto" and not torch.cuda.is_available():
+        raise UserError(
+            f"There is no graphics card that torch {torch.__version__} can use, so nothing can be measured. Start this "
+            "on a computer with one; --device cpu runs everything in a small form, which says nothing about a card."
+        )
     where = device.choose(args.device)
     size = gpu_bench.chosen_size(where, args.pairs, args.towers, args.batch, args.steps)
-    measured = gpu_bench.bench(where, size, report)
-    if args.json:
-        plain = dataclasses.asdict(measured)
-        plain["steps"] = [dataclasses.asdict(step) | {"ratio": step.ratio} for step in measured.steps]
-        say_json(json_text(plain, indent=1))
-    else:
-        say(gpu_bench.as_text(measured))
-    return 0 if measured.resume_equal else 1
+    measured = gpu_bench.bench(where, size, report, minutes=args.minutes)
+    plain = dataclasses.asdict(measured)
+    plain["steps"] = [dataclasses.asdict(step) | {"ratio": step.ratio} for step in measured.steps]
+    document = json_text(plain, indent=1)
+    if args.out:
+        args.out.write_text(document + "\n", encoding="utf-8")
+    if where.type == "cuda":
+        # Runs with loss_kernels = measured read it.
+        report(1.0, f"kept in {measured_kernels.keep(document)}")
+    say_json(document) if args.json else say(gpu_bench.as_text(measured))
+    return 1 if measured.resume_equal is False else 0

@@ -350,6 +350,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
     from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.metrics import metric
+    from trainer.scheduling import energy
     from trainer.store.run_texts import SETTINGS
     from trainer.training import provenance
 
@@ -357,6 +358,8 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     lines.append(f"  label     {row.short_name}")
     lines += [f"  silent    It does not respond. {reason}" for reason in _silent(workspace, [row]).values()]
     lines += [f"  folder    {row.folder}", f"  trained   {_span(row.duration_s)}, step {row.step} of {row.total_steps}"]
+    used = workspace.results.last_values(row.id)
+    lines += [f"  energy    {energy.words(used[energy.METRIC])} of the GPUs"] if energy.METRIC in used else []
     if row.tags:
         lines.append(f"  tags      {row.tags}")
     if row.archived_at is not None:
@@ -378,7 +381,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     lines.append(f"To repeat it: {shell.join(provenance.repeat_command(workspace, row))}")
     best = workspace.results.best_values(row.id)
     lines.append("Numbers (last, best)")
-    for name, value in workspace.results.last_values(row.id).items():
+    for name, value in used.items():
         number = metric(name)
         lines.append(f"  {name:<34} {number.text(value):>16}  {number.text(best.get(name)):>16}")
     for label, listed in (

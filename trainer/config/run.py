@@ -53,10 +53,11 @@ class Run:
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Seeds weight init, data order and augmentation.", low=0)
     device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
-    loss_kernels: Literal["torch", "triton"] = option(
+    loss_kernels: Literal["torch", "triton", "measured"] = option(
         "torch",
         "Loss kernels",
-        "triton: fused kernels for CLIP, InfoLOOB and CLOOB that store no table of cosines; needs a CUDA GPU.",
+        "triton: fused kernels for CLIP, InfoLOOB and CLOOB that store no table of cosines; needs a CUDA GPU. "
+        "measured: those where trainer bench gpu has found them right and faster on this card for such a batch.",
         advanced=True,
     )
     compile: Literal["off", "default", "reduce-overhead"] = option(

@@ -9,35 +9,16 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from trainer.scheduling import graphics_cards
+from trainer.scheduling.graphics_cards import Gpu
 
 if TYPE_CHECKING:
     import psutil
 
 _MIB: Final = 2**20
 _LOCK: Final = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU at this moment; None if its driver does not tell.
-
-    Attributes:
-        percent: Share of the last interval in which it computed.
-        used_mib, total_mib: Its memory.
-        celsius: Its temperature.
-        watts: What it draws.
-        processes: Process number -> MiB of its memory.
-    """
-
-    number: int
-    name: str
-    percent: float | None
-    used_mib: float | None
-    total_mib: float | None
-    celsius: float | None
-    watts: float | None
-    processes: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -89,7 +70,7 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemU
 
     memory = psutil.virtual_memory()
     disk = shutil.disk_usage(folder)
-    gpus, why = graphics()
+    gpus, why = graphics_cards.cards()
     jobs = (_job(run, name, pid, gpus) for run, name, pid in trainers)
     return SystemUsage(
         cpu_percent=psutil.cpu_percent(),
@@ -104,66 +85,15 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemU
     )
 
 
-def graphics() -> tuple[tuple[Gpu, ...], str]:
-    """Return the NVIDIA GPUs of this computer, or none and the reason."""
-    library, why = _nvml()
-    if library is None:
-        return (), why
-    try:
-        return tuple(_gpu(library, number) for number in range(library.nvmlDeviceGetCount())), ""
-    except library.NVMLError as error:
-        return (), f"The NVIDIA driver does not answer ({error})."
-
-
 @functools.cache
 def gpu_count() -> int:
     """Return how many GPUs the queue can assign; cached, because the number does not change."""
-    library, _ = _nvml()
-    if library is not None:
-        with contextlib.suppress(library.NVMLError):
-            return int(library.nvmlDeviceGetCount())
+    listed, _ = graphics_cards.cards()
+    if listed:
+        return len(listed)
     # Linux lists them even where the library to ask them is not installed.
-    cards = Path("/proc/driver/nvidia/gpus")
-    return len(list(cards.iterdir())) if cards.is_dir() else 0
-
-
-@functools.cache
-def _nvml() -> tuple[Any, str]:
-    try:
-        import pynvml
-    except ImportError:
-        return None, "No NVIDIA GPU is read: nvidia-ml-py is not installed (uv sync --extra gpu)."
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None, "No NVIDIA GPU."
-    return pynvml, ""
-
-
-def _gpu(library: Any, number: int) -> Gpu:
-    card = library.nvmlDeviceGetHandleByIndex(number)
-
-    def ask(question: Any, *more: Any) -> Any:
-        # Cards differ in what they tell; a gap is no reason to tell nothing.
-        with contextlib.suppress(library.NVMLError):
-            return question(card, *more)
-        return None
-
-    memory = ask(library.nvmlDeviceGetMemoryInfo)
-    rates, power = ask(library.nvmlDeviceGetUtilizationRates), ask(library.nvmlDeviceGetPowerUsage)
-    name = ask(library.nvmlDeviceGetName) or f"GPU {number}"
-    processes = ask(library.nvmlDeviceGetComputeRunningProcesses) or []
-    celsius = ask(library.nvmlDeviceGetTemperature, library.NVML_TEMPERATURE_GPU)
-    return Gpu(
-        number=number,
-        name=name.decode() if isinstance(name, bytes) else str(name),
-        percent=None if rates is None else float(rates.gpu),
-        used_mib=None if memory is None else memory.used / _MIB,
-        total_mib=None if memory is None else memory.total / _MIB,
-        celsius=None if celsius is None else float(celsius),
-        watts=None if power is None else power / 1000,
-        processes={process.pid: (process.usedGpuMemory or 0) / _MIB for process in processes},
-    )
+    folder = Path("/proc/driver/nvidia/gpus")
+    return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
 @functools.lru_cache(maxsize=256)

@@ -29,6 +29,7 @@ from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
 from trainer.evaluation.reference import REFERENCE, with_reference
 from trainer.models import has_batch_norm
+from trainer.scheduling.energy import METRIC
 from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import is_rank, take_place
 from trainer.scheduling.ranks import train as train_by_ranks
@@ -219,7 +220,9 @@ def _train(
     where = _device_of(run, text_log, shared)
     text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
     job = _Job(workspace, run, log, text_log, control, room, shared, where)
-    recorder = Recorder(log, run, text_log=text_log, room=room, give_up=functools.partial(_give_up, control))
+    used = workspace.results.last_values(log.run.id).get(METRIC, 0.0)
+    give_up = functools.partial(_give_up, control)
+    recorder = Recorder(log, run, text_log=text_log, room=room, give_up=give_up, used_wh=used)
     try:
         prepared = _prepare(job, recorder)
     except _Stopped:

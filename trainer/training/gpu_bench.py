@@ -1,17 +1,20 @@
-"""What a device does with our losses and steps, next to open_clip's own loop: rates, waiting, resume, gauges, memory.
+"""What a card does with our losses and steps: rates, errors, waits and memory next to what was predicted, resume.
 
-It is meant for a GPU. On a CPU it measures the same in a small form, which shows that it runs and nothing about a card.
-Pairs are random pixels that lie ready in memory: what is measured is the device, not a disk.
+It is meant for a card that nobody has seen: it ends in the minutes that it is given, what fails or does not fit is a
+note of the one document that it writes, and it imports nothing that training does not. On a CPU it measures the same in
+a small form, which shows that it runs and nothing about a card. Pairs are random pixels that lie ready in memory.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,12 +28,14 @@ from trainer import catalog, config, device, losses
 from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
-from trainer.data.tokenizer import train_tokenizer
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.losses.fused import fused_losses
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import TILE_CELLS
 from trainer.models import Architecture, Blueprint
-from trainer.scheduling import system_usage
+from trainer.scheduling import graphics_cards
+from trainer.training import small_sessions
+from trainer.training.memory_prediction import Trained, predict
 from trainer.training.session import TrainingSession
 
 OPERATIONS: Final = {"InfoNCE": (6, 8), "CLOOB": (60, 72), "open_clip": (12, 12)}
@@ -44,6 +49,12 @@ DENSE_TABLES: Final = 10
 _GIB: Final = 2**30
 AHEAD: Final = 10
 """Updates of each loop in turn on a GPU."""
+EXACT_PAIRS: Final = 4_096
+"""Up to so many pairs gradients are compared with float64; those of more with the tiled form in float32."""
+CLUSTERING: Final = 40
+"""Waits at most when PCL clusters all images at the beginning of an epoch."""
+SYNCHRONIZES: Final = "synchronizing CUDA operation"
+"""What torch warns of where the program waits for the card."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class BenchSize:
         towers: Name -> batch size of the steps; `tiny`, or a name of open_clip's, whose weights are random.
         steps: Measured of each.
         repeats: Of each loss.
+        objectives: Whose waits are counted, on a card.
     """
 
     pairs: tuple[int, ...]
@@ -63,6 +75,7 @@ class BenchSize:
     towers: dict[str, int]
     steps: int
     repeats: int
+    objectives: tuple[str, ...] = tuple(small_sessions.OBJECTIVES)
 
 
 ON_GPU: Final = BenchSize((1_024, 4_096, 8_192, 16_384, 65_536, 262_144), 512, {"RN50": 256, "ViT-B-32": 256}, 20, 5)
@@ -76,6 +89,7 @@ class LossRate:
     Attributes:
         seconds: Median; None where it was not run.
         share: Operations a second over those of one large product of the same kind on the device.
+        error: Largest difference of a gradient, over the largest gradient.
         peak_mib: Memory above the inputs'; None on a CPU, where torch counts none.
         inputs_mib: Of both inputs.
         note: Why it was not run.
@@ -86,6 +100,7 @@ class LossRate:
     pairs: int
     seconds: float | None = None
     share: float | None = None
+    error: float | None = None
     peak_mib: float | None = None
     inputs_mib: float = 0.0
     note: str = ""
@@ -115,12 +130,50 @@ class StepRate:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """How often the program waited for the card in the updates of an epoch, which are read together.
+
+    Attributes:
+        found: As torch warned of it; None where it could not be counted.
+        predicted: At most, as the stand-in of a card counts them.
+        note: Why it was not counted.
+    """
+
+    objective: str
+    found: int | None
+    predicted: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The most memory that lives at one time in an update.
+
+    Attributes:
+        predicted_mib: Before it was made; None where it cannot be.
+        found_mib: By torch's own count; None where it counts none.
+        note: Why it was not measured.
+    """
+
+    towers: str
+    batch: int
+    predicted_mib: float | None = None
+    found_mib: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class GpuBench:
     """All measurements.
 
     Attributes:
+        capability: Of the card: `9.0`; empty on a CPU.
+        bfloat16: Whether it computes in it, and does not only emulate it.
+        total_mib: Its memory.
+        seconds: What all of it took.
         note: What the numbers do not say.
         product: Operations a second of one large matrix product.
+        failures: What could not be measured, and why.
         resume_equal: Whether a resumed training has the weights of one that was not interrupted, bit for bit.
         gauges: What NVML reads of each GPU.
         without_gpu: Why there are none.
@@ -128,44 +181,165 @@ class GpuBench:
     """
 
     device: str
+    capability: str
+    bfloat16: bool
+    total_mib: float | None
     torch: str
     threads: int
+    seconds: float
     note: str
     product: float
     losses: tuple[LossRate, ...]
+    waits: tuple[Waits, ...]
+    memory: tuple[MemoryUse, ...]
     steps: tuple[StepRate, ...]
-    resume_equal: bool
-    gauges: tuple[system_usage.Gpu, ...]
+    failures: tuple[str, ...]
+    resume_equal: bool | None
+    gauges: tuple[graphics_cards.Gpu, ...]
     without_gpu: str
     out_of_memory: str
 
 
-def bench(where: torch.device, size: BenchSize, progress: Progress) -> GpuBench:
-    """Measure everything, one after the other."""
-    gpu = where.type == "cuda"
+class TimeLeft:
+    """How much time is left, and what could not be measured.
+
+    Attributes:
+        failures: Sentences.
+    """
+
+    def __init__(self, minutes: float) -> None:
+        self.began, self.failures = time.monotonic(), list[str]()
+        self._until = self.began + 60 * minutes
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self._until - time.monotonic()
+
+    @contextmanager
+    def trying(self, what: str, where: torch.device) -> Iterator[None]:
+        """Note what fails in it: one thing that a card cannot do does not end the rest."""
+        try:
+            yield
+        except Exception as error:
+            self.failures.append(f"{what}: {type(error).__name__}: {str(error).splitlines()[0][:200] or 'no words'}")
+        finally:
+            _give_back(where)
+
+
+def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: float = 8.0) -> GpuBench:
+    """Measure everything, one after the other, in at most so many minutes.
+
+    What is compared with a prediction comes first: an unknown card may be slow.
+    """
+    gpu, clock = where.type == "cuda", TimeLeft(minutes)
     device.keep_freed_memory(where)
     progress(0.0, "one large matrix product")
     product = _product(where, size)
-    rates = []
+    rates, waits, memory, steps = list[LossRate](), list[Waits](), list[MemoryUse](), list[StepRate]()
+    equal: bool | None = None
+    answer = "not tried: a CPU's memory is that of everything else here"
+    for at, name in enumerate(size.objectives if gpu else ()):
+        progress(0.05 + 0.2 * at / len(size.objectives), f"waits of {name}")
+        waits.append(waits_of(name, where, clock))
+    for towers, batch in size.towers.items():
+        progress(0.25, f"memory of {towers}")
+        memory.append(_memory_of(towers, batch, where, clock))
     jobs = [(name, form, n) for n in size.pairs for name, forms in FORMS.items() for form in forms]
     for at, (name, form, n) in enumerate(jobs):
-        progress(0.5 * at / len(jobs), f"{name}, {form}, {n:,} pairs")
-        rates.append(_loss_rate(name, form, n, size, where, product))
-    steps = []
+        progress(0.3 + 0.3 * at / len(jobs), f"{name}, {form}, {n:,} pairs")
+        before = next((r.seconds * (n / r.pairs) ** 2 for r in reversed(rates)
+                       if r.seconds and (r.objective, r.form) == (name, form)), 0.0)  # fmt: skip
+        # A third of the time is for the steps.
+        if before * (size.repeats + 2) > clock.left - 20 * minutes:
+            rates.append(LossRate(name, form, n, note="not run: the time is up"))
+        else:
+            rates.append(_loss_rate(name, form, n, size, where, product))
     for at, (towers, batch) in enumerate(size.towers.items()):
-        progress(0.5 + 0.3 * at / len(size.towers), f"steps of {towers}")
-        steps.append(_step_rate(towers, batch, size.steps, where))
+        progress(0.6 + 0.2 * at / len(size.towers), f"steps of {towers}")
+        if clock.left < 10 * minutes:
+            clock.failures.append(f"steps of {towers}: not run: the time is up")
+            continue
+        with clock.trying(f"steps of {towers}", where):
+            steps.append(_step_rate(towers, batch, size.steps, where, clock.left / 3))
     progress(0.8, "resume")
     towers, batch = next(iter(size.towers.items()))
-    equal = resumes_equal(lambda: _session(towers, batch, 6, where), 3)
-    gauges, why = system_usage.graphics()
+    if clock.left > 5 * minutes:
+        with clock.trying("resume", where):
+            equal = resumes_equal(lambda: _session(towers, batch, 6, where), 3)
+    gauges, why = graphics_cards.cards()
     progress(0.95, "a batch that does not fit")
-    answer = _out_of_memory(where, size) if gpu else "not tried: a CPU's memory is that of everything else here"
-    name = torch.cuda.get_device_name(where) if gpu else str(where)
+    if gpu and clock.left > 2 * minutes:
+        with clock.trying("memory that runs out", where):
+            answer = _out_of_memory(where, size)
+    told = torch.cuda.get_device_capability(where) if gpu else ()
     return GpuBench(
-        name, torch.__version__, torch.get_num_threads(), "" if gpu else SMALL, product, tuple(rates), tuple(steps),
-        equal, gauges, why, answer,
-    )  # fmt: skip
+        device=torch.cuda.get_device_name(where) if gpu else str(where),
+        capability=".".join(map(str, told)),
+        bfloat16=gpu and torch.cuda.is_bf16_supported(including_emulation=False),
+        total_mib=torch.cuda.mem_get_info(where)[1] / 2**20 if gpu else None,
+        torch=torch.__version__,
+        threads=torch.get_num_threads(),
+        seconds=time.monotonic() - clock.began,
+        note="" if gpu else SMALL,
+        product=product,
+        losses=tuple(rates),
+        waits=tuple(waits),
+        memory=tuple(memory),
+        steps=tuple(steps),
+        failures=tuple(clock.failures),
+        resume_equal=equal,
+        gauges=gauges,
+        without_gpu=why,
+        out_of_memory=answer,
+    )
+
+
+def _give_back(where: torch.device) -> None:
+    gc.collect()
+    if where.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def waits_of(name: str, where: torch.device, clock: TimeLeft) -> Waits:
+    """Count what torch calls synchronizing in the second epoch of a little session."""
+    predicted = 1 + CLUSTERING * (name == "pcl")
+    if clock.left < 60:
+        return Waits(name, None, predicted, "not run: the time is up")
+    found = None
+    with clock.trying(f"waits of {name}", where):
+        training = small_sessions.session(name, where)
+        list(training.updates(small_sessions.UPDATES))
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                list(training.updates(small_sessions.UPDATES))
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        found = sum(SYNCHRONIZES in str(warning.message) for warning in heard)
+    return Waits(name, found, predicted, "" if found is not None else clock.failures[-1])
+
+
+def _memory_of(towers: str, batch: int, where: torch.device, clock: TimeLeft) -> MemoryUse:
+    """Predict the memory of an update, and make two."""
+    if clock.left < 60:
+        return MemoryUse(towers, batch, note="not run: the time is up")
+    use = MemoryUse(towers, batch)
+    with clock.trying(f"memory of {towers}", where):
+        gpu = where.type == "cuda"
+        bfloat16 = not gpu or torch.cuda.is_bf16_supported(including_emulation=False)
+        run, pairs, tokenizer, sizes = _trained(towers, batch, 2)
+        prediction = predict(Trained(run, pairs, tokenizer, sizes), bfloat16=bfloat16)
+        use = replace(use, predicted_mib=None if prediction is None else prediction.peak_bytes / 2**20)
+        if gpu:
+            torch.cuda.reset_peak_memory_stats(where)
+            before = torch.cuda.memory_allocated(where)
+            training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
+            list(training.updates(2))
+            found = (torch.cuda.max_memory_allocated(where) - before) / 2**20
+            use = replace(use, found_mib=found or None)
+    return use
 
 
 def _wait(where: torch.device) -> None:
@@ -191,11 +365,25 @@ def _product(where: torch.device, size: BenchSize) -> float:
     return 2 * n**3 / _median(lambda: square @ square, where, size.repeats)
 
 
+def open_clip_loss(image: Tensor, text: Tensor, scale: Tensor) -> Tensor:
+    """Return what `ClipLoss` of open_clip does, by the products that it makes."""
+    labels = torch.arange(len(image), device=image.device)
+    across, down = scale * image @ text.T, scale * text @ image.T
+    return (F.cross_entropy(across, labels) + F.cross_entropy(down, labels)) / 2
+
+
+def _exact(name: str, rows: Sequence[Tensor], size: BenchSize) -> list[Tensor]:
+    """Return the gradients in float64, of many pairs by the tiled form in float32."""
+    dtype = torch.float64 if len(rows[0]) <= EXACT_PAIRS else torch.float32
+    leaves = [row.detach().to(dtype).requires_grad_() for row in rows]
+    form = "dense" if dtype == torch.float64 else "tiled"
+    _loss_of(name, form, len(leaves[0]), leaves[0].device)(*leaves).backward()
+    return [leaf.grad for leaf in leaves if leaf.grad is not None]
+
+
 def _loss_of(name: str, form: str, n: int, where: torch.device) -> Callable[[Tensor, Tensor], Tensor]:
     if name == "open_clip":
-        from open_clip.loss import ClipLoss
-
-        return lambda image, text: ClipLoss()(image, text, 14.0)
+        return lambda image, text: open_clip_loss(image, text, torch.tensor(14.0, device=where))
     # Of few pairs a tile of the usual size would hold them all.
     tile = n if form == "dense" else max(16, min(n // 4, TILE_CELLS.get(where.type, TILE_CELLS["cpu"]) // n))
     if name == "InfoNCE":
@@ -226,17 +414,28 @@ def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.devic
             loss(*rows).backward()
 
     try:
+        expected = _exact(name, rows, size)
+        once()
+        error = max(
+            float((row.grad.to(other.dtype) - other).abs().max() / other.abs().max())
+            for row, other in zip(rows, expected, strict=True)
+            if row.grad is not None
+        )
+        del expected
         if gpu:
             torch.cuda.reset_peak_memory_stats(where)
         before = torch.cuda.memory_allocated(where) if gpu else 0
         seconds = _median(once, where, size.repeats)
         peak = (torch.cuda.max_memory_allocated(where) - before) / 2**20 if gpu else None
     except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
         return replace(rate, note="out of memory")
+    except Exception as problem:  # a compiler that a kernel needs, say
+        return replace(rate, note=f"failed: {type(problem).__name__}: {(str(problem).splitlines() or [''])[0][:160]}")
+    finally:
+        _give_back(where)
     dense, tiled = OPERATIONS[name]
     operations = (dense if form == "dense" else tiled) * n**2 * size.dimension
-    return replace(rate, seconds=seconds, share=operations / seconds / product, peak_mib=peak)
+    return replace(rate, seconds=seconds, share=operations / seconds / product, error=error, peak_mib=peak)
 
 
 def _tiny() -> config.TinyTowers:
@@ -255,17 +454,20 @@ def _sizes(towers: str) -> Architecture:
     return Blueprint("open_clip", get_model_config(towers))
 
 
-def _session(towers: str, batch: int, steps: int, where: torch.device) -> TrainingSession:
-    """Return a training of CLIP on random pictures, with as many steps."""
+def _trained(towers: str, batch: int, steps: int) -> tuple[config.Run, Pairs, Tokenizer, Architecture]:
+    """Return a training of CLIP on random pictures of one batch, with as many steps, and what it is made of."""
     sizes = _sizes(towers)
     run = catalog.preset("clip-scenes")
-    run = replace(run, optimizer=replace(run.optimizer, batch_size=batch, epochs=1, warmup_steps=1))
-    n = batch * steps
-    pixels = np.random.default_rng(0).integers(0, 256, (n, sizes.image_size, sizes.image_size, 3), np.uint8)
-    captions = [f"picture {at % 97} of {at % 89}" for at in range(n)]
-    empty = [""] * n
+    run = replace(run, optimizer=replace(run.optimizer, batch_size=batch, epochs=steps, warmup_steps=1))
+    pixels = np.random.default_rng(0).integers(0, 256, (batch, sizes.image_size, sizes.image_size, 3), np.uint8)
+    captions = [f"picture {at % 97} of {at % 89}" for at in range(batch)]
+    empty = [""] * batch
     pairs = Pairs("random", "train", pixels, captions, empty, empty, {}, "")
-    tokenizer = train_tokenizer(captions, _tiny().vocabulary)
+    return run, pairs, train_tokenizer(captions, _tiny().vocabulary), sizes
+
+
+def _session(towers: str, batch: int, steps: int, where: torch.device) -> TrainingSession:
+    run, pairs, tokenizer, sizes = _trained(towers, batch, steps)
     return TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
 
 
@@ -273,12 +475,10 @@ class OpenClipLoop:
     """An update as `train_one_epoch` of open_clip_train makes it: forward, ClipLoss, backward, clip, AdamW, clamp."""
 
     def __init__(self, session: TrainingSession, choice: config.Optimizer) -> None:
-        from open_clip.loss import ClipLoss
-
         self.logit_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07), device=session.device))
         # Its training has no channels last: weights and pictures keep the layout that they are made in.
         self.towers = session.towers.to(memory_format=torch.contiguous_format)
-        self._loss, self._where = ClipLoss(), session.device
+        self._where = session.device
         named = [*self.towers.named_parameters(), ("logit_scale", self.logit_scale)]
         plain = [p for name, p in named if p.ndim < 2 or "bn" in name or "bias" in name or "logit_scale" in name]
         ids = {id(p) for p in plain}
@@ -298,7 +498,7 @@ class OpenClipLoop:
         self._optimizer.zero_grad()
         with device.autocast(self._where):
             image, text = self.towers.encode_image(images), self.towers.encode_text(tokens)
-            loss = self._loss(image, text, self.logit_scale.exp())
+            loss = open_clip_loss(image, text, self.logit_scale.exp())
         loss.backward()
         nn.utils.clip_grad_norm_([p for group in self._optimizer.param_groups for p in group["params"]], self._clip)
         self._optimizer.step()
@@ -306,12 +506,14 @@ class OpenClipLoop:
             self.logit_scale.clamp_(0, math.log(100))
 
 
-def _step_rate(towers: str, batch: int, steps: int, where: torch.device) -> StepRate:
+def _step_rate(towers: str, batch: int, steps: int, where: torch.device, seconds: float) -> StepRate:
     """Return both, some steps of each in turn, so that what else the computer does falls on both.
 
-    On a GPU those are several, which either loop enqueues without waiting for the one before.
+    On a GPU those are several, which either loop enqueues without waiting for the one before. No turn begins after so
+    many seconds, but for the one that is measured.
     """
-    many = AHEAD if where.type == "cuda" else 1
+    began_all = time.monotonic()
+    many = min(AHEAD, steps) if where.type == "cuda" else 1
     turns = -(-steps // many)
     ours = _session(towers, batch, (turns + 2) * many, where)
     other = _session(towers, batch, (turns + 2) * many, where)
@@ -339,8 +541,11 @@ def _step_rate(towers: str, batch: int, steps: int, where: torch.device) -> Step
             took["ours"].append((middle - began) / many)
             took["theirs"].append((time.perf_counter() - middle) / many)
             waits.append(sum(update.data_s for update in updates) / many)
+            if time.monotonic() - began_all > seconds:
+                break
     median = {name: statistics.median(values) for name, values in took.items()}
-    return StepRate(towers, batch, turns * many, median["ours"], median["theirs"], sum(waits) / sum(took["ours"]))
+    measured = len(took["ours"]) * many
+    return StepRate(towers, batch, measured, median["ours"], median["theirs"], sum(waits) / sum(took["ours"]))
 
 
 def resumes_equal(begin: Callable[[], TrainingSession], at: int) -> bool:
@@ -371,7 +576,7 @@ def resumes_equal(begin: Callable[[], TrainingSession], at: int) -> bool:
 
 
 def _out_of_memory(where: torch.device, size: BenchSize) -> str:
-    """Ask for more than there is, and make a step afterwards."""
+    """Ask for more than there is, and make a step afterwards; a batch that fits all the same is told."""
     n = int((torch.cuda.mem_get_info(where)[1] / 4) ** 0.5)
     try:
         rows = torch.randn(n, 64, device=where, requires_grad=True)
@@ -389,7 +594,14 @@ def as_text(bench: GpuBench) -> str:
     """Return the measurements as lines."""
     lines = [f"{bench.device}, torch {bench.torch}, {bench.threads} threads; {bench.product / 1e12:.2f} TFLOP/s"]
     lines += [f"This is {bench.note}."] if bench.note else []
-    lines.append(f"{'loss':<12}{'form':<8}{'pairs':>9}{'ms':>10}{'share':>8}{'MiB':>9}  (share: of one large product)")
+    lines += [f"{one.objective}: {'-' if one.found is None else one.found} waits an epoch, at most {one.predicted} "
+              f"predicted {one.note}".rstrip() for one in bench.waits]  # fmt: skip
+    for use in bench.memory:
+        found, predicted = ("-" if mib is None else f"{mib:,.0f} MiB" for mib in (use.found_mib, use.predicted_mib))
+        lines.append(f"memory of {use.towers}, batch {use.batch}: {found}, predicted {predicted} {use.note}".rstrip())
+    lines.append(
+        f"{'loss':<12}{'form':<8}{'pairs':>9}{'ms':>10}{'share':>8}{'error':>10}{'MiB':>9}  (share: of a large product)"
+    )
     for rate in bench.losses:
         if rate.seconds is None:
             lines.append(f"{rate.objective:<12}{rate.form:<8}{rate.pairs:>9,}  {rate.note}")
@@ -397,16 +609,19 @@ def as_text(bench: GpuBench) -> str:
         peak = "-" if rate.peak_mib is None else f"{rate.peak_mib:,.0f}"
         lines.append(
             f"{rate.objective:<12}{rate.form:<8}{rate.pairs:>9,}{1000 * rate.seconds:>10.1f}"
-            f"{rate.share or 0:>8.1%}{peak:>9}"
+            f"{rate.share or 0:>8.1%}{rate.error or 0:>10.1e}{peak:>9}"
         )
     for step in bench.steps:
         lines.append(
             f"step of {step.towers}, batch {step.batch}: {1000 * step.ours_s:.0f} ms, open_clip's loop "
             f"{1000 * step.open_clip_s:.0f} ms ({step.ratio:.2f}x), waiting for data {100 * step.wait:.1f} %"
         )
-    lines.append(f"resumed training: {'equal bit for bit' if bench.resume_equal else 'DIFFERENT'}")
+    words = {True: "equal bit for bit", False: "DIFFERENT", None: "not tried"}
+    lines.append(f"resumed training: {words[bench.resume_equal]}")
     lines += [f"GPU: {gauge}" for gauge in bench.gauges] or [f"gauges: {bench.without_gpu}"]
     lines.append(f"out of memory: {bench.out_of_memory}")
+    lines += [f"failed: {sentence}" for sentence in bench.failures]
+    lines.append(f"{bench.seconds:.0f} s")
     return "\n".join(lines)
 
 

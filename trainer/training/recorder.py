@@ -24,6 +24,7 @@ from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
 from trainer.evaluation.reference import REFERENCE
 from trainer.metrics import headline
+from trainer.scheduling.energy import METRIC
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
 from trainer.training import system_load
@@ -111,6 +112,7 @@ class Recorder:
         text_log: TextLog,
         room: DiskGuard,
         give_up: Callable[[], None] = lambda: None,
+        used_wh: float = 0.0,
     ) -> None:
         """Create it without evaluating anything.
 
@@ -120,8 +122,9 @@ class Recorder:
             text_log: Lines for the person.
             room: Waits for a full disk.
             give_up: Called while the untrained model is measured; raises where that is to end at once.
+            used_wh: Energy of the cards in earlier sessions, also of steps that are made again.
         """
-        self._log = log
+        self._log, self._used_wh = log, used_wh
         self._room = room
         self._give_up = give_up
         self._run = run
@@ -159,6 +162,7 @@ class Recorder:
         if self._evaluation is None:
             self._alarms = AlertWatch(self._log.folder, total, training.method.inv_tau_limits)
         self._log.memory = lambda: system_load.memory(training.device)
+        self._energy = system_load.energy_meter(training.device, self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
         self._snapshot_steps = mixes or {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
         self._tokenizer = tokenizer.to_json()
@@ -354,6 +358,8 @@ class Recorder:
             values["train/inv_tau"] = update.inv_tau
         values |= {f"train/{name}": number for name, number in self._training.method.epoch_numbers.items()}
         values |= system_load.load(self._training.device)
+        if (energy := self._energy.wh()) is not None:
+            values[METRIC] = energy
         self._written(lambda: self._log.scalars(step, values))
 
     def _diverged(self, update: Update) -> FitError:

@@ -3,11 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from functools import partial
 
 import psutil
 import torch
 
+from trainer.scheduling import graphics_cards
+from trainer.scheduling.energy import EnergyMeter
+from trainer.scheduling.graphics_cards import Gpu
+
 _MIB = 2**20
+
+
+def energy_meter(where: torch.device, used_wh: float) -> EnergyMeter:
+    """Return what adds up the energy of the cards of this computer that train with this process.
+
+    Args:
+        where: The device of this process.
+        used_wh: What the run has used before.
+    """
+    return EnergyMeter(partial(cards_of, where), used_wh=used_wh)
+
+
+def cards_of(where: torch.device) -> tuple[Gpu, ...]:
+    """Return the cards of this computer that train with this process; none where they cannot be told from others."""
+    if where.type == "mps":
+        return graphics_cards.cards()[0][:1]
+    listed = graphics_cards.cards()[0] if where.type == "cuda" else ()
+    if len(listed) < 2:
+        return listed
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    own = where.index if where.index is not None else torch.cuda.current_device()
+    buses = {_bus(number) for number in (range(min(local, torch.cuda.device_count())) if local > 1 else (own,))}
+    return tuple(card for card in listed if card.bus in buses)
+
+
+def _bus(number: int) -> str:
+    told = torch.cuda.get_device_properties(number)
+    parts = [getattr(told, f"pci_{name}_id", -1) for name in ("domain", "bus", "device")]
+    return "?" if min(parts) < 0 else f"{parts[0]:04x}:{parts[1]:02x}:{parts[2]:02x}"
 
 
 def load(where: torch.device) -> dict[str, float]:

@@ -31,7 +31,6 @@ import pytest
 import torch
 
 from tests.trainer.device import stand_in
-from tests.trainer.device.sessions import OBJECTIVES, TINY, TRANSFORMER, session
 from tests.trainer.device.stand_in import CPU, CUDA, WAITS, card
 from trainer import config, device, methods
 from trainer.checkpoints import checkpoint
@@ -41,15 +40,16 @@ from trainer.losses import info_nce
 from trainer.methods import image_text
 from trainer.methods.image_text import ClipPairs
 from trainer.store import Workspace
+from trainer.training import gpu_bench
 from trainer.training import optimizer as optimizer_module
 from trainer.training import session as session_module
 from trainer.training.fit import fit
+from trainer.training.measured_kernels import TOLERANCE
 from trainer.training.recorder import Recorder
 from trainer.training.session import TrainingSession
+from trainer.training.small_sessions import OBJECTIVES, TINY, TRANSFORMER, UPDATES, session
 
 HALF = {torch.float16, torch.bfloat16}
-UPDATES = 3
-"""Of an epoch of the little sessions; they are read together."""
 WAITS_A_READING = dict.fromkeys(OBJECTIVES, 1)
 """Waits of the program for the card in the updates of an epoch, which are enqueued before the first is read."""
 WAITS_A_CLUSTERING = 4 * config.Pcl().clusterings
@@ -97,28 +97,28 @@ def objective_check(name: str) -> Check:
         epoch = {key: count for key, count in waits.items() if any(file in key[1] for file in files)}
         assert waits.total() - sum(epoch.values()) == WAITS_A_READING[name], dict(waits)
         assert sum(count for (kind, _), count in epoch.items() if kind != "tolist") <= WAITS_A_CLUSTERING, epoch
-        for dtype in (torch.bfloat16, torch.float16):
-            _check_half(name, dtype)
+        _check_half(name)
 
     return run
 
 
-def _check_half(name: str, dtype: torch.dtype) -> None:
-    """Check an update whose towers compute in a half type, and that no loss does."""
-    half = functools.partial(torch.autocast, "cuda", dtype=dtype)
-    with card(bfloat16=True), patched((device, "autocast", lambda _: half())):
+def _check_half(name: str) -> None:
+    """Check an update whose towers compute in bfloat16, and one in float16, and that no loss does."""
+    with card(bfloat16=True):
         training = session(name, CUDA, TRANSFORMER)
-        with stand_in.traced() as operations:
-            updates = [training.update()]
-        assert all(update.made for update in updates), (dtype, updates)
-        types = [dtypes for _, dtypes, _ in operations]
-        assert any(HALF & dtypes for dtypes in types) or name == "word2vec", "autocast was off"
-        narrow = {
-            (operation, line)
-            for operation, dtypes, line in operations
-            if dtypes & HALF and "losses/" in line and operation != "_to_copy"
-        }
-        assert not narrow, narrow
+        for dtype in (torch.bfloat16, torch.float16):
+            half = functools.partial(torch.autocast, "cuda", dtype=dtype)
+            with patched((device, "autocast", lambda _, half=half: half())), stand_in.traced() as operations:
+                update = training.update()
+            assert update.made, (dtype, update)
+            types = [dtypes for _, dtypes, _ in operations]
+            assert any(dtype in dtypes for dtypes in types) or name == "word2vec", "autocast was off"
+            narrow = {
+                (operation, line)
+                for operation, dtypes, line in operations
+                if dtypes & HALF and "losses/" in line and operation != "_to_copy"
+            }
+            assert not narrow, narrow
 
 
 CHECKS |= {f"losses and waits of {name}": objective_check(name) for name in OBJECTIVES}
@@ -277,6 +277,37 @@ def memory_that_runs_out_is_told_with_a_micro_batch_that_fits() -> None:
         assert "Memory ran out with batches of 64 pairs" in problem, problem
         assert "Set Micro-batch to 32, which is predicted to fit" in problem, problem
     assert checkpoint.steps(_workspace().runs.get(run_id).folder / "checkpoints") == [4, 0]
+
+
+@check
+def an_unknown_card_is_measured_and_compared_with_what_was_predicted() -> None:
+    size = gpu_bench.BenchSize((32,), 16, {"tiny": 8}, 2, 1, ("cloob", "pcl"))
+    with card(bfloat16=True, memory=1 << 24):
+        found = gpu_bench.bench(CUDA, size, lambda share, note: None, minutes=1e6)
+    cloob, pcl = found.waits
+    assert (cloob.objective, cloob.found, cloob.predicted) == ("cloob", 1, 1)
+    assert 1 < (pcl.found or 0) <= pcl.predicted
+    assert found.memory[0].predicted_mib, found.memory
+    assert {one.form for one in found.losses} == {"dense", "tiled", "fused"}
+    for one in found.losses:
+        if one.form == "fused":
+            assert one.note.startswith("failed: "), one  # Triton finds no driver
+        else:
+            assert one.seconds, one
+            assert (one.error or 1) < TOLERANCE, one
+    assert found.steps[0].towers == "tiny"
+    assert found.resume_equal
+    assert (found.device, found.capability, found.bfloat16) == ("stand-in", "9.0", True)
+    assert not found.failures, found.failures
+    assert found.out_of_memory == "2,048 pairs fitted"
+
+
+@check
+def a_wait_that_was_not_predicted_is_seen_on_an_unknown_card() -> None:
+    planted = _compared_with(lambda embedded, batch, loss: loss + 0 * loss.detach().item())
+    with card(), patched(planted):
+        found = gpu_bench.waits_of("clip", CUDA, gpu_bench.TimeLeft(8))
+    assert (found.found, found.predicted) == (1 + UPDATES, 1)
 
 
 def _problem_of(action: Check) -> str:

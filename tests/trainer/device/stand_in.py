@@ -12,6 +12,7 @@ import collections
 import contextlib
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,8 @@ class Stream(Event):
 
 
 _streams = [Stream()]
+_warns = [False]
+"""Whether waits are warned of, as torch does where it is asked to."""
 
 
 class _Mode(TorchDispatchMode):
@@ -218,6 +221,7 @@ def _replacements(bfloat16: bool, memory: int) -> list[tuple[Any, str, Any]]:
         "mem_get_info": lambda *_: (memory, memory), "memory_allocated": lambda *_: 0,
         "max_memory_allocated": lambda *_: 0, "reset_peak_memory_stats": lambda *_: None, "empty_cache": lambda: None,
         "Stream": Stream, "Event": Event, "current_stream": lambda *_: _streams[-1], "stream": _on_stream,
+        "set_sync_debug_mode": lambda mode: _warns.__setitem__(0, mode == "warn"),
         "synchronize": lambda *_: _wait("synchronize"), "manual_seed": lambda _: None,
         "manual_seed_all": lambda _: None,
         "get_device_name": lambda *_: "stand-in", "get_device_capability": lambda *_: (9, 0),
@@ -294,6 +298,8 @@ def _line() -> str:
 
 def _wait(kind: str) -> None:
     WAITS[kind, _line()] += 1
+    if _warns[0]:
+        warnings.warn("called a synchronizing CUDA operation", stacklevel=2)
 
 
 def _is_cuda(device: Any) -> bool:

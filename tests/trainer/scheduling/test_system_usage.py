@@ -1,11 +1,11 @@
 """System load of this very process and a fake GPU."""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
 from trainer.scheduling import system_usage
+from trainer.scheduling.graphics_cards import Gpu
 
 
 def test_this_process_is_read_as_a_job(tmp_path):
@@ -20,39 +20,9 @@ def test_this_process_is_read_as_a_job(tmp_path):
     assert bool(now.gpus) != bool(now.without_gpu)
 
 
-class NvmlError(Exception):
-    pass
-
-
-def _refuses(card):
-    raise NvmlError("not supported")
-
-
-# As much of nvidia-ml-py as is asked; a card that tells no power, as many in laptops.
-LIBRARY = SimpleNamespace(
-    NVMLError=NvmlError,
-    NVML_TEMPERATURE_GPU=0,
-    nvmlDeviceGetCount=lambda: 1,
-    nvmlDeviceGetHandleByIndex=lambda number: number,
-    nvmlDeviceGetName=lambda card: "Pretended",
-    nvmlDeviceGetMemoryInfo=lambda card: SimpleNamespace(used=2**30, total=2**33),
-    nvmlDeviceGetUtilizationRates=lambda card: SimpleNamespace(gpu=87),
-    nvmlDeviceGetTemperature=lambda card, which: 61,
-    nvmlDeviceGetPowerUsage=_refuses,
-    nvmlDeviceGetComputeRunningProcesses=lambda card: [SimpleNamespace(pid=os.getpid(), usedGpuMemory=512 * 2**20)],
-)
-
-
-def test_a_gpu_is_read_and_what_it_does_not_tell_is_left_out(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(system_usage, "_nvml", lambda: (LIBRARY, ""))
+def test_a_process_has_the_memory_that_it_takes_of_a_gpu(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    gpu = Gpu(0, "Pretended", 87.0, 1024.0, 8192.0, 61.0, None, {os.getpid(): 512.0})
+    monkeypatch.setattr(system_usage.graphics_cards, "cards", lambda: ((gpu,), ""))
     now = system_usage.read(tmp_path, ((1, "me", os.getpid()),))
-    (gpu,) = now.gpus
-    assert (gpu.name, gpu.percent, gpu.used_mib, gpu.total_mib, gpu.celsius, gpu.watts) == (
-        "Pretended",
-        87,
-        1024,
-        8192,
-        61,
-        None,
-    )
+    assert now.gpus == (gpu,)
     assert now.jobs[0].gpu_mib == 512

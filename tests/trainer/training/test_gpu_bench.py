@@ -1,4 +1,4 @@
-"""`trainer bench gpu` in its small form: it runs to its end without a GPU, and its step is that of open_clip."""
+"""`trainer bench gpu` in its small form, without a GPU; `tests/trainer/device` measures a stand-in of a card."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from trainer import catalog
 from trainer.__main__ import main
+from trainer.training import gpu_bench, measured_kernels
 from trainer.training.gpu_bench import OpenClipLoop, _session, resumes_equal
 
 pytestmark = pytest.mark.slow
@@ -17,18 +18,26 @@ pytestmark = pytest.mark.slow
 
 def test_the_small_form_measures_everything_and_says_what_it_is(capsys, tmp_path):
     words = ["bench", "gpu", "--device", "cpu", "--pairs", "32", "--batch", "8", "--steps", "2"]
-    assert main([*words, "--json", "--workspace", str(tmp_path)]) == 0
+    assert main([*words, "--json", "--out", str(tmp_path / "bench.json"), "--workspace", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "bench.json").read_text()) == found
+    assert not found["failures"]
     assert "says nothing about a card" in found["note"]
     assert [(one["objective"], one["form"]) for one in found["losses"]] == [
         (name, form) for name in ("InfoNCE", "CLOOB") for form in ("dense", "tiled", "fused")
     ] + [("open_clip", "dense")]
     for one in found["losses"]:
-        assert ("Triton" in one["note"]) if one["form"] == "fused" else (one["seconds"] > 0 and one["share"] > 0), one
+        if one["form"] == "fused":
+            assert "Triton" in one["note"]
+        else:
+            assert one["seconds"] > 0, one
+            assert one["share"] > 0, one
+            assert one["error"] < 1e-4, one  # float32 next to float64
     (step,) = found["steps"]
     assert (step["towers"], step["batch"], step["steps"]) == ("tiny", 8, 2)
     assert step["ratio"] == pytest.approx(step["open_clip_s"] / step["ours_s"])
     assert 0 < step["wait"] < 1
+    assert found["memory"][0]["predicted_mib"] > 1
     assert found["resume_equal"]
     assert "not tried" in found["out_of_memory"]
     assert main([*words, "--workspace", str(tmp_path)]) == 0
@@ -61,3 +70,65 @@ def test_a_resume_that_loses_something_is_found():
         return made[-1]
 
     assert not resumes_equal(begin, 2)
+
+
+def test_without_a_card_a_sentence_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["bench", "gpu", "--workspace", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "There is no graphics card that torch" in told.err
+    assert not told.out
+
+
+def test_time_that_is_up_and_what_fails_are_notes_of_a_whole_document(monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("no kernel image is available\nfor this card")
+
+    monkeypatch.setattr(gpu_bench, "_step_rate", broken)
+    size = gpu_bench.BenchSize((16,), 8, {"tiny": 4}, 1, 1)
+    found = gpu_bench.bench(torch.device("cpu"), size, lambda share, note: None)
+    assert found.failures == ("steps of tiny: RuntimeError: no kernel image is available",)
+    assert found.resume_equal
+    late = gpu_bench.bench(torch.device("cpu"), size, lambda share, note: None, minutes=0)
+    assert {rate.note for rate in late.losses if rate.form != "fused"} == {"not run: the time is up"}
+    assert late.memory[0].note == "not run: the time is up"
+    assert (late.steps, late.resume_equal) == ((), None)
+
+
+def test_the_peer_loss_is_that_of_open_clip():
+    from open_clip.loss import ClipLoss
+
+    rows = [F.normalize(torch.randn(16, 8, generator=torch.Generator().manual_seed(seed)), dim=1) for seed in (0, 1)]
+    scale = torch.tensor(14.0)
+    assert torch.equal(gpu_bench.open_clip_loss(*rows, scale), ClipLoss()(*rows, scale))
+
+
+def _measured(**changes):
+    rows = [("dense", 0.9, 0.0), ("tiled", 1.0, 0.0), ("fused", 0.5, 0.004)]
+    losses = [
+        {"objective": "InfoNCE", "form": form, "pairs": 4_096, "seconds": seconds, "error": error}
+        for form, seconds, error in rows
+    ]
+    losses[2] |= changes
+    return json.dumps({"device": "card", "torch": "2.15", "losses": losses})
+
+
+@pytest.mark.parametrize(
+    ("document", "pairs", "better", "why"),
+    [
+        (_measured(), 5_000, True, "with 4,096 pairs they take 56% of the time"),
+        (_measured(), 4_000, False, "were not measured with 4,000 pairs or fewer"),
+        (_measured(error=0.5), 5_000, False, "a gradient was wrong by 0.5"),
+        (_measured(error="nan"), 5_000, False, "a gradient was wrong"),
+        (_measured(seconds=0.95), 5_000, False, "they are not faster"),
+        (_measured(seconds=None), 5_000, False, "were not measured"),
+        ('{"device": "another"}', 5_000, False, "another card or torch was measured"),
+        ("{", 5_000, False, "no card was measured"),
+    ],
+)
+def test_fused_kernels_are_used_where_they_were_right_and_faster(document, pairs, better, why, tmp_path, monkeypatch):
+    monkeypatch.setattr(measured_kernels.catalog, "user_folder", lambda: tmp_path)
+    measured_kernels.keep(document)
+    found, words = measured_kernels.fused_is_better("InfoNCE", pairs, "card", "2.15")
+    assert found == better
+    assert why in words

@@ -9,7 +9,6 @@ import open_clip
 import pytest
 import torch
 
-from tests.trainer.device.sessions import OBJECTIVES, TINY
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
@@ -17,6 +16,7 @@ from trainer.models.blueprint import Blueprint
 from trainer.training import memory_prediction
 from trainer.training.memory_prediction import Trained, check_fits, micro_batch_that_fits, predict
 from trainer.training.session import FitError
+from trainer.training.small_sessions import OBJECTIVES, TINY
 
 pytestmark = pytest.mark.slow
 GIB = 2**30

@@ -1,7 +1,8 @@
-"""Sessions of every objective on a few random pictures, as the checks on the stand-in train them."""
+"""Sessions of every objective on a few random pictures: a card's waits are counted in them, without or with a card."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from trainer import config
 from trainer.data import Pairs
-from trainer.data.tokenizer import train_tokenizer
+from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.training.session import TrainingSession
 
 MODEL = config.TinyTowers(
@@ -55,14 +56,28 @@ OBJECTIVES: dict[str, Any] = {
     "word2vec": config.Word2Vec(),
 }
 """Every objective but the decoder, which needs a trained run."""
-PICTURES = 24
+UPDATES = 2
+"""Of an epoch; they are read together."""
+PICTURES = UPDATES * TINY.optimizer.batch_size
 
 
-def session(name: str, where: torch.device, model: config.TinyTowers = MODEL, **optimizer: Any) -> TrainingSession:
-    """Return the session of an objective, before its first update."""
+@functools.cache
+def _pairs() -> tuple[Pairs, Tokenizer]:
     pixels = np.random.default_rng(0).integers(0, 256, (PICTURES, 32, 32, 3), np.uint8)
     captions = [f"picture {row % 7} of {row % 5}" for row in range(PICTURES)]
     labels, paths = [f"c{row % 4}" for row in range(PICTURES)], [f"p{row}" for row in range(PICTURES)]
-    pairs = Pairs("random", "train", pixels, captions, labels, paths, {}, "")
+    return Pairs("random", "train", pixels, captions, labels, paths, {}, ""), train_tokenizer(captions, 256)
+
+
+def session(name: str, where: torch.device, model: config.TinyTowers = MODEL, **optimizer: Any) -> TrainingSession:
+    """Return the session of an objective, before its first update.
+
+    Args:
+        name: Of the objective, in `OBJECTIVES`.
+        where: The device.
+        model: The towers.
+        **optimizer: What is other than in `TINY`.
+    """
+    pairs, tokenizer = _pairs()
     run = replace(TINY, objective=OBJECTIVES[name], model=model, optimizer=replace(TINY.optimizer, **optimizer))
-    return TrainingSession(run, pairs, train_tokenizer(captions, 256), where)
+    return TrainingSession(run, pairs, tokenizer, where)
