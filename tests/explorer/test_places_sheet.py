@@ -68,6 +68,42 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
     assert not sheet.remove.isEnabled()
 
 
+def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, tmp_path: Path, monkeypatch) -> None:
+    bindings.add(parse("lab", "slurm://me@login/opt/python?gpus=1&prologue=module%20load%20cuda&container=~/a.sif"))
+    sheet = PlacesSheet(background, tmp_path, None)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    qtbot.mouseClick(sheet.edit, Qt.MouseButton.LeftButton)
+    assert (sheet.address.text(), sheet.container.text()) == ("slurm://me@login/opt/python?gpus=1", "~/a.sif")
+    assert sheet.prologue.toPlainText() == "module load cuda"
+    sheet.prologue.setPlainText("module load cuda\nexport A='b c'")
+    sheet.container.clear()
+    qtbot.mouseClick(sheet.add, Qt.MouseButton.LeftButton)
+    assert bindings.host_of("lab").options == {"gpus": "1", "prologue": "module load cuda\nexport A='b c'"}
+
+    def refused(host, say, *, build):
+        say(0.5, f"downloading {build}")
+        raise PlaceError("The login computer has no card.")
+
+    monkeypatch.setattr("explorer.views.runs.places_sheet.install", refused)
+    sheet.build.setCurrentText("cu128")
+    told = []
+    sheet.progressed.connect(lambda share, note: told.append(note))
+    qtbot.mouseClick(sheet.install, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: sheet.note.text() == "The login computer has no card.")
+    assert told == ["downloading cu128"]
+    form = NewRun(catalog.presets(), background, preset="clip-scenes")
+    qtbot.addWidget(form)
+    form.show()
+    assert form.where.nodes.isHidden()
+    form.where.place.setCurrentIndex(form.where.place.findData("lab"))
+    form.where.nodes.setValue(3)
+    qtbot.waitUntil(lambda: "1 processes cannot be shared by 3 nodes" in form.foot.summary.text())
+    assert form.where.binding() == Binding("lab", nodes=3)
+    assert form.where.command() == ["--on", "lab", "--nodes", "3"]
+    bindings.remove("lab")
+
+
 def test_where_is_in_the_form_and_its_command(qtbot, background: Background, box, tmp_path: Path) -> None:
     form = NewRun(catalog.presets(), background, preset="clip-scenes")
     qtbot.addWidget(form)

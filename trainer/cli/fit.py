@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="compare 20 updates of N processes with those of one; create no run",
     )
+    parser.add_argument(
+        "--nodes", type=int, default=0, metavar="M", help="of SLURM, which share --ranks N as many on each"
+    )
     parser.add_argument("--on", metavar="PLACE", help="train at a place (trainer places), and mirror the run here")
     remote = parser.add_mutually_exclusive_group()
     remote.add_argument("--data-there", metavar="PATH", help="with --on: where the data lie there (default: as here)")
@@ -117,14 +120,15 @@ def run(args: argparse.Namespace) -> int:
     if args.on:
         from trainer.places.bindings import host_of
 
-        host_of(args.on)  # before a run is made
+        if host_of(args.on).kind != "slurm" and args.nodes > 1:  # before a run is made
+            raise ConfigError(f"--nodes is for places of SLURM, and {args.on} is none. Leave it out.")
         if args.start:
             raise ConfigError(
                 "The weights of --from lie in this workspace, and a place has none of its runs. Train here, or export "
                 "the model, copy it there, and name its folder: --set model=open_clip --set model.name=FOLDER."
             )
-    elif args.data_there or args.upload or args.upload_prepared:
-        raise ConfigError("--data-there and --upload are for a run at a place: name it with --on PLACE.")
+    elif args.data_there or args.upload or args.upload_prepared or args.nodes:
+        raise ConfigError("--data-there, --upload and --nodes are for a run at a place: name it with --on PLACE.")
     if args.run:
         workspace.check_there()
     elif not args.on:
@@ -138,7 +142,8 @@ def run(args: argparse.Namespace) -> int:
 
         prepared = _prepared(workspace, number) if args.upload_prepared else ""
         upload = args.upload or args.upload_prepared
-        send(workspace, number, Binding(args.on, data=args.data_there or "", upload=upload, prepared=prepared))
+        binding = Binding(args.on, data=args.data_there or "", upload=upload, prepared=prepared, nodes=args.nodes)
+        send(workspace, number, binding)
     if args.detach:
         from trainer.scheduling.launch import start_detached
 

@@ -228,7 +228,7 @@ def _run_uv(arguments: Sequence[str], report: Report) -> None:
 
 
 @dataclass
-class _Downloads:
+class Downloads:
     """Bytes announced and bytes that have arrived, by package."""
 
     announced: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -263,7 +263,7 @@ class _Downloads:
 
 def _follow(lines: Iterator[str], report: Report) -> list[str]:
     """Report the progress that uv's lines tell; return the last lines that are not about it."""
-    downloads = _Downloads()
+    downloads = Downloads()
     said: list[str] = []
     for line in lines:
         if downloads.take(line):

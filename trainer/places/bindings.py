@@ -38,6 +38,7 @@ class Binding:
         data: Path of the data there; empty: as configured.
         upload: Whether the data are sent.
         prepared: Folder here with tars of the prepared pictures, which are sent in place of the data; empty: none.
+        nodes: Of SLURM, which share the run's processes; 0: as the place says.
     """
 
     place: str
@@ -47,6 +48,7 @@ class Binding:
     data: str = ""
     upload: bool = False
     prepared: str = ""
+    nodes: int = 0
 
 
 def hosts() -> list[RemoteHost]:

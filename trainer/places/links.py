@@ -17,7 +17,7 @@ from trainer.places.source import RunSource
 from trainer.store import ownership
 
 Say = Callable[[str], None]
-_QUEUE: Final = ("partition", "gpus", "cpus", "time", "account")
+_QUEUE: Final = ("partition", "gpus", "cpus", "time", "account", "prologue", "container")
 
 
 class Link(Protocol):
@@ -76,7 +76,10 @@ class SshLink:
         if self._place.kind == "slurm":
             options = self._place.options
             chosen = {name: value for name, value in options.items() if name in _QUEUE or is_sbatch_flag(name)}
+            chosen |= {"nodes": str(binding.nodes)} if binding.nodes else {}
             queue = chosen or {"gpus": ""}
+        elif binding.nodes > 1:
+            raise PlaceError(f"{self._place.name} is one computer: several nodes are for SLURM. Leave out --nodes.")
         head, _ = self._asked(binding.workspace).ask("start", run=binding.run, queue=queue)
         return dataclasses.replace(binding, job=str(head.get("job") or "")[:40])
 

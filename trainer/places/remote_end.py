@@ -27,7 +27,7 @@ class RemoteEnd:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._jobs: dict[str, tuple[bool, float]] = {}
+        self._jobs: dict[str, tuple[slurm.QueuedJob | None, float]] = {}
 
     def answer(self, question: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
         """Return values and bytes.
@@ -85,7 +85,7 @@ class RemoteEnd:
         if queue:
             job = self._workspace.setting(f"{_JOB_OF}{run}", "")
             ended = self._workspace.runs.get(run).status in ("stopped", "finished", "failed")
-            if job and not ended and slurm.is_there(str(job)):
+            if job and not ended and slurm.look(str(job)):
                 return str(job)
             job = slurm.submit(self._workspace, run, queue)
             self._workspace.set_setting(f"{_JOB_OF}{run}", job)
@@ -100,19 +100,20 @@ class RemoteEnd:
         row = self._workspace.runs.get(run)
         if not job:
             self._workspace.reconcile()
-        elif row.status in ACTIVE and not self._is_there(str(job)):
+        elif row.status in ACTIVE and self._look(str(job)) is None:
             slurm.give_up(self._workspace, run, str(job))
         document = self._workspace.document(run)
-        if job and document.get("status") in ("starting", "interrupted") and self._is_there(str(job)):
+        if job and document.get("status") in ("starting", "interrupted") and (found := self._look(str(job))):
             # While it waits no process of it lives, which others who look there take for its end.
-            document |= {"status": "starting", "phase": f"waits in SLURM (job {job})", "ended_at": None, "reason": ""}
+            phase = f"waits in SLURM (job {job}){': ' if found.words else ''}{found.words}"
+            document |= {"status": "starting", "phase": phase, "ended_at": None, "reason": ""}
         return json.dumps(document).encode()
 
-    def _is_there(self, job: str) -> bool:
-        """Return whether SLURM has the job, asking it at most every 10 s."""
-        listed, at = self._jobs.get(job, (True, -_SQUEUE_S))
+    def _look(self, job: str) -> slurm.QueuedJob | None:
+        """Return the job in SLURM's queue, asking at most every 10 s."""
+        listed, at = self._jobs.get(job, (None, -_SQUEUE_S))
         if time.monotonic() - at >= _SQUEUE_S:
-            listed = slurm.is_there(job)
+            listed = slurm.look(job)
             self._jobs[job] = listed, time.monotonic()
         return listed
 

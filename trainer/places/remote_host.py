@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from trainer.errors import UserError
 
 KINDS: Final = ("ssh", "slurm", "ray")
 OPTIONS: Final = {
-    "ssh": ("workspace", "config"),
-    "slurm": ("workspace", "config", "partition", "gpus", "cpus", "time", "account"),
+    "ssh": ("workspace", "config", "prologue"),
+    "slurm": ("workspace", "config", "partition", "gpus", "cpus", "time", "account", "prologue", "container"),
     "ray": ("storage", "cpus", "gpus"),
 }
 """Kind -> what may follow a `?`."""
@@ -30,6 +30,8 @@ _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:]{2,45}"
 _USER: Final = re.compile(r"[A-Za-z0-9_][\w.@-]{0,63}")
 _WORD: Final = re.compile(r"[A-Za-z0-9_][\w.:,-]{0,99}")
 _PATH: Final = re.compile(r"(~/|/)[^\x00-\x1f\x7f]{1,500}")
+_PATHS: Final = ("workspace", "config", "storage", "container")
+_LINES: Final = re.compile(r"[^\x00-\x09\x0b-\x1f\x7f]{1,4000}")
 _STORE: Final = re.compile(r"(s3|gs)://[A-Za-z0-9][A-Za-z0-9.-]{1,62}(/(?!\.)[\w.=-]{1,200})*/?")
 
 
@@ -57,7 +59,8 @@ class RemoteHost:
         user: There; empty: as the ssh configuration says.
         port: None: the usual one.
         python: The interpreter there that has torch.
-        options: Of `OPTIONS`.
+        options: Of `OPTIONS`; `prologue` are lines of bash that run before every command there, `container` is the
+            image that a job of SLURM trains in.
     """
 
     name: str
@@ -75,8 +78,18 @@ class RemoteHost:
         host = f"[{self.hostname}]" if ":" in self.hostname else self.hostname
         port = f":{self.port}" if self.port is not None else ""
         python = self.python if self.python.startswith("/") else ""
-        more = "&".join(f"{name}={value}" for name, value in self.options.items())
+        more = "&".join(f"{name}={_written(name, value)}" for name, value in self.options.items())
         return f"{self.kind}://{user}{host}{port}{python}{'?' + more if more else ''}"
+
+    def changed(self, **options: str) -> RemoteHost:
+        """Return the place with other options; an empty one is left out.
+
+        Raises:
+            PlaceError: They cannot be, or places of this kind have none such.
+        """
+        bare = replace(self, options={})
+        more = "&".join(f"{name}={quote(value)}" for name, value in (self.options | options).items() if value)
+        return parse(self.name, f"{bare.address}?{more}")
 
 
 def parse(name: str, address: str) -> RemoteHost:
@@ -129,6 +142,12 @@ def parse_folder(address: str) -> tuple[RemoteHost, str]:
     return replace(host, name=re.sub(r"[^\w.-]", "-", host.hostname)[:40].lstrip("-._") or "host"), path
 
 
+def prologue(lines: str) -> str:
+    """Return lines of bash that run a place's own with what a login has, and end with words where one fails."""
+    trap = "trap 'echo \"the line of the prologue failed: $BASH_COMMAND\" >&2' ERR"
+    return f"test ! -r /etc/profile || . /etc/profile\n{trap}\nset -e\n{lines}\nset +e\ntrap - ERR\n"
+
+
 def _options(kind: str, query: str) -> dict[str, str]:
     options = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -137,9 +156,9 @@ def _options(kind: str, query: str) -> dict[str, str]:
             raise PlaceError(
                 f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}{flags}."
             )
-        rule = _PATH if name in ("workspace", "config", "storage") else _WORD
+        rule = _LINES if name == "prologue" else _PATH if name in _PATHS else _WORD
         if not rule.fullmatch(value) and not (name == "storage" and _STORE.fullmatch(value)):
-            what = "a path that begins with / or ~/" if rule is _PATH else "a single word"
+            what = {_PATH: "a path that begins with / or ~/", _LINES: "lines of a shell"}.get(rule, "a single word")
             what += ", or s3://bucket/folder or gs://bucket/folder" if name == "storage" else ""
             raise PlaceError(f"{name}={value[:100]!r} cannot be: write {what}.")
         options[name] = value
@@ -149,6 +168,10 @@ def _options(kind: str, query: str) -> dict[str, str]:
             "ray://HOST:8265?storage=/shared/folder, or storage=s3://bucket/folder."
         )
     return options
+
+
+def _written(name: str, value: str) -> str:
+    return quote(value, safe="/:,~") if name == "prologue" else value
 
 
 _FOLDER_EXAMPLE: Final = (

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from trainer.places.remote_host import PlaceError, is_sbatch_flag
+from trainer.places.remote_host import PlaceError, is_sbatch_flag, prologue
 from trainer.store import Workspace
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess, shell
@@ -16,6 +20,40 @@ _WAIT_S: Final = 60.0
 _MOST_ANSWER: Final = 1 << 20
 _BEFORE_THE_END_S: Final = 90
 """So long before its time is up a job is told to stop with a checkpoint."""
+_MOST_NODES: Final = 64
+SINFO: Final = ("sinfo", "--noheader", "--format=%P|%l|%L|%a|%D|%G")
+"""The command whose answer `partitions` reads."""
+_NONE: Final = ("", "N/A", "(null)", "None", "n/a")
+"""What SLURM says of what there is not."""
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job that is in SLURM's queue.
+
+    Attributes:
+        state: As SLURM calls it: `PENDING`, `RUNNING`.
+        reason: Why it waits; empty where SLURM does not say.
+        partition: Where it waits.
+        start: When it is expected to begin; empty where that is not known.
+        position, waiting: Its turn among all that wait there; 0 where others are not shown.
+    """
+
+    state: str
+    reason: str = ""
+    partition: str = ""
+    start: str = ""
+    position: int = 0
+    waiting: int = 0
+
+    @property
+    def words(self) -> str:
+        """Its turn, the reason and the time, for the row of its run; empty once it has begun."""
+        if self.state != "PENDING":
+            return ""
+        turn = f"{self.position} of {self.waiting} in {self.partition}" if self.position else self.partition
+        start = f"expected {self.start.replace('T', ' ')[:16]}" if self.start else ""
+        return ", ".join(part for part in (turn, self.reason, start) if part)
 
 
 def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
@@ -30,18 +68,18 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     row = workspace.runs.get(run)
     if not workspace.runs.begin_launch(run):
         raise PlaceError(f"The run {row.name!r} is {row.status} there already.")
-    line = safe_subprocess.python("-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder))
-    # `exec`: the signal is for the trainer, not for the shell before it.
-    script = f"#!/bin/sh\nexec {shell.script_line(line)}\n"
     chosen = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
     chosen += [f"--{name}={value}" for name, value in options.items() if is_sbatch_flag(name)]
     if options.get("gpus"):
         chosen.append(f"--gres=gpu:{options['gpus']}")
-    log = row.folder / "log.txt"
-    usual = ("--parsable", "--requeue", f"--signal=B:TERM@{_BEFORE_THE_END_S}", "--open-mode=append")
-    name = re.sub(r"[^\w.-]+", "-", row.name)[:60]
+    log, name = row.folder / "log.txt", re.sub(r"[^\w.-]+", "-", row.name)[:60]
     try:
-        output = _run("sbatch", *usual, f"--job-name={name}", f"--output={log}", *chosen, stdin=script)
+        tasks = _tasks_of_a_node(workspace.runs.ranks_of(run), options.get("nodes", "1"))
+        # Of several nodes the signal is for all ranks; of one, for the script, which has become the trainer.
+        signal = f"--signal={'' if tasks else 'B:'}TERM@{_BEFORE_THE_END_S}"
+        usual = ["--parsable", "--requeue", signal, "--open-mode=append", f"--job-name={name}", f"--output={log}"]
+        usual += [f"--ntasks-per-node={tasks}"] if tasks else []
+        output = _run("sbatch", *usual, *chosen, stdin=_script(workspace, run, options, by_srun=tasks > 0))
     except PlaceError as error:
         workspace.runs.change(run, status="failed", reason=str(error))
         raise
@@ -51,19 +89,103 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     return job
 
 
-def is_there(job: str) -> bool:
-    """Return whether SLURM still has the job, waiting or running.
+def _tasks_of_a_node(ranks: int, nodes: str) -> int:
+    """Return how many processes `srun` starts on each of several nodes; 0 where there is one node.
+
+    Raises:
+        PlaceError: The processes of the run cannot be shared by so many nodes.
+    """
+    count = int(nodes) if nodes.isdecimal() else 0
+    if not 1 <= count <= _MOST_NODES:
+        raise PlaceError(f"nodes={nodes!r} cannot be: name a number from 1 to {_MOST_NODES}.")
+    if ranks % count:
+        raise PlaceError(
+            f"{ranks} processes cannot be shared by {count} nodes: name a multiple of {count} by --ranks, or other "
+            "--nodes."
+        )
+    return ranks // count if count > 1 else 0
+
+
+def _script(workspace: Workspace, run: int, options: Mapping[str, str], *, by_srun: bool) -> str:
+    """Return the script of the job: the place's prologue, then what trains, in a container if one is named."""
+    words = ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+    line = shell.script_line(safe_subprocess.python(*words))
+    if image := options.get("container"):
+        data = str(getattr(workspace.runs.config_of(run).data, "path", ""))
+        bound = [str(workspace.folder), *([data] if data.startswith("/") and Path(data).exists() else [])]
+        binds = " ".join(f"--bind {shlex.quote(folder)}" for folder in bound)
+        home = image.removeprefix("~/")
+        quoted = f'"$HOME"/{shlex.quote(home)}' if home != image else shlex.quote(image)
+        program = '"$(command -v apptainer || command -v singularity || echo apptainer)"'
+        inside = shell.script_line(["python3", "-P", *words])
+        line = f"{program} exec {'--nv ' if options.get('gpus') else ''}{binds} {quoted} {inside}"
+    lines = ["#!/bin/bash", prologue(options["prologue"])] if options.get("prologue") else ["#!/bin/sh"]
+    if by_srun:
+        # The script runs on the first node, as rank 0 does.
+        lines += ['export MASTER_ADDR="$(hostname)"', 'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"']
+        # Each writes to the log itself, and so knows that what it prints is there already.
+        log = shlex.quote(str(workspace.runs.get(run).folder / "log.txt"))
+        line = f'srun --kill-on-bad-exit=1 sh -c \'exec "$@" >> "$0" 2>&1\' {log} {line}'
+    # `exec`: a signal is for the trainer, not for the shell before it.
+    return "\n".join([*lines, f"exec {line}", ""])
+
+
+def look(job: str) -> QueuedJob | None:
+    """Return the job, waiting or running; None where SLURM has it no more.
 
     Raises:
         PlaceError: SLURM does not answer.
     """
     try:
-        return bool(_run("squeue", "--noheader", "--format=%T", f"--jobs={job}").strip())
+        listed = _run("squeue", "--noheader", "--format=%T|%r|%P|%S", f"--jobs={job}").strip()
     except PlaceError as error:
         # So squeue tells of a job that has left the queue some minutes ago.
         if "Invalid job id" in str(error):
-            return False
+            return None
         raise
+    if not listed:
+        return None
+    state, reason, partition, start, *_ = (
+        "" if part.strip() in _NONE else untrusted_files.spelled(part.strip()[:60])
+        for part in f"{listed.splitlines()[0]}|||".split("|")
+    )
+    if state != "PENDING" or not partition:
+        return QueuedJob(state)
+    order = _run(
+        "squeue", "--noheader", "--states=PENDING", f"--partition={partition}", "--sort=-p,i", "--format=%i"
+    ).split()
+    return QueuedJob(state, reason, partition, start, order.index(job) + 1 if job in order else 0, len(order))
+
+
+def partitions(answer: str, options: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return what the site has, as findings of a doctor: its partitions, and what a job gets that names none.
+
+    Args:
+        answer: Of `SINFO`.
+        options: Of the place.
+    """
+    rows, chosen, default = [], options.get("partition", ""), ""
+    for line in dict.fromkeys(answer.splitlines()):
+        name, longest, usual, up, nodes, cards, *_ = (part.strip() for part in f"{line}||||||".split("|"))
+        default = name[:-1] if name.endswith("*") else default
+        name = name.removesuffix("*")
+        told = ["the site's default"] if name == default else []
+        told.append(f"{usual if usual not in _NONE else longest} unless time is named, {longest} at most")
+        told += [f"{nodes} nodes", *([cards] if cards not in _NONE else [])]
+        broken = up != "up" and name == (chosen or default)
+        rows.append(finding(name, ", ".join(told), "It takes no jobs now." if broken else ""))
+    names = {row["name"] for row in rows}
+    if chosen and not names.intersection(chosen.split(",")):
+        rows.append(finding(chosen, "no such partition", f"Name one of {', '.join(sorted(names))}."))
+    if not chosen and not default:
+        rows.append(finding("partition", "the site has no default", "Name one: ?partition=NAME."))
+    return rows
+
+
+def finding(name: str, value: str, problem: str) -> dict[str, str]:
+    """Return a finding of a doctor; one with a problem is broken."""
+    spelled = {"name": untrusted_files.spelled(name[:60]), "value": untrusted_files.spelled(value[:300])}
+    return {"group": "SLURM", **spelled, "state": "broken" if problem else "ok", "next": problem}
 
 
 def cancel(job: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.places.channel import Channel
-from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
+from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost, prologue
 from trainer.places.source import record
 from trainer.places.wheel import Wheel, needed_packages, wheel
 from trainer.untrusted import files as untrusted_files
@@ -24,7 +24,7 @@ CODE: Final = ".cache/contrastive-explorer/code"
 """In the home folder there: a folder for each version that was sent."""
 _LEAST_PYTHON: Final = (3, 11)
 _WAIT_S: Final = 60.0
-_SEND_S: Final = 600.0
+SEND_S: Final = 600.0
 _UPLOAD_S: Final = 7 * 86_400.0
 _MOST_WORDS: Final = 1 << 22
 _MOST_ERRORS: Final = 1 << 16
@@ -91,7 +91,7 @@ def check(host: RemoteHost) -> SshFacts:
         PlaceError: It cannot train: another system, an old Python, packages missing.
     """
     packages = needed_packages()
-    answer = _run(host, [host.python, "-c", _PROBE, _code(wheel()), *packages])
+    answer = run(host, [host.python, "-c", _PROBE, _code(wheel()), *packages])
     answer_record = record(answer)
     version = str(answer_record.get("python", ""))[:40]
     numbers = tuple(int(part) for part in re.findall(r"\d{1,4}", version)[:2])
@@ -135,7 +135,7 @@ def send_code(host: RemoteHost, facts: SshFacts) -> None:
     sent = wheel()
     if len(sent.content) > facts.free // 4:
         raise PlaceError(f"The disk of {host.name} has {facts.free / 2**20:,.0f} MiB free. Make room there.")
-    _run(host, [host.python, "-c", _UNPACK, _code(sent), sent.digest], stdin=sent.content, wait_s=_SEND_S)
+    run(host, [host.python, "-c", _UNPACK, _code(sent), sent.digest], stdin=sent.content, wait_s=SEND_S)
 
 
 def check_path(host: RemoteHost, path: str) -> None:
@@ -145,7 +145,7 @@ def check_path(host: RemoteHost, path: str) -> None:
         OutOfReach: The place does not answer.
         PlaceError: It is not there.
     """
-    _run(host, ["ls", "-d", "--", path])
+    run(host, ["ls", "-d", "--", path])
 
 
 def trainer(host: RemoteHost, facts: SshFacts, *arguments: str) -> list[str]:
@@ -161,7 +161,7 @@ def answer_of(host: RemoteHost, facts: SshFacts, *arguments: str) -> dict[str, A
         OutOfReach: It does not answer.
         PlaceError: It fails; the message is its own.
     """
-    return record(_run(host, trainer(host, facts, *arguments, "--json"), wait_s=_SEND_S))
+    return record(run(host, trainer(host, facts, *arguments, "--json"), wait_s=SEND_S))
 
 
 def open_program(host: RemoteHost, program: str, *arguments: str) -> Channel:
@@ -183,12 +183,20 @@ def doctor(host: RemoteHost, workspace: str) -> list[dict[str, Any]]:
     facts = check(host)
     send_code(host, facts)
     command = trainer(host, facts, "doctor", "--json", "--workspace", inside(facts, workspace))
-    answer = _run(host, command, wait_s=_SEND_S, may_fail=True)
+    answer = run(host, command, wait_s=SEND_S, may_fail=True)
     try:
         document = untrusted_files.parse_json(answer.decode("utf-8"))
     except ValueError as error:
         raise PlaceError(f"The doctor of {host.name} did not end: {_short(answer)}") from error
     rows = [row for row in document if isinstance(row, dict)] if isinstance(document, list) else []
+    if host.kind == "slurm":
+        from trainer.places import slurm
+
+        try:
+            listed = run(host, list(slurm.SINFO)).decode("utf-8", "replace")
+            rows = [*slurm.partitions(listed, host.options), *rows]
+        except PlaceError as error:
+            rows = [slurm.finding("sinfo", "does not answer", str(error)), *rows]
     return [{"group": "Place", "name": host.name, "value": _words(host, facts), "state": "ok", "next": ""}, *rows]
 
 
@@ -240,7 +248,7 @@ def upload(host: RemoteHost, source: Path, target: str, progress: Callable[[floa
         OutOfReach: It does not answer.
         PlaceError: There is no rsync here or there, or no room.
     """
-    _run(host, ["mkdir", "-p", "-m", "700", target])
+    run(host, ["mkdir", "-p", "-m", "700", target])
     _rsync(host, [str(source), f"{_remote(host)}{target}/"], progress)
 
 
@@ -323,9 +331,15 @@ def _rsync(host: RemoteHost, ends: list[str], progress: Callable[[float], None])
         )
 
 
-def _run(
+def run(
     host: RemoteHost, command: list[str], *, stdin: bytes = b"", wait_s: float = _WAIT_S, may_fail: bool = False
 ) -> bytes:
+    """Run a program there and return what it prints.
+
+    Raises:
+        OutOfReach: The place does not answer.
+        PlaceError: The program failed, and `may_fail` is off; the message has the last line of its errors.
+    """
     try:
         answer = safe_subprocess.run(command_line(host, command), input=stdin, timeout=wait_s, most=_MOST_WORDS)
     except safe_subprocess.OutputTooLong as error:
@@ -354,6 +368,9 @@ def _hint(stderr: bytes, host: RemoteHost) -> str:
 
 def command_line(host: RemoteHost, command: list[str]) -> list[str]:
     """Return the command here that runs `command` there, quoted for its shell."""
+    if lines := host.options.get("prologue"):
+        # What the lines print is none of the answer of the command.
+        command = ["bash", "-c", f'{{\n{prologue(lines)}}} >&2\nexec "$@"', "bash", *command]
     return [*_ssh(host), shell.script_line(command)] if host.hostname else command
 
 

@@ -61,8 +61,11 @@ def wheel() -> Wheel:
 
 def needed_packages() -> list[str]:
     """Return the packages that training needs, by name."""
-    names = [re.split(r"[ ;<>=!~\[(]", requirement, maxsplit=1)[0].lower() for requirement in _requires()]
-    return sorted({name for name in names if name and not name.startswith(_WINDOW)})
+    return sorted({_name(requirement) for requirement in _requires()})
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[ ;<>=!~\[(]", requirement, maxsplit=1)[0].lower()
 
 
 def _version() -> str:
@@ -75,10 +78,8 @@ def _version() -> str:
 def _requires() -> list[str]:
     try:
         requirements = importlib.metadata.requires("contrastive-explorer") or []
-        return [
-            *(requirement for requirement in requirements if "extra ==" not in requirement),
-            *training_part.requirements(),
-        ]
+        needed = [requirement for requirement in requirements if "extra ==" not in requirement]
+        return [line for line in (*needed, *training_part.requirements()) if not _name(line).startswith(_WINDOW)]
     except importlib.metadata.PackageNotFoundError:
         return []
 

@@ -39,6 +39,7 @@ from trainer.config.objective_help import help_of
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
+from trainer.places.bindings import Binding
 from trainer.scheduling import system_usage
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
@@ -258,7 +259,11 @@ class NewRun(QDialog):
                 "the weights that it starts from lie in this workspace, which the place has not: choose this computer."
             )
             field = "tuning.start"
-            return {field: config.ConfigError(f"{field}: {reason}", field=field)} if run.tuning.start_run else {}
+            if run.tuning.start_run:
+                return {field: config.ConfigError(f"{field}: {reason}", field=field)}
+            nodes = (self.where.binding() or Binding("")).nodes or 1
+            reason = f"{run.ranks} processes cannot be shared by {nodes} nodes: set a multiple of {nodes}."
+            return {"ranks": config.ConfigError(f"ranks: {reason}", field="ranks")} if run.ranks % nodes else {}
         try:
             config.check_kernels(run, cuda=run.device in ("auto", "cuda") and system_usage.gpu_count() > 0)
         except config.ConfigError as error:

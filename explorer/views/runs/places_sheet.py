@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
+    QComboBox,
     QDialog,
     QLineEdit,
     QListWidget,
@@ -19,32 +21,39 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
+from explorer.widgets.form import LABEL_WIDTH
+from explorer.widgets.still import StillComboBox
 from trainer.errors import UserError
 from trainer.places import bindings
 from trainer.places.doctor import findings
-from trainer.places.remote_host import parse
+from trainer.places.packages import install
+from trainer.places.remote_host import RemoteHost, parse
 
 _ABOUT = (
     "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys, "
     "through SLURM or as a Ray cluster; the list is in your settings, never in a workspace."
 )
+_BUILDS: Final = ("auto", "cpu", "cu126", "cu128", "cu130", "rocm6.4", "index")
+"""Builds of torch that are offered; others may be typed."""
 
 
 class PlacesSheet(QDialog):
-    """A dialog that lists places, adds and removes them, and tests one.
+    """A dialog that lists places, adds, edits and removes them, tests one, and installs training there.
 
     Signals:
         changed: The list is another now.
+        progressed: Share of an installation, and a note on it.
     """
 
     changed = Signal()
+    progressed = Signal(float, str)
 
     def __init__(self, background: Background, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("places-sheet")
         self.setWindowTitle("Places")
         self.setModal(True)
-        self.resize(680, 520)
+        self.resize(720, 600)
         self._background, self._workspace = background, workspace
         self.list = QListWidget(self, objectName="places-list")
         self.list.setAccessibleName("Places")
@@ -56,11 +65,28 @@ class PlacesSheet(QDialog):
         self.address = QLineEdit(self, objectName="places-address")
         self.address.setPlaceholderText("ssh://me@host/home/me/venv/bin/python")
         self.address.setAccessibleName("Address of the place")
+        self.prologue = QPlainTextEdit(self, objectName="places-prologue", tabChangesFocus=True)
+        self.prologue.setPlaceholderText("module load cuda/12.8\nconda activate clip")
+        self.prologue.setAccessibleName("Lines of bash before every command there")
+        self.prologue.setFixedHeight(3 * self.fontMetrics().lineSpacing() + theme.BETWEEN)
+        self.container = QLineEdit(self, objectName="places-container", placeholderText="~/images/torch.sif")
+        self.container.setAccessibleName("Image of apptainer in which jobs of SLURM train")
         self.add = self._button("Add", "places-add", self._add)
+        self.edit = self._button("Edit", "places-edit", self._edit)
+        self.install = self._button("Install", "places-install", self._install)
+        self.install.setToolTip("Installs training there by uv, into a folder of its own, and uses that Python")
+        self.build = StillComboBox(self)
+        self.build.setObjectName("places-build")
+        self.build.setAccessibleName("Build of torch")
+        self.build.setToolTip("The build of torch: auto asks the driver there; a login computer without card cannot")
+        self.build.setEditable(True)
+        self.build.addItems(_BUILDS)
+        self.build.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.remove = self._button("Remove", "places-remove", self._remove)
         self.test = self._button("Test", "places-test", self._test)
         self.test.setToolTip("Connects, brings this version there, and shows its doctor")
         self.note = layouts.text(role="small", name="places-note", wrap=True)
+        self.progressed.connect(lambda share, note: self.note.setText(f"{note} ({100 * share:.0f} %)"))
         self.report = QPlainTextEdit(self, objectName="places-report", readOnly=True)
         self.report.setAccessibleName("What the tested place has")
         self.address.returnPressed.connect(self._add)
@@ -68,17 +94,27 @@ class PlacesSheet(QDialog):
         self._show()
 
     def _lay_out(self) -> None:
+        torch = layouts.text("Torch", "secondary", buddy=self.build)
         layouts.column(
             layouts.text(_ABOUT, "secondary", wrap=True),
             (self.list, 1),
+            layouts.row(self.test, self.edit, self.remove, (layouts.STRETCH, 1), torch, self.build, self.install),
+            self.note,
+            layouts.hairline(),
             layouts.row((self.name, 1), (self.address, 3), self.add),
-            layouts.row((self.note, 1), self.test, self.remove),
+            self._labeled("Prologue", self.prologue),
+            self._labeled("Container", self.container),
             (self.report, 2),
             layouts.row((layouts.STRETCH, 1), self._button("Close", "places-close", self.reject), gap=None),
             gap=theme.BETWEEN,
             margins=theme.AROUND,
             of=self,
         )
+
+    def _labeled(self, name: str, field: QWidget) -> Any:
+        label = layouts.text(name, buddy=field)
+        label.setFixedWidth(LABEL_WIDTH)
+        return layouts.row((label, 0, Qt.AlignmentFlag.AlignTop), (field, 1), gap=theme.BETWEEN)
 
     def _button(self, label: str, name: str, handler: Any) -> QPushButton:
         return QPushButton(label, self, objectName=name, autoDefault=False, clicked=lambda: handler())
@@ -91,7 +127,7 @@ class PlacesSheet(QDialog):
             listed = []
             self.note.setText(str(problem))
         for host in listed:
-            item = QListWidgetItem(f"{host.name}   {host.address}")
+            item = QListWidgetItem(f"{host.name}   {host.address.partition('?')[0]}")
             item.setData(Qt.ItemDataRole.UserRole, host.name)
             item.setToolTip(host.address)
             self.list.addItem(item)
@@ -100,7 +136,7 @@ class PlacesSheet(QDialog):
         self._allow()
 
     def _allow(self) -> None:
-        for button in (self.test, self.remove):
+        for button in (self.test, self.edit, self.remove, self.install):
             button.setEnabled(self.list.currentItem() is not None)
 
     def _chosen(self) -> str:
@@ -110,15 +146,27 @@ class PlacesSheet(QDialog):
     def _add(self) -> None:
         try:
             host = parse(self.name.text().strip(), self.address.text().strip())
+            lines = {"prologue": self.prologue.toPlainText().strip(), "container": self.container.text().strip()}
+            if any(lines.values()):
+                host = host.changed(**{name: value for name, value in lines.items() if value})
             bindings.add(host)
         except UserError as problem:
             self.note.setText(str(problem))
             return
-        self.name.clear()
-        self.address.clear()
+        for field in (self.name, self.address, self.prologue, self.container):
+            field.clear()
         self.note.setText(f"{host.name} was added. Test it before you train there.")
         self._show(host.name)
         self.changed.emit()
+
+    def _edit(self) -> None:
+        """Show the chosen place in the fields; *Add* replaces the one of that name."""
+        host = bindings.host_of(self._chosen())
+        self.name.setText(host.name)
+        self.address.setText(host.changed(**dict.fromkeys(("prologue", "container") & host.options.keys(), "")).address)
+        self.prologue.setPlainText(host.options.get("prologue", ""))
+        self.container.setText(host.options.get("container", ""))
+        self.address.setFocus()
 
     def _remove(self) -> None:
         name = self._chosen()
@@ -130,6 +178,23 @@ class PlacesSheet(QDialog):
         self.note.setText(f"{name} was removed. Runs that train there continue.")
         self._show()
         self.changed.emit()
+
+    def _install(self) -> None:
+        """Install training at the chosen place, as long as the dialog is open."""
+        build, say = self.build.currentText().strip(), self.progressed.emit
+
+        def installed(host: RemoteHost) -> None:
+            self.note.setText(f"Training is installed: {host.name} uses {host.python}. Test it.")
+            self._show(host.name)
+            self.changed.emit()
+
+        try:
+            call = partial(install, bindings.host_of(self._chosen()), say, build=build)
+        except UserError as problem:
+            self.note.setText(str(problem))
+            return
+        self.install.setEnabled(False)
+        self._background.run(self, call, done=installed, failed=self._fail, key="install")
 
     def _test(self) -> None:
         name = self._chosen()
@@ -161,5 +226,5 @@ class PlacesSheet(QDialog):
 
     def _fail(self, error: Exception) -> None:
         known_problem = isinstance(error, UserError)
-        self.note.setText(str(error) if known_problem else f"The test failed: {type(error).__name__}.")
+        self.note.setText(str(error) if known_problem else f"It failed: {type(error).__name__}.")
         self._allow()

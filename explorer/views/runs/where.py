@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.form import LABEL_WIDTH
-from explorer.widgets.still import StillComboBox
+from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer import config
 from trainer.errors import UserError
 
@@ -41,15 +41,22 @@ class WhereRow(QWidget):
         self.place.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.upload = QCheckBox("Send the data", self, objectName="new-run-upload")
         self.upload.setToolTip("Off: the data lie there under the same path, which is checked first")
+        self.nodes = StillSpinBox(self)
+        self.nodes.setObjectName("new-run-nodes")
+        self.nodes.setAccessibleName("Nodes of SLURM")
+        self.nodes.setRange(1, 64)
+        self.nodes.setSuffix(" nodes")
+        self.nodes.setToolTip("Nodes that share the processes of the run, as many on each")
         manage = QPushButton("Compute targets…", self, objectName="new-run-places", autoDefault=False)
         manage.setToolTip("Add, remove and test other computers that train runs")
         manage.clicked.connect(self.manage_asked)
         label = layouts.text("Run on", buddy=self.place)
         label.setFixedWidth(LABEL_WIDTH)
-        layouts.row(label, (self.place, 1), self.upload, manage, gap=theme.BETWEEN, of=self)
+        layouts.row(label, (self.place, 1), self.nodes, self.upload, manage, gap=theme.BETWEEN, of=self)
         self.read()
         self.show_data(None)
         self.place.currentIndexChanged.connect(lambda _: self.changed.emit())
+        self.nodes.valueChanged.connect(lambda _: self.changed.emit())
 
     @property
     def name(self) -> str:
@@ -62,11 +69,14 @@ class WhereRow(QWidget):
             return None
         from trainer.places.bindings import Binding
 
-        return Binding(self.name, upload=self._sends)
+        return Binding(self.name, upload=self._sends, nodes=self._nodes)
 
     def command(self) -> list[str]:
         """Return the words of `trainer fit` that say so."""
-        return ["--on", self.name, *(["--upload"] if self._sends else [])] if self.name else []
+        if not self.name:
+            return []
+        nodes = ["--nodes", str(self._nodes)] if self._nodes else []
+        return ["--on", self.name, *nodes, *(["--upload"] if self._sends else [])]
 
     def read(self) -> None:
         """List the places again; the chosen one stays if it is still there."""
@@ -80,6 +90,7 @@ class WhereRow(QWidget):
                 listed = hosts()
             except UserError:  # the dialog of places says what is wrong
                 listed = []
+            self._clusters = {host.name for host in listed if host.kind == "slurm"}
             for host in listed:
                 self.place.addItem(f"{host.name}  ({host.kind})", host.name)
             self.place.setCurrentIndex(max(0, self.place.findData(chosen)))
@@ -88,6 +99,14 @@ class WhereRow(QWidget):
     def show_data(self, data: config.Data | None) -> None:
         """Offer to send the data where they are files that can be sent."""
         self.upload.setVisible(bool(self.name) and isinstance(data, _SENDABLE))
+
+        self.nodes.setVisible(self.name in self._clusters)
+
+    @property
+    def _nodes(self) -> int:
+        """How many nodes of SLURM; 0 for what the place says."""
+        nodes = self.nodes.value() if self.name in self._clusters else 1
+        return nodes if nodes > 1 else 0
 
     @property
     def _sends(self) -> bool:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 import threading
 import zipfile
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trainer import config
-from trainer.places import slurm
+from trainer.places import bindings, packages, slurm, ssh
 from trainer.places.channel import Channel, packed, serve, unpacked
 from trainer.places.remote_host import OutOfReach, PlaceError, parse
 from trainer.places.source import check_name
@@ -127,6 +131,103 @@ class _Pipes:
 
     def close(self) -> None:
         self.asked.close()
+
+
+@pytest.mark.slow
+def test_a_prologue_is_part_of_the_address_and_runs_before_each_command() -> None:
+    lines = "export A='b c'\necho noise"
+    host = parse("lab", "slurm:///opt/python?gpus=1").changed(prologue=lines, container="~/a.sif")
+    assert parse("lab", host.address) == host
+    assert host.changed(prologue="", container="").address == "slurm:///opt/python?gpus=1"
+    assert ssh.run(host, ["sh", "-c", 'echo "$A $1"', "sh", "d  e"]) == b"b c d  e\n"
+    with pytest.raises(PlaceError, match="the line of the prologue failed: cat /none"):
+        ssh.run(host.changed(prologue="cat /none"), ["true"])
+    with pytest.raises(PlaceError, match="not an option of ssh"):
+        parse("box", "ssh://host").changed(container="/a.sif")
+
+
+@pytest.mark.parametrize(
+    ("options", "script"),
+    [
+        ({"prologue": "module load a"}, "set -e\nmodule load a\nset +e\n"),
+        ({"container": "~/a b.sif", "gpus": "1"}, " exec --nv --bind "),
+        ({"container": "~/a b.sif"}, """ "$HOME"/'a b.sif' python3 -P -m trainer fit 1 """),
+        ({"nodes": "2"}, 'export MASTER_ADDR="$(hostname)"'),
+        ({"nodes": "2"}, "exec srun --kill-on-bad-exit=1 "),
+    ],
+)
+def test_the_script_of_a_job(options, script, tmp_path, monkeypatch):
+    with closing(Workspace(tmp_path)) as workspace:
+        run, sent = workspace.runs.create(config.Run(name="queued", ranks=4)), {}
+        monkeypatch.setattr(slurm, "_run", lambda *words, stdin: sent.update(words=words, script=stdin) or "17")
+        slurm.submit(workspace, run, options)
+        assert script in sent["script"]
+        assert ("--ntasks-per-node=2" in sent["words"]) == ("--signal=TERM@90" in sent["words"]) == ("nodes" in options)
+
+
+def test_ranks_that_nodes_cannot_share_are_refused(tmp_path):
+    with closing(Workspace(tmp_path)) as workspace:
+        run = workspace.runs.create(config.Run(name="queued", ranks=4))
+        with pytest.raises(PlaceError, match="4 processes cannot be shared by 3 nodes"):
+            slurm.submit(workspace, run, {"nodes": "3"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "expected"),
+    [
+        ("main*|1-00:00:00|30:00|up|2|(null)", {}, ["main: the site's default, 30:00 unless time is named"]),
+        ("a|infinite|n/a|up|4|gpu:a100:4", {}, ["a: infinite unless time is named", "!partition: the site has no"]),
+        ("a*|1:00|n/a|down|4|(null)", {}, ["!a: the site's default"]),
+        ("a*|1:00|n/a|up|4|(null)", {"partition": "b"}, ["a: the site's default", "!b: no such partition"]),
+    ],
+)
+def test_what_a_site_has_and_gives_by_default(answer, options, expected):
+    rows = slurm.partitions(answer, options)
+    shown = [f"{'!' * (row['state'] == 'broken')}{row['name']}: {row['value']}" for row in rows]
+    assert len(shown) == len(expected)
+    assert all(line.startswith(start) for line, start in zip(shown, expected, strict=True)), shown
+
+
+UV = """#!/bin/sh
+echo "$@" >> {log}
+case "$1" in
+venv) mkdir -p "${{5%/}}/bin" && ln -sf {python} "$5/bin/python";;
+pip)
+    echo "Downloading torch (2.0MiB)"
+    echo "Downloaded torch"
+    [ ! -e {log}.bad ] || {{ echo "no wheel fits"; exit 2; }};;
+esac
+"""
+
+
+@pytest.mark.slow
+def test_training_is_installed_there_by_uv(tmp_path, monkeypatch):
+    log, program, home = tmp_path / "log", tmp_path / "bin" / "uv", tmp_path / "home"
+    program.parent.mkdir()
+    program.write_text(UV.format(log=log, python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(home))
+    # What the stand-in has not installed is told at the end.
+    monkeypatch.setattr(ssh, "check", lambda host: checked.append(host.python))
+    host, told, checked = parse("lab", f"slurm://{sys.executable}"), [], []
+    installed = packages.install(host, lambda share, note: told.append(note), build="cu128")
+    folder = home / ".local/share/contrastive-explorer"
+    assert bindings.host_of("lab").python == installed.python == f"{folder}/python/bin/python"
+    assert checked == [installed.python]
+    assert "downloading: 2 of 2 MB" in told
+    venv, pip = log.read_text().splitlines()
+    assert venv == f"venv --allow-existing --python >=3.11 {folder}/python"
+    assert pip.startswith(
+        f"pip install --only-binary :all: --python {installed.python} --torch-backend cu128 {folder}/"
+    )
+    assert Path(pip.split()[-1]).read_bytes() == wheel().content
+    Path(f"{log}.bad").touch()
+    with pytest.raises(PlaceError, match="uv on lab could not install the packages: no wheel fits"):
+        packages.install(host, lambda share, note: None, build="cpu")
+    with pytest.raises(PlaceError, match="has no card to ask"):
+        packages.install(host.changed(gpus="1"), lambda share, note: None)
+    bindings.remove("lab")
 
 
 def test_flags_reach_sbatch_but_for_those_that_let_it_start_another_program(tmp_path, monkeypatch):

@@ -53,18 +53,23 @@ if program == "sbatch":
     if not (folder / "hold").exists():
         begin(job)
     print(job + ";cluster")
+elif program == "squeue" and "--states=PENDING" in words:
+    print("70\\n71")
+    for file in sorted(folder.glob("*.sh")):
+        if not file.with_suffix(".pid").exists():
+            print(file.stem)
 elif program == "squeue":
     job = next(w for w in words if w.startswith("--jobs=")).partition("=")[2]
     if (folder / f"{{job}}.gone").exists():
         sys.exit("slurm_load_jobs error: Invalid job id specified")
     if not (folder / f"{{job}}.pid").exists():
         if (folder / "hold").exists():
-            print("PENDING")
+            print("PENDING|Resources|gpu|2026-11-29T14:05:00")
         else:
             begin(job)
-            print("RUNNING")
+            print("RUNNING|None|gpu|N/A")
     elif process(job):
-        print("RUNNING")
+        print("RUNNING|None|gpu|N/A")
 else:
     (folder / f"{{words[0]}}.gone").touch()
     if found := process(words[0]):
@@ -103,7 +108,8 @@ def test_a_run_waits_in_slurm_trains_and_is_told_to_stop(cluster: Path, here: Wo
     file = written(tmp_path, epochs=150)
     words = ["fit", "--config", str(file), "--on", "cluster", "--detach", "--workspace", str(here.folder)]
     assert main(words) == 0
-    wait(lambda: here.runs.get(1).phase == "waits in SLURM (job 1)", f"it does not wait: {here.runs.get(1)}")
+    phase = "waits in SLURM (job 1): 3 of 3 in gpu, Resources, expected 2026-11-29 14:05"
+    wait(lambda: here.runs.get(1).phase == phase, f"it does not wait: {here.runs.get(1)}")
     told = (cluster / "1.words").read_text().splitlines()
     assert {"--signal=B:TERM@90", "--requeue", "--partition=gpu", "--gres=gpu:1", "--time=8:00:00"} <= set(told)
     (cluster / "hold").unlink()
@@ -153,15 +159,14 @@ SLURM_CONF = """
 ClusterName=one
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
@@ -169,15 +174,16 @@ ReturnToService=2
 KillWait=30
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cpus} State=UNKNOWN
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cpus} State=UNKNOWN
+PartitionName=main Nodes=n1,n2 Default=YES DefaultTime=30 MaxTime=1-0 State=UP
 """
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
 
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """Start SLURM with one node, this computer; return a function that runs one of its programs."""
+    """Start SLURM with two nodes, both of them this computer; return a function that runs one of its programs."""
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if missing := [name for name in NEEDED if shutil.which(name) is None]:
         pytest.skip(f"There is no {missing[0]}: apt-get install slurmctld slurmd slurm-client munge")
@@ -185,12 +191,12 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         pytest.skip("slurmd starts jobs as root alone")
     folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))  # a socket has room for a short name only
     folder.chmod(0o755)
-    for name in ("state", "spool"):
+    for name in ("state", "spool-n1", "spool-n2"):
         (folder / name).mkdir()
     (folder / "key").write_bytes(os.urandom(1024))
     (folder / "key").chmod(0o600)
     ports = []
-    for _ in range(2):
+    for _ in range(3):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             ports.append(free.getsockname()[1])
@@ -201,7 +207,8 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     daemons = (
         ["munged", "--foreground", "--force", f"--key-file={folder}/key", f"--socket={folder}/munge.socket", *places],
         ["slurmctld", "-D"],
-        ["slurmd", "-D"],
+        ["slurmd", "-D", "-N", "n1"],
+        ["slurmd", "-D", "-N", "n2"],
     )
     started = []
     try:
@@ -214,9 +221,10 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         def told(*words: str) -> str:
             return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
-        wait(lambda: told("sinfo", "-h", "-o", "%T") == "idle", "SLURM did not come up")
+        wait(lambda: told("sinfo", "-h", "-o", "%D %T") == "2 idle", "SLURM did not come up")
         yield told
         told("scancel", "--user=root")
+        wait(lambda: not told("squeue", "-h"), "a job did not end")
     finally:
         for process in reversed(started):
             process.terminate()
@@ -233,6 +241,7 @@ def test_a_run_trains_in_a_real_cluster(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Trains by two processes of one node, is stopped as SLURM does, continues as a new job, and embeds."""
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     address = f"slurm://{sys.executable}?workspace={tmp_path}/there&partition=main&cpus=1&time=1:00:00"
@@ -240,7 +249,7 @@ def test_a_run_trains_in_a_real_cluster(
     try:
         capsys.readouterr()
         assert main(["places", "test", "cluster", "--json", "--workspace", str(here.folder)]) == 0
-        assert '"Place"' in capsys.readouterr().out
+        assert "the site's default, 30:00 unless time is named, 1-00:00:00 at most, 2 nodes" in capsys.readouterr().out
         file = written(tmp_path, epochs=400)
         words = ["fit", "--config", str(file), "--on", "cluster", "--ranks", "2", "--detach"]
         assert main([*words, "--workspace", str(here.folder)]) == 0
@@ -267,3 +276,50 @@ def test_a_run_trains_in_a_real_cluster(
         check_embedding(here.folder, tmp_path, "cluster")
     finally:
         bindings.remove("cluster")
+
+
+@pytest.mark.nightly
+def test_srun_starts_the_ranks_of_two_nodes_in_a_container_after_a_prologue(
+    slurm: Callable[..., str], here: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, program = tmp_path / "home", tmp_path / "modules" / "apptainer"
+    program.parent.mkdir()
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    program.write_text(APPTAINER.format(python=sys.executable, log=tmp_path / "container"))
+    program.chmod(0o755)
+    words = ["places", "add", "cluster", f"slurm://{sys.executable}?workspace={tmp_path}/there&cpus=1"]
+    words += ["--prologue", f"export PATH={program.parent}:$PATH", "--prologue", "echo the prologue ran"]
+    assert main([*words, "--container", "/images/torch.sif", "--workspace", str(here.folder)]) == 0
+    slurm("scontrol", "update", "partitionname=main", "state=down")
+    try:
+        words = ["fit", "--config", str(written(tmp_path, epochs=400)), "--on", "cluster", "--detach"]
+        assert main([*words, "--ranks", "2", "--nodes", "2", "--workspace", str(here.folder)]) == 0
+        wait(lambda: "in main, PartitionDown" in here.runs.get(1).phase, f"it does not wait: {here.runs.get(1)}")
+        assert here.runs.get(1).phase.startswith("waits in SLURM (job 1): 1 of 1")
+        slurm("scontrol", "update", "partitionname=main", "state=up")
+        wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
+        assert slurm("squeue", "-h", "-o", "%D %N").split() == ["2", "n[1-2]"]
+        slurm("scancel", "--signal=TERM", "1")  # as SLURM does 90 s before its time is up
+        wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")
+        wait(lambda: not here.is_alive(1), "the follower stayed")
+        log = (here.runs.get(1).folder / "log.txt").read_text()
+        assert "the prologue ran" in log
+        assert log.count("2 processes share every batch") == 1
+        asked = (tmp_path / "container").read_text().splitlines()
+        assert asked == [f"exec --bind {tmp_path}/there /images/torch.sif"] * 2
+        there = Workspace(tmp_path / "there")
+        assert rows_of(here, 1) == rows_of(there, 1)
+        there.close()
+    finally:
+        bindings.remove("cluster")
+
+
+APPTAINER = """#!/bin/sh
+asked=
+while [ "$1" != python3 ]; do asked="$asked $1"; shift; done
+echo $asked >> {log}
+shift
+exec {python} "$@"
+"""
+"""Stands for apptainer: writes down what it is asked for, and runs the command outside of any container."""
