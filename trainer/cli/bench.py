@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer import device
     from trainer.errors import UserError
     from trainer.render_mpl.files import json_text
+    from trainer.store.files import write_text
     from trainer.training import gpu_bench, measured_kernels
 
     if args.device == "auto" and not torch.cuda.is_available():
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     plain["steps"] = [dataclasses.asdict(step) | {"ratio": step.ratio} for step in measured.steps]
     document = json_text(plain, indent=1)
     if args.out:
-        args.out.write_text(document + "\n", encoding="utf-8")
+        write_text(args.out.absolute(), document + "\n")
     if where.type == "cuda":
         # Runs with loss_kernels = measured read it.
         report(1.0, f"kept in {measured_kernels.keep(document)}")

@@ -30,22 +30,23 @@ def run(args: argparse.Namespace) -> int:
         try:
             price = float(args.tariff[0])
         except ValueError as error:
-            raise UserError(f"{args.tariff[0][:20]!r} is no number. Write it like --tariff 0.32 EUR.") from error
+            raise UserError(f"{args.tariff[0][:20]!r} is not a number. Write it like --tariff 0.32 EUR.") from error
         energy.set_tariff(price, args.tariff[1])
     workspace, tariff = args.workspace, energy.tariff()
     rows = [workspace.runs.get(name) for name in args.runs] if args.runs else workspace.runs.all()
     used = {row.id: workspace.results.last_values(row.id).get(energy.METRIC) for row in rows}
-    told = [(row, wh) for row in rows if (wh := used[row.id]) is not None]
+    measured = [(row, wh) for row in rows if (wh := used[row.id]) is not None]
     if args.json:
         listed = [
-            {"id": row.id, "name": row.name, "wh": wh, "price": tariff and tariff.price * wh / 1000} for row, wh in told
+            {"id": row.id, "name": row.name, "wh": wh, "price": tariff and tariff.price * wh / 1000}
+            for row, wh in measured
         ]
         say_json(json.dumps({"runs": listed, "tariff": tariff and dataclasses.asdict(tariff)}))
         return 0
-    for row, wh in told:
+    for row, wh in measured:
         say(spelled(f"{row.id:>5}  {row.name:<32} {energy.words(wh)}"))
-    if len(told) > 1:
-        say(f"{'':>5}  {'together':<32} {energy.words(sum(wh for _, wh in told))}")
-    if len(told) < len(rows):
-        say(f"Of {len(rows) - len(told)} runs nothing is known: no card told it while they trained.")
+    if len(measured) > 1:
+        say(f"{'':>5}  {'together':<32} {energy.words(sum(wh for _, wh in measured))}")
+    if len(measured) < len(rows):
+        say(f"Of {len(rows) - len(measured)} runs nothing is known: no card measured it while they trained.")
     return 0

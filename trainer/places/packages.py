@@ -68,8 +68,8 @@ def install(host: RemoteHost, say: Say, *, folder: str = FOLDER, build: str = "a
         raise PlaceError(f"{folder[:60]!r} and {build[:20]!r}: name a folder from / or ~/, and auto, cpu, cu128, ...")
     say(0.0, f"connecting to {host.name}")
     answer = record(ssh.run(host, [host.python, "-c", _FIND, folder], wait_s=ssh.SEND_S))
-    program, place = str(answer.get("uv") or ""), str(answer.get("folder") or "")
-    if not program.startswith("/") or not place.startswith("/"):
+    program, base = str(answer.get("uv") or ""), str(answer.get("folder") or "")
+    if not program.startswith("/") or not base.startswith("/"):
         why = untrusted_files.spelled(str(answer.get("why", ""))[:300])
         raise PlaceError(
             f"There is no uv on {host.name}, and it could not be installed ({why or 'no reason was given'}). Install "
@@ -82,13 +82,13 @@ def install(host: RemoteHost, say: Say, *, folder: str = FOLDER, build: str = "a
         )
     say(0.05, "sending the wheel")
     sent = wheel()
-    there = f"{place}/{sent.digest[:16]}/{sent.name}"
-    ssh.run(host, [host.python, "-c", _KEEP, there], stdin=sent.content, wait_s=ssh.SEND_S)
-    python = f"{place}/python/bin/python"
-    _uv(host, [program, "venv", "--allow-existing", "--python", ">=3.11", f"{place}/python"], say)
+    target = f"{base}/{sent.digest[:16]}/{sent.name}"
+    ssh.run(host, [host.python, "-c", _KEEP, target], stdin=sent.content, wait_s=ssh.SEND_S)
+    python = f"{base}/python/bin/python"
+    _uv(host, [program, "venv", "--allow-existing", "--python", ">=3.11", f"{base}/python"], say)
     backend = [] if build == "index" else ["--torch-backend", build]
-    words = ["pip", "install", "--only-binary", ":all:", "--python", python, *backend, there]
-    _uv(host, [program, *words], say)
+    arguments = ["pip", "install", "--only-binary", ":all:", "--python", python, *backend, target]
+    _uv(host, [program, *arguments], say)
     installed = replace(host, python=python)
     say(0.95, "looking at what is there")
     ssh.check(installed)

@@ -103,9 +103,9 @@ class RemoteEnd:
         elif row.status in ACTIVE and self._look(str(job)) is None:
             slurm.give_up(self._workspace, run, str(job))
         document = self._workspace.document(run)
-        if job and document.get("status") in ("starting", "interrupted") and (found := self._look(str(job))):
+        if job and document.get("status") in ("starting", "interrupted") and (queued := self._look(str(job))):
             # While it waits no process of it lives, which others who look there take for its end.
-            phase = f"waits in SLURM (job {job}){': ' if found.words else ''}{found.words}"
+            phase = f"waits in SLURM (job {job}){': ' if queued.words else ''}{queued.words}"
             document |= {"status": "starting", "phase": phase, "ended_at": None, "reason": ""}
         return json.dumps(document).encode()
 

@@ -108,8 +108,8 @@ def _tasks_of_a_node(ranks: int, nodes: str) -> int:
 
 def _script(workspace: Workspace, run: int, options: Mapping[str, str], *, by_srun: bool) -> str:
     """Return the script of the job: the place's prologue, then what trains, in a container if one is named."""
-    words = ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
-    line = shell.script_line(safe_subprocess.python(*words))
+    arguments = ["-m", "trainer", "fit", str(run), "--workspace", str(workspace.folder)]
+    line = shell.script_line(safe_subprocess.python(*arguments))
     if image := options.get("container"):
         data = str(getattr(workspace.runs.config_of(run).data, "path", ""))
         bound = [str(workspace.folder), *([data] if data.startswith("/") and Path(data).exists() else [])]
@@ -117,7 +117,7 @@ def _script(workspace: Workspace, run: int, options: Mapping[str, str], *, by_sr
         home = image.removeprefix("~/")
         quoted = f'"$HOME"/{shlex.quote(home)}' if home != image else shlex.quote(image)
         program = '"$(command -v apptainer || command -v singularity || echo apptainer)"'
-        inside = shell.script_line(["python3", "-P", *words])
+        inside = shell.script_line(["python3", "-P", *arguments])
         line = f"{program} exec {'--nv ' if options.get('gpus') else ''}{binds} {quoted} {inside}"
     lines = ["#!/bin/bash", prologue(options["prologue"])] if options.get("prologue") else ["#!/bin/sh"]
     if by_srun:
@@ -169,11 +169,11 @@ def partitions(answer: str, options: Mapping[str, str]) -> list[dict[str, str]]:
         name, longest, usual, up, nodes, cards, *_ = (part.strip() for part in f"{line}||||||".split("|"))
         default = name[:-1] if name.endswith("*") else default
         name = name.removesuffix("*")
-        told = ["the site's default"] if name == default else []
-        told.append(f"{usual if usual not in _NONE else longest} unless time is named, {longest} at most")
-        told += [f"{nodes} nodes", *([cards] if cards not in _NONE else [])]
+        facts = ["the site's default"] if name == default else []
+        facts.append(f"{usual if usual not in _NONE else longest} unless time is named, {longest} at most")
+        facts += [f"{nodes} nodes", *([cards] if cards not in _NONE else [])]
         broken = up != "up" and name == (chosen or default)
-        rows.append(finding(name, ", ".join(told), "It takes no jobs now." if broken else ""))
+        rows.append(finding(name, ", ".join(facts), "It takes no jobs now." if broken else ""))
     names = {row["name"] for row in rows}
     if chosen and not names.intersection(chosen.split(",")):
         rows.append(finding(chosen, "no such partition", f"Name one of {', '.join(sorted(names))}."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -13,6 +14,7 @@ from trainer import catalog
 from trainer.errors import UserError
 from trainer.scheduling.graphics_cards import Gpu
 from trainer.store.files import make_folders, write_text
+from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.documents import convert
 
@@ -49,7 +51,7 @@ class EnergyMeter:
         self._tells = any(card.joules is not None or card.watts is not None for card in self._cards.values())
 
     def wh(self) -> float | None:
-        """Return the energy so far; None where no card tells it."""
+        """Return the energy so far; None where no card measures it."""
         if not self._tells:
             return None
         now = self._clock()
@@ -103,11 +105,12 @@ def set_tariff(price: float, currency: str) -> None:
     """
     currency = currency.strip()
     if not (math.isfinite(price) and price >= 0) or not (currency.isprintable() and 0 < len(currency) <= 8):
-        raise UserError(f"{price} {currency[:20]!r} is no price of a kilowatt-hour. Write it like 0.32 EUR.")
+        raise UserError(f"{price} {currency[:20]!r} is not a price of a kilowatt-hour. Write it like 0.32 EUR.")
     folder = catalog.user_folder()
     try:
         if not price:
-            (folder / FILE).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                confined.remove(folder, FILE)
             return
         make_folders(folder)
         write_text(folder / FILE, json.dumps(asdict(Tariff(price, currency))) + "\n")

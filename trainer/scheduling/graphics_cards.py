@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess
 
 _MIB: Final = 2**20
@@ -185,12 +186,12 @@ class Apple:
         return tuple(self._card(number, entry) for number, entry in enumerate(cards))
 
     def _card(self, number: int, entry: dict[str, Any]) -> Gpu:
-        told = entry["PerformanceStatistics"]
-        used = _number(told, "In use system memory")
+        statistics = entry["PerformanceStatistics"]
+        used = _number(statistics, "In use system memory")
         return Gpu(
             number=number,
             name=_text(entry.get("model")) or f"GPU {number}",
-            percent=_number(told, "Device Utilization %"),
+            percent=_number(statistics, "Device Utilization %"),
             used_mib=None if used is None else used / _MIB,
             total_mib=None,  # it shares the computer's
             celsius=None,
@@ -219,21 +220,21 @@ def cards() -> tuple[tuple[Gpu, ...], str]:
 @functools.cache
 def _drivers() -> tuple[tuple[Driver, ...], str]:
     """Return what answers on this computer, and why nothing does."""
-    found: list[Driver] = []
+    drivers: list[Driver] = []
     why = "No GPU."
     with contextlib.suppress(ImportError):
         import pynvml
 
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlInit()
-            found.append(Nvidia(pynvml))
-    if not found and Path("/proc/driver/nvidia/version").exists():
+            drivers.append(Nvidia(pynvml))
+    if not drivers and Path("/proc/driver/nvidia/version").exists():
         why = "No NVIDIA GPU is read: nvidia-ml-py is not installed (uv sync --extra gpu)."
     if amd := _amd():
-        found.append(amd)
+        drivers.append(amd)
     if sys.platform == "darwin":
-        found.append(Apple(_ioreg, _apple_monitor()))
-    return tuple(found), why
+        drivers.append(Apple(_ioreg, _apple_monitor()))
+    return tuple(drivers), why
 
 
 def _amd() -> Driver | None:
@@ -279,7 +280,7 @@ def _text(value: Any) -> str:
 
 def _line(file: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
-        return file.read_text().strip()
+        return untrusted_files.read_text(file).strip()
     return ""
 
 

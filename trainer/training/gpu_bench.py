@@ -200,7 +200,7 @@ class GpuBench:
     out_of_memory: str
 
 
-class TimeLeft:
+class Stopwatch:
     """How much time is left, and what could not be measured.
 
     Attributes:
@@ -228,11 +228,11 @@ class TimeLeft:
 
 
 def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: float = 8.0) -> GpuBench:
-    """Measure everything, one after the other, in at most so many minutes.
+    """Measure everything, one after the other, for at most that many minutes.
 
     What is compared with a prediction comes first: an unknown card may be slow.
     """
-    gpu, clock = where.type == "cuda", TimeLeft(minutes)
+    gpu, clock = where.type == "cuda", Stopwatch(minutes)
     device.keep_freed_memory(where)
     progress(0.0, "one large matrix product")
     product = _product(where, size)
@@ -272,10 +272,10 @@ def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: 
     if gpu and clock.left > 2 * minutes:
         with clock.trying("memory that runs out", where):
             answer = _out_of_memory(where, size)
-    told = torch.cuda.get_device_capability(where) if gpu else ()
+    capability = torch.cuda.get_device_capability(where) if gpu else ()
     return GpuBench(
         device=torch.cuda.get_device_name(where) if gpu else str(where),
-        capability=".".join(map(str, told)),
+        capability=".".join(map(str, capability)),
         bfloat16=gpu and torch.cuda.is_bf16_supported(including_emulation=False),
         total_mib=torch.cuda.mem_get_info(where)[1] / 2**20 if gpu else None,
         torch=torch.__version__,
@@ -301,12 +301,12 @@ def _give_back(where: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def waits_of(name: str, where: torch.device, clock: TimeLeft) -> Waits:
+def waits_of(name: str, where: torch.device, clock: Stopwatch) -> Waits:
     """Count what torch calls synchronizing in the second epoch of a little session."""
     predicted = 1 + CLUSTERING * (name == "pcl")
     if clock.left < 60:
         return Waits(name, None, predicted, "not run: the time is up")
-    found = None
+    counted = None
     with clock.trying(f"waits of {name}", where):
         training = small_sessions.session(name, where)
         list(training.updates(small_sessions.UPDATES))
@@ -317,11 +317,11 @@ def waits_of(name: str, where: torch.device, clock: TimeLeft) -> Waits:
                 list(training.updates(small_sessions.UPDATES))
             finally:
                 torch.cuda.set_sync_debug_mode("default")
-        found = sum(SYNCHRONIZES in str(warning.message) for warning in heard)
-    return Waits(name, found, predicted, "" if found is not None else clock.failures[-1])
+        counted = sum(SYNCHRONIZES in str(warning.message) for warning in heard)
+    return Waits(name, counted, predicted, "" if counted is not None else clock.failures[-1])
 
 
-def _memory_of(towers: str, batch: int, where: torch.device, clock: TimeLeft) -> MemoryUse:
+def _memory_of(towers: str, batch: int, where: torch.device, clock: Stopwatch) -> MemoryUse:
     """Predict the memory of an update, and make two."""
     if clock.left < 60:
         return MemoryUse(towers, batch, note="not run: the time is up")
@@ -337,8 +337,8 @@ def _memory_of(towers: str, batch: int, where: torch.device, clock: TimeLeft) ->
             before = torch.cuda.memory_allocated(where)
             training = TrainingSession(run, pairs, tokenizer, where, built_from=sizes)
             list(training.updates(2))
-            found = (torch.cuda.max_memory_allocated(where) - before) / 2**20
-            use = replace(use, found_mib=found or None)
+            peak = (torch.cuda.max_memory_allocated(where) - before) / 2**20
+            use = replace(use, found_mib=peak or None)
     return use
 
 
@@ -576,7 +576,7 @@ def resumes_equal(begin: Callable[[], TrainingSession], at: int) -> bool:
 
 
 def _out_of_memory(where: torch.device, size: BenchSize) -> str:
-    """Ask for more than there is, and make a step afterwards; a batch that fits all the same is told."""
+    """Ask for more than there is, and make a step afterwards; or report that the batch fitted."""
     n = int((torch.cuda.mem_get_info(where)[1] / 4) ** 0.5)
     try:
         rows = torch.randn(n, 64, device=where, requires_grad=True)
@@ -594,11 +594,14 @@ def as_text(bench: GpuBench) -> str:
     """Return the measurements as lines."""
     lines = [f"{bench.device}, torch {bench.torch}, {bench.threads} threads; {bench.product / 1e12:.2f} TFLOP/s"]
     lines += [f"This is {bench.note}."] if bench.note else []
-    lines += [f"{one.objective}: {'-' if one.found is None else one.found} waits an epoch, at most {one.predicted} "
-              f"predicted {one.note}".rstrip() for one in bench.waits]  # fmt: skip
+    for count in bench.waits:
+        counted = "-" if count.found is None else count.found
+        lines.append(f"{count.objective}: {counted} waits an epoch, {count.predicted} predicted {count.note}".rstrip())
     for use in bench.memory:
-        found, predicted = ("-" if mib is None else f"{mib:,.0f} MiB" for mib in (use.found_mib, use.predicted_mib))
-        lines.append(f"memory of {use.towers}, batch {use.batch}: {found}, predicted {predicted} {use.note}".rstrip())
+        measured, predicted = ("-" if mib is None else f"{mib:,.0f} MiB" for mib in (use.found_mib, use.predicted_mib))
+        lines.append(
+            f"memory of {use.towers}, batch {use.batch}: {measured}, predicted {predicted} {use.note}".rstrip()
+        )
     lines.append(
         f"{'loss':<12}{'form':<8}{'pairs':>9}{'ms':>10}{'share':>8}{'error':>10}{'MiB':>9}  (share: of a large product)"
     )
@@ -616,8 +619,8 @@ def as_text(bench: GpuBench) -> str:
             f"step of {step.towers}, batch {step.batch}: {1000 * step.ours_s:.0f} ms, open_clip's loop "
             f"{1000 * step.open_clip_s:.0f} ms ({step.ratio:.2f}x), waiting for data {100 * step.wait:.1f} %"
         )
-    words = {True: "equal bit for bit", False: "DIFFERENT", None: "not tried"}
-    lines.append(f"resumed training: {words[bench.resume_equal]}")
+    sentences = {True: "equal bit for bit", False: "DIFFERENT", None: "not tried"}
+    lines.append(f"resumed training: {sentences[bench.resume_equal]}")
     lines += [f"GPU: {gauge}" for gauge in bench.gauges] or [f"gauges: {bench.without_gpu}"]
     lines.append(f"out of memory: {bench.out_of_memory}")
     lines += [f"failed: {sentence}" for sentence in bench.failures]

@@ -34,14 +34,14 @@ def cards_of(where: torch.device) -> tuple[Gpu, ...]:
     if len(listed) < 2:
         return listed
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    own = where.index if where.index is not None else torch.cuda.current_device()
-    buses = {_bus(number) for number in (range(min(local, torch.cuda.device_count())) if local > 1 else (own,))}
+    current = where.index if where.index is not None else torch.cuda.current_device()
+    buses = {_bus(number) for number in (range(min(local, torch.cuda.device_count())) if local > 1 else (current,))}
     return tuple(card for card in listed if card.bus in buses)
 
 
 def _bus(number: int) -> str:
-    told = torch.cuda.get_device_properties(number)
-    parts = [getattr(told, f"pci_{name}_id", -1) for name in ("domain", "bus", "device")]
+    properties = torch.cuda.get_device_properties(number)
+    parts = [getattr(properties, f"pci_{name}_id", -1) for name in ("domain", "bus", "device")]
     return "?" if min(parts) < 0 else f"{parts[0]:04x}:{parts[1]:02x}:{parts[2]:02x}"
 
 

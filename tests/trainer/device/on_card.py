@@ -306,7 +306,7 @@ def an_unknown_card_is_measured_and_compared_with_what_was_predicted() -> None:
 def a_wait_that_was_not_predicted_is_seen_on_an_unknown_card() -> None:
     planted = _compared_with(lambda embedded, batch, loss: loss + 0 * loss.detach().item())
     with card(), patched(planted):
-        found = gpu_bench.waits_of("clip", CUDA, gpu_bench.TimeLeft(8))
+        found = gpu_bench.waits_of("clip", CUDA, gpu_bench.Stopwatch(8))
     assert (found.found, found.predicted) == (1 + UPDATES, 1)
 
 

@@ -158,7 +158,7 @@ def test_the_energy_of_runs_and_its_price(tmp_path, capsys, monkeypatch):
     assert "energy    125 Wh (0.04 EUR) of the GPUs" in capsys.readouterr().out
     energy.set_tariff(0, "EUR")
     assert energy.tariff() is None
-    with pytest.raises(UserError, match="is no price of a kilowatt-hour"):
+    with pytest.raises(UserError, match="is not a price of a kilowatt-hour"):
         energy.set_tariff(-1, "EUR")
     assert Tariff(0.2, "CHF").words(2_000) == "0.4 CHF"
     workspace.close()
