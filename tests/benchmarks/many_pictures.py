@@ -164,7 +164,7 @@ def _theirs(model: Any, pictures: _Pictures, workers: int) -> np.ndarray:
     from torch.utils.data import DataLoader
 
     with torch.inference_mode():
-        loader = DataLoader(pictures, batch_size=64, num_workers=workers)
+        loader = DataLoader(pictures, batch_size=64, num_workers=workers, multiprocessing_context="fork")
         return torch.cat([model.encode_image(batch, normalize=True) for batch in loader]).numpy()
 
 
