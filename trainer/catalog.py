@@ -45,10 +45,6 @@ _SUITE_FILES: Final = (
 )
 
 
-class CatalogError(UserError):
-    """A bundled resource is missing or damaged."""
-
-
 @dataclass(frozen=True)
 class PromptSuite:
     """Class names and prompt templates for zero-shot classification.
@@ -199,7 +195,7 @@ def prompt_suites() -> dict[str, PromptSuite]:
     """Return name -> suite of every bundled prompt suite, sorted by name.
 
     Raises:
-        CatalogError: A suite's file is damaged.
+        UserError: A suite's file is damaged.
     """
     files = sorted((assets_dir() / "prompts").glob("*.json"))
     suites = [_read_suite(path, path.stat().st_mtime_ns) for path in files]
@@ -213,21 +209,21 @@ def suite_in(path: Path) -> PromptSuite:
     Generating customized prompts for zero-shot image classification, 2023, https://arxiv.org/abs/2209.03320).
 
     Raises:
-        CatalogError: The file is neither.
+        UserError: The file is neither.
     """
     try:
         document = untrusted_files.read_record(path, MOST_SUITE)
     except (OSError, ValueError) as error:
-        raise CatalogError(f"The prompts of {path} cannot be read: {error}. {_SUITE_FILES}") from error
+        raise UserError(f"The prompts of {path} cannot be read: {error}. {_SUITE_FILES}") from error
     classes, templates = document.get("classes"), document.get("templates")
     if _are_texts(classes) and _are_texts(templates):
         bad = next((template for template in templates if template.count("{}") != 1), "")
         if len(classes) < 2 or not templates or bad:
-            raise CatalogError(f"{path}: {bad!r} does not have one {{}}, or there is no template. {_SUITE_FILES}")
+            raise UserError(f"{path}: {bad!r} does not have one {{}}, or there is no template. {_SUITE_FILES}")
         return PromptSuite(path.stem, tuple(classes), tuple(templates), str(path), "")
     wrong = next((name for name, prompts in document.items() if not _are_texts(prompts) or not prompts), None)
     if wrong is not None or len(document) < 2:
-        raise CatalogError(f"{path}: class {wrong!r} has no list of sentences, or there are no two. {_SUITE_FILES}")
+        raise UserError(f"{path}: class {wrong!r} has no list of sentences, or there are no two. {_SUITE_FILES}")
     sentences = {name: tuple(prompts) for name, prompts in document.items()}
     return PromptSuite(path.stem, tuple(sentences), (), str(path), "", sentences=sentences)
 
@@ -329,6 +325,6 @@ def _read_suite(path: Path, _mtime_ns: int) -> PromptSuite:
             folders={str(folder): str(name) for folder, name in document.get("folders", {}).items()},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CatalogError(
+        raise UserError(
             f"The prompt suite {path} cannot be read ({error!r}). Install the application again."
         ) from error

@@ -26,21 +26,17 @@ _MMAP_THRESHOLD: Final = -3
 """Numbers of glibc's `mallopt`."""
 
 
-class DeviceError(UserError):
-    """The requested device does not exist."""
-
-
 def choose(chosen: str) -> torch.device:
     """Return the device to compute on; `auto` selects the first available of cuda, mps and cpu.
 
     Raises:
-        DeviceError: The device asked for is not there.
+        UserError: The device asked for is not there.
     """
     if chosen == "auto":
         return torch.device(next(name for name in ("cuda", "mps", "cpu") if _available(name)))
     if not _available(chosen):
         available = ", ".join(name for name in ("cuda", "mps", "cpu") if _available(name))
-        raise DeviceError(f"device {chosen!r} is not available here; choose auto or one of {available}.")
+        raise UserError(f"device {chosen!r} is not available here; choose auto or one of {available}.")
     return torch.device(chosen)
 
 

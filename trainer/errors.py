@@ -4,5 +4,6 @@
 class UserError(Exception):
     """An error that the user can fix; the message names the cause and the next step.
 
-    Every room derives one small exception from it. Whatever is not a UserError is a bug and keeps its traceback.
+    A room derives a class of its own only where somebody handles it apart. Whatever is not a UserError is a bug and
+    keeps its traceback.
     """

@@ -676,7 +676,7 @@ class RunsFilter(QSortFilterProxyModel):
         """Show only the rows that fit the filter `text`.
 
         Raises:
-            FilterError: It is none yet; the rows stay.
+            UserError: It is none yet; the rows stay.
         """
         self._filter_by(run_filter=parse(text))
 

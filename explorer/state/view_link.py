@@ -24,10 +24,6 @@ MOST_PAIRS: Final = 1_000
 _NUMBER: Final = re.compile(r"\d{1,15}")
 
 
-class LinkError(UserError):
-    """The text is no link to a view; the message says why."""
-
-
 @dataclass(frozen=True)
 class ViewLink:
     """What a link shows.
@@ -74,20 +70,20 @@ def read_link(text: str) -> ViewLink:
     """Return what a link shows.
 
     Raises:
-        LinkError: It is none, or one of its values cannot be.
+        UserError: It is none, or one of its values cannot be.
     """
     text = text.strip()
     if len(text) > LONGEST:
-        raise LinkError(f"The link has more than {LONGEST:,} letters. Copy it again.")
+        raise UserError(f"The link has more than {LONGEST:,} letters. Copy it again.")
     try:
         parts = urlsplit(text)
         fields = dict(
             parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), max_num_fields=20)
         )
     except ValueError as error:
-        raise LinkError(f"The link cannot be read: {error}. Copy it again.") from error
+        raise UserError(f"The link cannot be read: {error}. Copy it again.") from error
     if parts.scheme != SCHEME or parts.netloc != "open":
-        raise LinkError(f"{text[:60]!r} is not a link to a view: it begins with {SCHEME}://open?")
+        raise UserError(f"{text[:60]!r} is not a link to a view: it begins with {SCHEME}://open?")
     values: dict[str, Any] = {"view": fields.get("view", "")}
     if {"a", "b", "step", "step_b", "dataset", "pairs"}.isdisjoint(fields):
         return ViewLink(values, *_table(fields))
@@ -97,7 +93,7 @@ def read_link(text: str) -> ViewLink:
     values["dataset"] = SplitKey(fields["dataset"][:200], fields["split"][:200]) if has_dataset else None
     numbers = [part for part in fields.get("pairs", "").split(",") if part]
     if len(numbers) > MOST_PAIRS:
-        raise LinkError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")
+        raise UserError(f"The link selects more than {MOST_PAIRS:,} pairs. Copy it again.")
     values["pairs"] = Rows(_number("pairs", part) for part in numbers)
     return ViewLink(values, *_table(fields))
 
@@ -109,5 +105,5 @@ def _table(fields: Mapping[str, str]) -> tuple[str, tuple[str, ...] | None, str 
 
 def _number(name: str, text: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise LinkError(f"The link's {name} {text[:40]!r} is not a number. Copy it again.")
+        raise UserError(f"The link's {name} {text[:40]!r} is not a number. Copy it again.")
     return int(text)

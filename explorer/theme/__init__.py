@@ -164,7 +164,8 @@ class Theme(QObject):
         if self._application is not application:
             self._application = application
             application.setStyle("Fusion")
-            _load_fonts()
+            for file in sorted((icons.assets() / "fonts").glob("*.ttf")):
+                QFontDatabase.addApplicationFont(str(file))
             application.setFont(pixel_font(BODY_PX))
             application.styleHints().colorSchemeChanged.connect(self._refresh)
         self._mode = mode or self._mode
@@ -333,11 +334,6 @@ def _restyle(widget: QWidget) -> None:
     if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
         widget.style().unpolish(widget)
         widget.style().polish(widget)
-
-
-def _load_fonts() -> None:
-    for file in sorted((icons.assets() / "fonts").glob("*.ttf")):
-        QFontDatabase.addApplicationFont(str(file))
 
 
 def _palette(now: Tokens) -> QPalette:

@@ -9,7 +9,7 @@ own. A window without containers is one section.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -131,7 +131,7 @@ class LazyStyleSheet(QObject):
 
     def _call_listeners(self) -> None:
         """Call every listener: that of a hidden section with its update, others now or before the window unfreezes."""
-        for method in self._live_methods():
+        for method in (method for method in map(_live_method, tuple(self._listeners)) if method is not None):
             widget = _widget_of(method)
             section = None if widget is None or widget.isVisible() else self._outdated_section_of(widget)
             if section is not None and not section.isWindow():
@@ -167,9 +167,6 @@ class LazyStyleSheet(QObject):
         self._restyle(section)
         for method in methods:
             _call(method)
-
-    def _live_methods(self) -> Iterator[Any]:
-        return (method for method in map(_live_method, tuple(self._listeners)) if method is not None)
 
 
 def _windows(application: QApplication) -> list[QWidget]:

@@ -67,7 +67,7 @@ def runs_for(
         most: How many are shown.
 
     Raises:
-        FilterError: The text is no filter.
+        UserError: The text is no filter.
     """
     from trainer.store.run_values import fitting
 

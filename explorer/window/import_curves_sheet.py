@@ -90,6 +90,6 @@ def start_import(workspace: Path, arguments: list[str]) -> list[dict[str, Any]]:
     """Import curves in a process of the trainer, and return what it says of the new runs; runs off the GUI thread.
 
     Raises:
-        OpenError: They cannot be imported; the sentence is the trainer's.
+        UserError: They cannot be imported; the sentence is the trainer's.
     """
     return list(json.loads(answer_of(workspace, arguments)))

@@ -33,10 +33,6 @@ PATIENCE_S: Final = 300
 """How long reading a file may take before it counts as stuck."""
 
 
-class OpenError(UserError):
-    """Something that could not be opened; the message is the trainer's own."""
-
-
 class OpenSheet(QDialog):
     """A dialog whose command makes runs of a file. Enter starts it, Esc closes the dialog.
 
@@ -140,7 +136,7 @@ def start_opening(workspace: Path, arguments: list[str]) -> int:
     The trainer reads the file first, so whatever is wrong with it is said here, before there is a run.
 
     Raises:
-        OpenError: It cannot be opened; the sentence is the trainer's.
+        UserError: It cannot be opened; the sentence is the trainer's.
     """
     return int(json.loads(answer_of(workspace, [*arguments, "--detach"]).strip().splitlines()[-1])["id"])
 
@@ -149,18 +145,18 @@ def answer_of(workspace: Path, arguments: list[str]) -> str:
     """Return the JSON that a command of the trainer prints; runs off the GUI thread.
 
     Raises:
-        OpenError: It ends with an error; the sentence is the trainer's.
+        UserError: It ends with an error; the sentence is the trainer's.
     """
     arguments = [safe_subprocess.typed_path(word) for word in arguments]
     command = safe_subprocess.python("-m", "trainer", *arguments, "--json", "--workspace", str(workspace))
     try:
         ended = safe_subprocess.run(command, more={"PYTHONUTF8": "1"}, timeout=PATIENCE_S)
     except safe_subprocess.OutputTooLong as error:
-        raise OpenError(f"The trainer's answer is too long: {error}.") from error
+        raise UserError(f"The trainer's answer is too long: {error}.") from error
     except subprocess.TimeoutExpired as error:
-        raise OpenError(f"The files were not read within {PATIENCE_S} s. Check its disk.") from error
+        raise UserError(f"The files were not read within {PATIENCE_S} s. Check its disk.") from error
     if ended.returncode:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         last = said[-1] if said else "The trainer ended without a message."
-        raise OpenError(last.removeprefix(f"trainer {arguments[0]}: "))
+        raise UserError(last.removeprefix(f"trainer {arguments[0]}: "))
     return ended.stdout.decode("utf-8", "replace")

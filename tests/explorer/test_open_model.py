@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window import open_sheet
 from explorer.window.open_model_sheet import OpenModelSheet
-from explorer.window.open_sheet import OpenError, start_opening
+from explorer.window.open_sheet import start_opening
 from trainer.distribution.published_models import FIRST
+from trainer.errors import UserError
 
 
 def _mime(*paths: Path) -> QMimeData:
@@ -110,7 +111,7 @@ def test_who_wanted_data_gets_the_other_sheet(sheet, qtbot, tmp_path, typed):
 
 def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
     def refuse(workspace, words):
-        raise OpenError("m.pt is damaged: <b>its part</b> data/0 is not what was saved. Get it again.")
+        raise UserError("m.pt is damaged: <b>its part</b> data/0 is not what was saved. Get it again.")
 
     monkeypatch.setattr(open_sheet, "start_opening", refuse)
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
@@ -123,5 +124,5 @@ def test_what_is_wrong_is_said_in_the_sheet(sheet, qtbot, monkeypatch):
 
 @pytest.mark.slow
 def test_the_trainers_own_sentence_comes_back(tmp_path):
-    with pytest.raises(OpenError, match=r"^'nothing-here' is not a known model"):
+    with pytest.raises(UserError, match=r"^'nothing-here' is not a known model"):
         start_opening(tmp_path / "workspace", ["open", "nothing-here"])

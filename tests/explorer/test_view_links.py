@@ -7,10 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer.state.selection import Looking, Rows, Selection
-from explorer.state.view_link import LinkError, link_to, read_link
+from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
 from explorer.window.saved_views import SavedViews, read, write
 from trainer.config.split_key import SplitKey
+from trainer.errors import UserError
 from trainer.store import Workspace
 
 NOW = Looking(3, 4, 24, 36, SplitKey("emoji & co", "val"), Rows([1, 5, 7]), (), "map")
@@ -42,7 +43,7 @@ def test_a_link_says_what_is_looked_at_and_chooses_it_again():
     ],
 )
 def test_what_is_no_link_is_refused_with_a_sentence(text):
-    with pytest.raises(LinkError):
+    with pytest.raises(UserError):
         read_link(text)
 
 

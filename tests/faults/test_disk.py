@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.ballast import fill
+from trainer.errors import UserError
 from trainer.store import RunLog, Workspace, reserve
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
@@ -232,7 +233,7 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
 
 
 def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
-    from trainer.render_mpl.files import FigureError, NumberRows, write_figure
+    from trainer.render_mpl.files import NumberRows, write_figure
 
     tried, good = faults.times(20), 0
     ballast = disk / "ballast"
@@ -243,7 +244,7 @@ def test_an_export_to_a_full_disk_leaves_the_old_file(disk, faults):
         table = NumberRows(("a", "b"), [(i, os.urandom(8).hex()) for i in range(20_000)])
         try:
             write_figure([file], figure=lambda: None, rows=lambda table=table: table, command="")
-        except FigureError as error:
+        except UserError as error:
             left = [path.name for path in disk.iterdir() if path.name.startswith(".tmp")]
             good += file.read_text() == "old" and str(file) in str(error) and not left
         ballast.unlink()

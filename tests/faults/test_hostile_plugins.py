@@ -14,7 +14,8 @@ import pytest
 
 from tests.nightly import nightly_except
 from trainer import config
-from trainer.plugins import PluginError, module_of
+from trainer.errors import UserError
+from trainer.plugins import module_of
 from trainer.store import Workspace
 from trainer.untrusted.safe_subprocess import environment
 
@@ -60,7 +61,7 @@ def test_nothing_is_written_beside_a_plug_in(tmp_path: Path) -> None:
 def test_what_is_no_source_is_refused(name: str, tmp_path: Path, faults) -> None:
     (tmp_path / "plug.py").write_text(RUNS.format(place=str(tmp_path / "ran")))
     py_compile.compile(str(tmp_path / "plug.py"), str(tmp_path / name))
-    with pytest.raises(PluginError, match=r"does not end in \.py"):
+    with pytest.raises(UserError, match=r"does not end in \.py"):
         module_of(tmp_path / name)
     assert not (tmp_path / "ran").exists()
     faults.row("S2", "a plug-in that is no source (.so, .pyc)", "refused", 1, 1)

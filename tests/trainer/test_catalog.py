@@ -6,6 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from trainer import catalog, config
+from trainer.errors import UserError
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_a_suite_is_read_and_a_damaged_one_is_named(assets):
         "animals": catalog.PromptSuite("animals", ("cat",), ("a {}.",), "us", "MIT"),
     }
     path.write_text("[]")
-    with pytest.raises(catalog.CatalogError, match=r"animals\.json cannot be read"):
+    with pytest.raises(UserError, match=r"animals\.json cannot be read"):
         catalog.prompt_suites()
 
 

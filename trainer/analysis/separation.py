@@ -88,7 +88,7 @@ def fine_counts(
     flat = np.asarray(cosines, np.float64).reshape(len(cosines), -1)
     owner = np.broadcast_to(group_of[:, None], flat.shape)
     finite = np.isfinite(flat)
-    return _counted(bins.places(flat[finite]), owner[finite], groups)
+    return np.bincount(owner[finite] * FINE + bins.places(flat[finite]), minlength=groups * FINE).reshape(groups, FINE)
 
 
 def all_unmatched(
@@ -272,10 +272,6 @@ def _binned(cosines: Float[np.ndarray, " n"], bins: Bins) -> Int[np.ndarray, " b
     position /= bins.width
     np.clip(position, 0, FINE - 1, out=position)
     return np.bincount(position.astype(np.int16), minlength=FINE)
-
-
-def _counted(bins: np.ndarray, owner: np.ndarray, groups: int) -> np.ndarray:
-    return np.bincount(owner * FINE + bins, minlength=groups * FINE).reshape(groups, FINE)
 
 
 def _coarse(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ class ComputedChart:
         """Save the chart to SVG, PDF, PNG, CSV or Parquet files, by their suffixes.
 
         Raises:
-            FigureError: A file cannot be written.
+            UserError: A file cannot be written.
         """
         from trainer.charts.panel_rows import HEADER, panel_rows
         from trainer.render_mpl.files import NumberRows, check_suffixes, write_figure

@@ -221,7 +221,7 @@ class RunHandle:
 
         Raises:
             CheckpointError: There is no such checkpoint, or it is damaged.
-            DeviceError: There is no such device.
+            UserError: There is no such device.
         """
         from trainer.inference.open_model import open_run
 

@@ -91,7 +91,7 @@ def draw(data: SizedRuns, settings: AccuracyBySizeSettings) -> Panel:
     """Draw a point for each run, and a table of all."""
     kinds = dict(zip(dict.fromkeys(run.kind for run in data.runs), cycle(HUES[2:])))  # no objective is A or B
     named = len(data.runs) <= MOST_LABELS
-    percent = metric(_known(settings.outcome)).percent
+    percent = metric(settings.outcome if "/" in settings.outcome else f"val/{settings.outcome}").percent
     scale = 100 if percent else 1
     dots = tuple(
         Marker(
@@ -117,10 +117,6 @@ def draw(data: SizedRuns, settings: AccuracyBySizeSettings) -> Panel:
         rows=((XYPlot("sizes", "Accuracy by size", x, y, dots=dots),), (table,)),
         warnings=(lacking,) if data.without else (),
     )
-
-
-def _known(name: str) -> str:
-    return name if "/" in name else f"val/{name}"
 
 
 CHART: Final = Chart(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.charts import ChartError
-from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, asked_alike, curves, diagrams, evaluation_at
+from trainer.charts.evaluation import EvaluationChart, asked_alike, curves, diagrams, evaluation_at
 from trainer.charts.marks import Axis, Mark, Marker, Panel, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.store import Workspace
@@ -107,7 +107,7 @@ def _few_shot(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
     lines: list[Series] = []
     dots: list[Marker] = []
     for run in chart.runs:
-        if points := _points(run):
+        if points := (run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []):
             shots, mean, spread = np.array(points).T
             tone = run_tone(run.index)
             low, high = 100 * (mean - spread), 100 * (mean + spread)
@@ -125,10 +125,6 @@ def _few_shot(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
     )
     note = " · ".join(filter(None, ("mean ± deviation of 3 draws; ring: all labels", question)))
     return [XYPlot(key, "Few-shot probes", x, y, tuple(lines), dots=marked, note=note)]
-
-
-def _points(run: EvaluatedRun) -> list[list[float]]:
-    return run.tasks["few_shot"].details["curve"] if "few_shot" in run.tasks else []
 
 
 CHART: Final = Chart(

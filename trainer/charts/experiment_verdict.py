@@ -78,7 +78,7 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     rows: list[tuple[Any, ...]] = [(learning, _differences(verdict)), *([(by_field,)] if by_field else [])]
     rows.append((_decisive(verdict),))
     if verdict.secondaries:
-        rows.append((_secondary(verdict),))
+        rows.append((compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
     head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted)))
     title = f"Verdict: {experiment.name}"
@@ -170,10 +170,6 @@ def _spread(index: int, n: int) -> np.ndarray:
 
 def _decisive(verdict: ExperimentVerdict) -> NumberTable:
     return compared_table("primary", f"Primary outcome: {verdict.experiment.outcome.label}", verdict.primary, verdict)
-
-
-def _secondary(verdict: ExperimentVerdict) -> NumberTable:
-    return compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict)
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def draw(data: ViewNegatives, settings: LossViewsSettings) -> Panel:
     active = chosen > settings.match - settings.margin
     first = data.cosines[0]
     shares = [
-        _hardest(push)
+        float(push.max() / push.sum())
         for push in (
             nt_xent_push(first, settings.match, first[1:], 1 / settings.tau),
             nt_logistic_push(first, 1 / settings.tau),
@@ -90,10 +90,6 @@ def draw(data: ViewNegatives, settings: LossViewsSettings) -> Panel:
         (NumberTable("numbers", "Negatives", ("value",), lines, badges=False),),
     )
     return Panel(title="Losses of two views", head=(held(settings),), rows=rows, notes=(SOURCE,))
-
-
-def _hardest(push: Float[np.ndarray, " k"]) -> float:
-    return float(push.max() / push.sum())
 
 
 def _pushes(data: ViewNegatives, settings: LossViewsSettings) -> XYPlot:

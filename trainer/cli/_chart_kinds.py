@@ -14,7 +14,6 @@ from trainer.charts.registry import load
 from trainer.charts.settings import add_options, from_options, options
 from trainer.charts.spec import Chart, Request, request_words, targets_of
 from trainer.cli.export import (
-    ExportError,
     WrittenFigure,
     add_figure_arguments,
     add_file_arguments,
@@ -24,6 +23,7 @@ from trainer.cli.export import (
     print_files,
     report,
 )
+from trainer.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,7 +113,7 @@ def take_filtered(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
     """Add the runs that fit the filter to those that are named.
 
     Raises:
-        ExportError: There is no run at all.
+        UserError: There is no run at all.
     """
     if chart.needs == "none":
         return
@@ -123,9 +123,9 @@ def take_filtered(chart: Chart[Any, Any], args: argparse.Namespace) -> None:
         named = {args.workspace.runs.get(run).id for run in args.runs}
         args.runs = [*args.runs, *(run.id for run in fitting(args.workspace, args.filter) if run.id not in named)]
         if not args.runs:
-            raise ExportError(f"No run fits the filter {args.filter!r}. trainer runs list --filter shows what fits.")
+            raise UserError(f"No run fits the filter {args.filter!r}. trainer runs list --filter shows what fits.")
     if not args.runs:
-        raise ExportError("Name the runs, or a filter: 1 2, or --filter 'objective:cloob'.")
+        raise UserError("Name the runs, or a filter: 1 2, or --filter 'objective:cloob'.")
 
 
 def write(

@@ -27,10 +27,6 @@ TITLES: Final = {
 }
 
 
-class QualityProblem(UserError):
-    """The command lacks an argument, or there is no report yet."""
-
-
 def add_actions(actions: Any) -> list[argparse.ArgumentParser]:
     """Add the actions and return their parsers."""
     quality = actions.add_parser("quality", help="suspected mispairs, near-duplicates, leaks and outliers by a run")
@@ -65,7 +61,7 @@ def quality(args: argparse.Namespace, progress: Callable[[float, str], None]) ->
     from trainer.render_mpl.import_report import write_table
 
     if len(args.runs) > 2 or len(args.step) > len(args.runs):
-        raise QualityProblem("Name one or two runs, and at most one step for each.")
+        raise UserError("Name one or two runs, and at most one step for each.")
     steps = [*args.step, *[None] * (len(args.runs) - len(args.step))]
     report = check_data(ModelCache(args.workspace), args.runs, steps, progress=progress)
     if args.out:
@@ -92,9 +88,7 @@ def review(args: argparse.Namespace, _progress: Callable[[float, str], None]) ->
         keys_by_state["flagged"] += fresh
     for key in [key for keys in (*keys_by_state.values(), args.clear) for key in keys]:
         if key not in finding_of and key not in review_of:
-            raise QualityProblem(
-                f"No finding and no review has the key {key!r}. trainer data quality --json lists them."
-            )
+            raise UserError(f"No finding and no review has the key {key!r}. trainer data quality --json lists them.")
     for state, keys in keys_by_state.items():
         about = [(key, finding_of.get(key)) for key in dict.fromkeys(keys)]
         if about:  # without any it only counts, which is possible in a workspace that is look only
@@ -151,13 +145,13 @@ def newest_report(workspace: Workspace, run: int) -> QualityReport:
     """Return the newest report made with this run, alone or with another.
 
     Raises:
-        QualityProblem: There is none.
+        UserError: There is none.
     """
     from trainer.store.quality_reports import read_reports
 
     row = workspace.runs.get(run)
     if not (reports := read_reports(row.folder)):
-        raise QualityProblem(
+        raise UserError(
             f"The data of {row.short_name} were not checked yet: trainer data quality {shell.quote(row.name)}"
         )
     return max(reports, key=lambda report: report.created_at)

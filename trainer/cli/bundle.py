@@ -65,10 +65,6 @@ A text in a CSV that a spreadsheet would run as a formula has an apostrophe befo
 """
 
 
-class BundleError(UserError):
-    """The bundle cannot be written; the message says what to choose instead."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, the figures and the output."""
     parser.add_argument("--runs", nargs="+", required=True, metavar="RUN", help="numbers, names or folders; A first")
@@ -118,13 +114,13 @@ def write_bundle(
         progress: Told the share done, which never falls, and what is being drawn; may raise to cancel.
 
     Raises:
-        BundleError: The folder is there already, or the place cannot be written.
+        UserError: The folder is there already, or the place cannot be written.
         StoreError: No such run.
     """
     rows = [workspace.runs.get(run) for run in runs]
     shortener = _shortener(workspace, rows)
     if out.suffix.lower() != PACKED and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BundleError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
+        raise UserError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in USUAL]
     figures = [with_choices(command, choices) for command in figures]
@@ -141,7 +137,7 @@ def write_bundle(
                 out.rmdir()
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))
         except OSError as error:
-            raise BundleError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+            raise UserError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
     report(1.0, "Done")
     return values
 
@@ -300,12 +296,12 @@ def _figures_of(file: Path) -> list[list[str]]:
     try:
         commands = untrusted_files.read_json(file)
     except (OSError, ValueError) as error:
-        raise BundleError(f"{file} cannot be read as a list of commands: {error}.") from error
+        raise UserError(f"{file} cannot be read as a list of commands: {error}.") from error
     good = isinstance(commands, list) and all(
         isinstance(command, list) and command and all(isinstance(word, str) for word in command) for command in commands
     )
     if not good or any(command[0] not in DRAWING or "--out" in command for command in commands):
-        raise BundleError(
+        raise UserError(
             f"{file} must hold a list of commands, each a list of words that begins with {', '.join(DRAWING)} "
             "and names no --out."
         )

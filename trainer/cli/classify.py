@@ -26,10 +26,6 @@ GROUP = "Look"
 HELP = "classify image files with each run"
 
 
-class ClassifyError(UserError):
-    """Labels or images are missing; the message says how to specify them."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add images, runs, labels and output."""
     parser.add_argument(
@@ -106,7 +102,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the runs before the first image file, and the image files.
 
     Raises:
-        ClassifyError: One of the two is missing.
+        UserError: One of the two is missing.
     """
     from trainer.images import SUFFIXES
 
@@ -117,7 +113,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     images = list(arguments[len(runs) :])
     if not runs or not images:
         missing, example = ("runs", ["1", "2", *images[-1:]]) if not runs else ("image files", [*runs, "picture.jpg"])
-        raise ClassifyError(
+        raise UserError(
             f"Say which {missing}: trainer classify {shell.join(example)}. Runs come first, then image files."
         )
     return runs, images
@@ -152,14 +148,14 @@ def _words(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     suites = prompt_suites()
     if args.suite is not None and args.suite not in suites:
-        raise ClassifyError(f"There is no suite {args.suite!r}; choose one of {', '.join(suites)}.")
+        raise UserError(f"There is no suite {args.suite!r}; choose one of {', '.join(suites)}.")
     # Labels of one's own are worded like the run's classes; captions as labels have sentences of their own.
     default_suite = run_suite if args.labels else choice_suite
     suite = suites[args.suite] if args.suite else default_suite(args.workspace, args.runs[0])
     labels = tuple(dict.fromkeys(args.labels or (suite.classes if suite else ())))
     templates = tuple(dict.fromkeys(args.templates or templates_for(suite, labels)))
     if not labels:
-        raise ClassifyError(f"Say what to choose from: --labels cat dog, or --suite with one of {', '.join(suites)}.")
+        raise UserError(f"Say what to choose from: --labels cat dog, or --suite with one of {', '.join(suites)}.")
     return labels, templates
 
 

@@ -18,10 +18,6 @@ HELP = "compare the held-out metrics of runs, or of groups of runs over seeds"
 SUFFIXES: Final = (".md", ".csv", ".tex")
 
 
-class CompareError(UserError):
-    """The table cannot be written as requested."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs or groups, and the files to write besides printing."""
     parser.add_argument("runs", nargs="*", metavar="RUN", help="numbers, names or folders; A first")
@@ -46,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
 
     for file in args.out:
         if file.suffix.lower() not in SUFFIXES:
-            raise CompareError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+            raise UserError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
     if bool(args.runs) == bool(args.group) or len(args.group) == 1:
-        raise CompareError("Name runs to compare, or at least two groups: --group 'clip-*' --group 'cloob-*'.")
+        raise UserError("Name runs to compare, or at least two groups: --group 'clip-*' --group 'cloob-*'.")
     chart, settings, data, values = _compared(args)
     if args.out:
         write_table(args.out, chart, data, settings)

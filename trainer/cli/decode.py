@@ -23,10 +23,6 @@ GROUP = "Look"
 HELP = "decode a picture's or a sentence's embedding: what does it keep?"
 
 
-class DecodeError(UserError):
-    """Nothing or too much is to be decoded; the message says what to give."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add decoders, what is decoded, the options of the question, and output."""
     from trainer.charts.settings import add_options
@@ -112,7 +108,7 @@ def _measure(args: argparse.Namespace) -> int:
 
     check_suffixes(args.out)
     if not 2 <= args.most <= 100_000:
-        raise DecodeError(f"--most {args.most}: choose 2 to 100,000 held-out pictures.")
+        raise UserError(f"--most {args.most}: choose 2 to 100,000 held-out pictures.")
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     request = decode_measures.MeasureRequest(most=args.most, steps=args.steps)
     alike = attribute_decoder if args.limits else None
@@ -156,18 +152,18 @@ def request_of(args: argparse.Namespace) -> Decode:
     """Return the request of the arguments.
 
     Raises:
-        DecodeError: Two of them contradict each other.
+        UserError: Two of them contradict each other.
     """
     from trainer.charts.settings import from_options
     from trainer.charts.spec import targets_of
     from trainer.messages import Decode
 
     if bool(args.before) != bool(args.after):
-        raise DecodeError("A difference of texts needs both: --before 'a red star' --after 'a blue star'.")
+        raise UserError("A difference of texts needs both: --before 'a red star' --after 'a blue star'.")
     if args.drop and args.along:
-        raise DecodeError("A principal direction is dropped or moved along: give --drop or --along.")
+        raise UserError("A principal direction is dropped or moved along: give --drop or --along.")
     if args.share and args.other is None:
-        raise DecodeError("--share says how far to go to a second picture: name it with --other FILE.")
+        raise UserError("--share says how far to go to a second picture: name it with --other FILE.")
     targets = targets_of(args.runs, args.step)
     return from_options(
         Decode,

@@ -21,10 +21,6 @@ GROUP = "Train"
 HELP = "train CLIP, CLOOB, InfoLOOB and half CLOOB on the built-in pairs and compare them, without a window"
 
 
-class DemoError(UserError):
-    """A demo run did not finish; the message says why."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the output folder and the training length."""
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the report (default: in the workspace)")
@@ -85,7 +81,7 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
     fit(workspace, number)
     row = workspace.runs.get(number)
     if row.status != "finished":
-        raise DemoError(
+        raise UserError(
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
             f"{': ' + row.reason if row.reason else '.'} Continue with: trainer resume {number}"
         )

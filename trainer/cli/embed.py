@@ -15,10 +15,6 @@ GROUP = "Look"
 HELP = "embed images, texts, or a data set of any size with a run's model, here or at a place"
 
 
-class EmbedError(UserError):
-    """There is nothing to embed, or no output file."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, the inputs and the output."""
     parser.add_argument("run", metavar="RUN", help="number, name or folder")
@@ -50,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.data:
         return _embed_set(args)
     if args.on or args.split:
-        raise EmbedError("--on and --split are for a data set: name it with --data PATH.")
+        raise UserError("--on and --split are for a data set: name it with --data PATH.")
     paths = _paths(args)
     model = ModelCache(args.workspace).get(args.run, args.step).opened
     unreadable: dict[str, str] = {}
@@ -60,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         embedded = embed_files(model, paths, report)
         vectors, column, items, unreadable = embedded.vectors, "path", list(embedded.images), embedded.unreadable
     if not items:
-        raise EmbedError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")
+        raise UserError(f"None of the {len(paths)} images could be read; the first: {next(iter(unreadable.values()))}")
     files = _write(args.out, vectors, column, items)
     for path, why in unreadable.items():
         say(f"{path}: {why}", error=True)
@@ -75,7 +71,7 @@ def _embed_set(args: argparse.Namespace) -> int:
     from trainer.places.embed_job import EmbedJob, checkpoint_of, embed_at, named_data, summary_of
 
     if args.shard_rows < 1 or args.workers < 0:
-        raise EmbedError("--shard-rows and --workers are counts: name 1 or more.")
+        raise UserError("--shard-rows and --workers are counts: name 1 or more.")
     row = args.workspace.runs.get(args.run)
     step, digest = checkpoint_of(args.workspace, row, args.step)
     data, rows = named_data(args.data), args.shard_rows
@@ -111,7 +107,7 @@ def _paths(args: argparse.Namespace) -> list[str]:
         return list(args.images or ())
     paths = [str(path) for path in images_below(args.folder)]
     if not paths:
-        raise EmbedError(f"There are no images in {args.folder}. Choose a folder with {', '.join(sorted(SUFFIXES))}.")
+        raise UserError(f"There are no images in {args.folder}. Choose a folder with {', '.join(sorted(SUFFIXES))}.")
     return paths
 
 
@@ -133,5 +129,5 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
         write_atomically(folder / "embeddings.npy", write_vectors)
         write_atomically(folder / "items.parquet", lambda draft: pq.write_table(table, draft))
     except OSError as error:
-        raise EmbedError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return [str(folder / "embeddings.npy"), str(folder / "items.parquet")]

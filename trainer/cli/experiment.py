@@ -33,10 +33,6 @@ trainer experiment search FILE.toml                             search over conf
 """
 
 
-class ExperimentError(UserError):
-    """The experiment cannot be made or written as asked."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action, the experiment, and what a new one asks."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -69,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "list":
         return _list(args)
     if not args.what:
-        raise ExperimentError(f"Say which: trainer experiment {args.action} NAME.")
+        raise UserError(f"Say which: trainer experiment {args.action} NAME.")
     return _ACTIONS[args.action](args)
 
 
@@ -95,7 +91,7 @@ def _new(args: argparse.Namespace) -> int:
     if not args.preset:
         return _store(args, read(file))
     if file.exists():
-        raise ExperimentError(f"{file} exists already. Leave --preset out to store it, or choose another name.")
+        raise UserError(f"{file} exists already. Leave --preset out to store it, or choose another name.")
     default = default_outcome(catalog.preset(args.preset[0]))
     values = _values(args, default)
     experiment = of_presets(args.name or file.stem, args.preset, values.pop("outcome"), changes=args.set, **values)
@@ -122,7 +118,7 @@ def _repeat(args: argparse.Namespace) -> int:
     from trainer.experiments.experiment import default_outcome, repeated
 
     if len(args.set) != 1:
-        raise ExperimentError("Name one field with its values: --set objective.beta=8,14,30.")
+        raise UserError("Name one field with its values: --set objective.beta=8,14,30.")
     run = args.workspace.runs.config_of(args.workspace.runs.get(args.what).id)
     field, texts = parse(args.set[0])
     values = _values(args, default_outcome(run))
@@ -147,7 +143,7 @@ def _write(file: Path, experiment: Experiment) -> None:
     try:
         write_atomically(file.absolute(), write)
     except OSError as error:
-        raise ExperimentError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
 
 
 def _name(args: argparse.Namespace) -> str:
@@ -227,11 +223,11 @@ def check_files(files: Sequence[Path]) -> None:
     """Check that a verdict can be written to files of these names.
 
     Raises:
-        ExperimentError: One has another ending.
+        UserError: One has another ending.
     """
     for file in files:
         if file.suffix.lower() not in SUFFIXES:
-            raise ExperimentError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+            raise UserError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
 
 
 def _export(args: argparse.Namespace) -> int:

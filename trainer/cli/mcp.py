@@ -11,10 +11,6 @@ GROUP = "Share"
 HELP = "serve the commands to agents by the Model Context Protocol, on standard input and output; read-only"
 
 
-class McpMissing(UserError):
-    """The SDK of the protocol is not installed; the message says how to install it."""
-
-
 EXTRA: Final = "trainer mcp needs the SDK of the protocol. Install it: pip install 'contrastive-explorer[mcp]'"
 
 
@@ -29,13 +25,13 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client closes standard input.
 
     Raises:
-        McpMissing: The SDK is not installed.
+        UserError: The SDK is not installed.
     """
     try:
         from trainer.agents.tools import server_of
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
-        raise McpMissing(EXTRA) from error
+        raise UserError(EXTRA) from error
     server_of(args.workspace.folder, allow_train=args.allow_train).run()
     return 0

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _add(args: argparse.Namespace) -> dict[str, Any]:
         row = workspace.runs.get(args.again)
         queue.check_wait(workspace, row.id, after)
         if row.status == "finished" or not workspace.runs.enqueue(row.id, after=after):
-            raise queue.QueueError(f"Run {row.id} ({row.name}) is {row.status}: it cannot be queued again.")
+            raise UserError(f"Run {row.id} ({row.name}) is {row.status}: it cannot be queued again.")
         if args.priority is not None:
             queue.prefer(workspace, row.id, args.priority)
         return {"added": [row.id]}
@@ -157,14 +158,13 @@ def _other(args: argparse.Namespace) -> int | None:
 
 
 def _queued(args: argparse.Namespace) -> list[RunRow]:
-    from trainer.scheduling import queue
 
     rows = [args.workspace.runs.get(ref) for ref in args.runs]
     if not rows:
-        raise queue.QueueError(f"Say which run: trainer queue {args.action} RUN.")
+        raise UserError(f"Say which run: trainer queue {args.action} RUN.")
     for row in rows:
         if row.status != "queued":
-            raise queue.QueueError(f"Run {row.id} ({row.name}) does not wait in the queue: it is {row.status}.")
+            raise UserError(f"Run {row.id} ({row.name}) does not wait in the queue: it is {row.status}.")
     return rows
 
 
@@ -204,7 +204,7 @@ def _slots(args: argparse.Namespace) -> dict[str, Any]:
         try:
             slots["gpus"] = None if args.gpus == ["all"] else [int(number) for number in args.gpus]
         except ValueError:
-            raise queue.QueueError("--gpus takes numbers, or `all`.") from None
+            raise UserError("--gpus takes numbers, or `all`.") from None
     queue.choose_slots(args.workspace, **slots)
     return {}
 
@@ -215,7 +215,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.detach:
         if queue.is_kept_going(args.workspace):
-            raise queue.QueueError("The queue of this workspace is being run already.")
+            raise UserError("The queue of this workspace is being run already.")
         return {"pid": queue.keep_going_detached(args.workspace)}
     queue.keep_going(args.workspace, say=lambda text: say(text, error=True))
     return {}

@@ -42,10 +42,6 @@ _CURVES = (
 )
 
 
-class ReportError(UserError):
-    """The report cannot be written; the message names the path and what to choose."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs and the output."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="numbers, names or folders; A first")
@@ -85,7 +81,7 @@ def write_report(
             page has none.
 
     Raises:
-        ReportError: The place cannot be written.
+        UserError: The place cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         return _write_folder(workspace, runs, out, title, live)
@@ -96,7 +92,7 @@ def write_report(
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
         _write(out.absolute(), page)
     except OSError as error:
-        raise ReportError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+        raise UserError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
     return values | {"report": str(out)}
 
 
@@ -133,7 +129,7 @@ def _write_folder(
         )
         _write(folder / "index.html", page(report, folder))
     except OSError as error:
-        raise ReportError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return {"report": str(folder / "index.html"), **values}
 
 

@@ -212,15 +212,10 @@ def _note(workspace: Workspace, args: argparse.Namespace) -> Result:
 
 def _import(workspace: Workspace, args: argparse.Namespace) -> Result:
     path = expanded(args.path)
-    if args.tracker or not _is_run_folder(path):
+    if args.tracker or not any((path / name).exists() for name in ("config.toml", "run.json", "metrics.jsonl")):
         return _import_curves(workspace, path, args)
     run_row = workspace.runs.get(workspace.import_run(path))
     return f"Run {run_row.id} ({run_row.name}) is a copy of {args.path}: {run_row.status}.", _plain(run_row)
-
-
-def _is_run_folder(path: Path) -> bool:
-    """Return whether a folder looks like one of a run; damaged ones do."""
-    return any((path / name).exists() for name in ("config.toml", "run.json", "metrics.jsonl"))
 
 
 def _import_curves(workspace: Workspace, path: Path, args: argparse.Namespace) -> Result:

@@ -18,10 +18,6 @@ GROUP = "Look"
 HELP = "search a snapshot with a sentence or an image: the nearest images or texts of each run"
 
 
-class SearchProblem(UserError):
-    """The query is missing or cannot be read."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the query, the runs and what is searched."""
     what = parser.add_mutually_exclusive_group(required=True)
@@ -56,7 +52,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     """Return the query as text, and every run's hits, embedding the query with each run's own model.
 
     Raises:
-        SearchProblem: No run is named, or the picture cannot be read.
+        UserError: No run is named, or the picture cannot be read.
     """
     from trainer.charts.search import search
     from trainer.charts.snapshots import choose_snapshot, embedder_of
@@ -65,7 +61,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     from trainer.inference.model_cache import ModelCache
 
     if not args.runs:
-        raise SearchProblem("Name the runs to search: --runs 1 2. trainer runs shows them.")
+        raise UserError("Name the runs to search: --runs 1 2. trainer runs shows them.")
     models, charts = ModelCache(workspace), []
     for target in targets_of(args.runs, args.step):
         row = workspace.runs.get(target.run)
@@ -79,7 +75,7 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
         else:
             embedded = embed_files(opened, [str(args.image)])
             if not len(embedded.vectors):
-                raise SearchProblem(f"{args.image}: {next(iter(embedded.unreadable.values()))}")
+                raise UserError(f"{args.image}: {next(iter(embedded.unreadable.values()))}")
             vector = embedded.vectors[0]
         options = {**view, "target": args.target, "k": args.k, "csls": args.csls}
         charts.append(search(workspace, row.id, vector, **options))

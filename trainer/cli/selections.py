@@ -17,10 +17,6 @@ GROUP = "Look"
 HELP = "list named selections of pairs, write one as Parquet, CSV or list of images, keep or delete one"
 
 
-class SelectionProblem(UserError):
-    """The command lacks an argument."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action and its selection."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -45,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.render_mpl.files import json_text
 
     if args.action != "list" and not args.name:
-        raise SelectionProblem(f"Say which selection: trainer selections {args.action} NAME.")
+        raise UserError(f"Say which selection: trainer selections {args.action} NAME.")
     answer = _WAYS[args.action](args.workspace, args)
     if args.json:
         say_json(json_text(answer))
@@ -68,14 +64,14 @@ def _keep(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
     from trainer.store import of_split, read_snapshot
 
     if not args.run or not args.rows:
-        raise SelectionProblem(f"Say which pairs: trainer selections keep {args.name} --run RUN --rows ROW ...")
+        raise UserError(f"Say which pairs: trainer selections keep {args.name} --run RUN --rows ROW ...")
     row = workspace.runs.get(args.run)
     keys = {str(each.key): each.key for each in workspace.results.snapshots(row.id)}
     if args.data and args.data not in keys:
-        raise SelectionProblem(f"Run {row.name} has no snapshot of {args.data}; it has: {', '.join(keys) or 'none'}.")
+        raise UserError(f"Run {row.name} has no snapshot of {args.data}; it has: {', '.join(keys) or 'none'}.")
     chosen = choose_snapshot(workspace, row, **of_split(keys.get(args.data)))
     if min(args.rows) < 0 or max(args.rows) >= chosen.n:
-        raise SelectionProblem(f"The snapshot has rows 0 to {chosen.n - 1}; choose among these.")
+        raise UserError(f"The snapshot has rows 0 to {chosen.n - 1}; choose among these.")
     ids = read_snapshot(chosen.folder).items.id
     return _facts(workspace.selections.keep(args.name, str(chosen.key), list(ids[sorted(args.rows)])))
 
@@ -91,14 +87,12 @@ def _export(workspace: Workspace, args: argparse.Namespace) -> dict[str, Any]:
     from trainer.store.selections import rows_of, write_selection
 
     if not args.out:
-        raise SelectionProblem("Say where to write: --out pairs.parquet, for example.")
+        raise UserError("Say where to write: --out pairs.parquet, for example.")
     selection = workspace.selections.get(args.name, args.data)
     runs = [workspace.runs.get(args.run)] if args.run else workspace.runs.all()
     fitting = [s for r in runs for s in workspace.results.snapshots(r.id) if str(s.key) == selection.dataset]
     if not fitting:
-        raise SelectionProblem(
-            f"No run has a snapshot of {selection.dataset}, which names the files. Train or import one."
-        )
+        raise UserError(f"No run has a snapshot of {selection.dataset}, which names the files. Train or import one.")
     items = read_snapshot(fitting[-1].folder).items
     rows = rows_of(selection, items)
     for file in args.out:

@@ -120,10 +120,6 @@ def _run_of(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str
     return number
 
 
-def _plain(path: Path) -> str:
-    return encodable(str(path))
-
-
 class FolderWatch:
     """Brings what is new in a folder into its run, one look after the other.
 
@@ -308,7 +304,7 @@ class FolderWatch:
             self._say(f"{checkpoint.path.name} was written again while it was embedded.")
             self._go_back(step - 1)
             return
-        self._embedded[checkpoint.number] = _Embedded(step, checkpoint.stamp, _plain(checkpoint.path))
+        self._embedded[checkpoint.number] = _Embedded(step, checkpoint.stamp, encodable(str(checkpoint.path)))
         self._logged |= {(name, step): value for name, value in numbers.items()}
         self._note_embedded()
         self._judge()

@@ -454,7 +454,7 @@ def _keep(file: Path, rows: Sequence[int]) -> None:
     everything = map_npy(file, "u")
     shorter = file.with_suffix(".shorter.npy")
     remaining = np.lib.format.open_memmap(shorter, mode="w+", dtype=np.uint8, shape=(len(rows), *everything.shape[1:]))
-    for part in _slices(len(rows)):
+    for part in (slice(first, first + _CHUNK) for first in range(0, len(rows), _CHUNK)):
         remaining[part] = everything[rows[part]]
     remaining.flush()
     del everything, remaining
@@ -480,7 +480,3 @@ def _digests(file: Path, n: int) -> list[bytes]:
     except OSError:
         return []
     return [digest.tobytes() for digest in digests] if len(digests) == n else []
-
-
-def _slices(n: int) -> Iterator[slice]:
-    return (slice(first, first + _CHUNK) for first in range(0, n, _CHUNK))

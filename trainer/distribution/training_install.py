@@ -44,10 +44,6 @@ _LONGEST_LINE: Final = 1 << 16
 Report = Callable[[float, str], None]
 
 
-class InstallError(UserError):
-    """The part that trains could not be installed; the message says why and what to try."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """What would be installed.
@@ -100,13 +96,13 @@ def install(report: Report, *, backend: Backend = "auto", wheels: Path | None = 
         wheels: A folder of wheels to take everything from, without a network.
 
     Raises:
-        InstallError: There is no uv, no room, no network, or no wheel that fits.
+        UserError: There is no uv, no room, no network, or no wheel that fits.
     """
     planned = plan(backend)
     if wheels is not None and not (wheels.is_dir() and next(wheels.glob("*.whl"), None)):
-        raise InstallError(f"{wheels} holds no wheels (*.whl). Choose the folder that has them.")
+        raise UserError(f"{wheels} holds no wheels (*.whl). Choose the folder that has them.")
     if wheels is None and not planned.fits:
-        raise InstallError(
+        raise UserError(
             f"About {planned.disk_gb:.1f} GB are needed at {planned.folder}, and {planned.free_gb:.1f} GB are free. "
             "Free some space, then try again."
         )
@@ -123,9 +119,9 @@ def install(report: Report, *, backend: Backend = "auto", wheels: Path | None = 
                 arguments = ["install", *source, "--constraints", str(installed), *planned.packages]
                 _run_uv([*arguments, "--python", sys.executable], report)
         except OSError as error:
-            raise InstallError(f"{planned.folder} cannot be written: {error.strerror or error}.") from error
+            raise UserError(f"{planned.folder} cannot be written: {error.strerror or error}.") from error
     if not training_part.is_there():
-        raise InstallError(f"uv ended without an error, but torch is not in {planned.folder}. Report this.")
+        raise UserError(f"uv ended without an error, but torch is not in {planned.folder}. Report this.")
     report(1.0, "installed")
     return planned
 
@@ -202,7 +198,7 @@ def _run_uv(arguments: Sequence[str], report: Report) -> None:
     """Run `uv pip ...` and follow what it says.
 
     Raises:
-        InstallError: It is not there, or ended with an error.
+        UserError: It is not there, or ended with an error.
     """
     command = [_uv(), "pip", *arguments]
     more = {"NO_COLOR": "1", "UV_NO_PROGRESS": "1", "PYTHONUTF8": "1"}
@@ -210,7 +206,7 @@ def _run_uv(arguments: Sequence[str], report: Report) -> None:
     try:
         process = safe_subprocess.start(command, more=more, **pipes)
     except OSError as error:
-        raise InstallError(f"uv could not be started: {error}.") from error
+        raise UserError(f"uv could not be started: {error}.") from error
     assert process.stderr is not None
     lines = iter(functools.partial(process.stderr.readline, _LONGEST_LINE), b"")
     try:
@@ -221,7 +217,7 @@ def _run_uv(arguments: Sequence[str], report: Report) -> None:
         raise
     if process.wait():
         reason = " ".join(line.strip(" ×│╰─▶") for line in said) or f"uv ended with status {process.returncode}"
-        raise InstallError(
+        raise UserError(
             f"The packages could not be installed: {reason}. Try again, choose another build, or take them from a "
             "folder of wheels."
         )
@@ -279,7 +275,7 @@ def _uv() -> str:
     """Return the program uv: that which was installed with this program, else one on the path.
 
     Raises:
-        InstallError: There is none.
+        UserError: There is none.
     """
     try:
         from uv import find_uv_bin
@@ -288,5 +284,5 @@ def _uv() -> str:
     except (ImportError, FileNotFoundError):
         program = safe_subprocess.find("uv")
     if program is None:
-        raise InstallError("uv, which installs packages, is not there. Install it: pip install uv")
+        raise UserError("uv, which installs packages, is not there. Install it: pip install uv")
     return program

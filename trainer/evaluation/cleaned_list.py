@@ -35,7 +35,7 @@ def write_cleaned_list(
 
     Raises:
         DataError: Nothing is flagged or would be left, pictures lie inside other files, or a CSV would change a text.
-        FigureError: Another ending, or a place that cannot be written.
+        UserError: Another ending, or a place that cannot be written.
     """
     # First, since the data are prepared in the workspace.
     workspace.check_mine()

@@ -29,15 +29,7 @@ from trainer.evaluation.task_data import (
     sampled,
 )
 from trainer.inference.open_model import OpenModel, open_folder
-from trainer.inference.shards import (
-    Shard,
-    ShardError,
-    WrittenShard,
-    cut,
-    files_of,
-    manifest_of,
-    write_shard,
-)
+from trainer.inference.shards import Shard, WrittenShard, cut, files_of, manifest_of, write_shard
 from trainer.places.embed_job import JOB, MODEL, OUT, STATE, SUMMARY, EmbedJob, claim, remove_after, summary_of
 from trainer.places.storage import Storage
 from trainer.store.snapshot_files import Items
@@ -85,7 +77,7 @@ def embed_set(
 
     Raises:
         DataError: There are no such data or split.
-        ShardError: The folder holds other embeddings, or cannot be written.
+        UserError: The folder holds other embeddings, or cannot be written.
     """
     splits, facts = _pairs(job, run, workspace, between(progress, 0.0, _LISTING))
     shards = cut(splits, job.rows)
@@ -195,7 +187,7 @@ def _over_ray(storage: Storage, job: EmbedJob, shards: Sequence[Shard], workers:
         room = min(room, int(resources.get("GPU", 0) // workers.gpus))
     count = min(workers.count or room, len(shards))
     if count < 1 or (workers.count and workers.count > room):
-        raise ShardError(
+        raise UserError(
             f"The cluster has room for {room} processes of {workers.cpus:g} CPUs and {workers.gpus:g} GPUs, and "
             f"{max(count, 1)} are asked for. Name fewer: --workers N."
         )

@@ -43,10 +43,6 @@ Pictures = UInt8[np.ndarray, "n 3 s s"]
 Model = TypeVar("Model", bound=nn.Module)
 
 
-class GenerativeError(UserError):
-    """The comparison cannot be made; the message says why and what to choose instead."""
-
-
 @dataclass(frozen=True)
 class GenerativeRequest:
     """How much is trained and measured.
@@ -153,7 +149,7 @@ def compare_generative(
 
     Raises:
         AnswerError: A run has no model to open.
-        GenerativeError: Two runs have different data, or the sizes do not fit.
+        UserError: Two runs have different data, or the sizes do not fit.
         DataError: The data cannot be read.
     """
     _check(models, runs, request)
@@ -172,7 +168,7 @@ def compare_generative(
     rows = _labeled(train, held, request)
     pictures, held_pictures = (bytes_of(pairs.images, request.size) for pairs in (train, held))
     if len(pictures) < request.batch:
-        raise GenerativeError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
+        raise UserError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
     measured = held_pictures[at_most(np.arange(len(held_pictures)), request.most)]
     denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.35))
     cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.35, 0.6))
@@ -240,19 +236,19 @@ def _check(models: ModelCache, runs: Sequence[tuple[int | str, int | None]], req
     limits = {"updates": (1, 1_000_000), "batch": (2, 4_096), "size": (8, 128), "width": (8, 256), "draws": (1, 1_000)}
     for name, (low, high) in limits.items():
         if not low <= getattr(request, name) <= high:
-            raise GenerativeError(f"--{name} {getattr(request, name)}: choose {low:,} to {high:,}.")
+            raise UserError(f"--{name} {getattr(request, name)}: choose {low:,} to {high:,}.")
     if request.size % 8 or request.width % 8:
-        raise GenerativeError("--size and --width are multiples of 8.")
+        raise UserError("--size and --width are multiples of 8.")
     store = models.workspace.runs
     sets = [store.config_of(store.get(run).id).data for run, _ in runs]
     if any(names != sets[0] for names in sets):
-        raise GenerativeError("The runs have different data. Choose runs of the same data.")
+        raise UserError("The runs have different data. Choose runs of the same data.")
 
 
 def _held(splits: DataSplits, split: str) -> Pairs:
     name = split or next(iter(splits.heldout))
     if name not in splits.heldout:
-        raise GenerativeError(f"There is no held-out split {name!r}. Choose one of {', '.join(splits.heldout)}.")
+        raise UserError(f"There is no held-out split {name!r}. Choose one of {', '.join(splits.heldout)}.")
     return splits.heldout[name]
 
 

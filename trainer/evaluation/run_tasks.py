@@ -230,7 +230,7 @@ def _of_images(
     from trainer.inference.word_model import word_model
 
     # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
-    learned = {*PROBES, *(() if _reads(loaded_model) else ("robustness",))}
+    learned = {*PROBES, *(() if (loaded_model.opened.model.text is not None) else ("robustness",))}
     learn = bool(learned & set(request.tasks or CHEAP))
 
     run_config = workspace.runs.config_of(row.id)
@@ -329,11 +329,6 @@ def _reading(loaded_model: CachedModel, data: TaskData, reread: Callable[..., Ta
             other = reread(published, split)
             break
     return Reading(published, images(published), images, other)
-
-
-def _reads(loaded_model: CachedModel) -> bool:
-    """Return whether the model accepts sentences."""
-    return loaded_model.opened.model.text is not None
 
 
 def _of_snapshot(

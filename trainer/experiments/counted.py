@@ -115,7 +115,7 @@ def counted_in(workspace: Workspace, experiment: Experiment, rows: Sequence[RunR
     members = []
     for row in rows:
         member = _counted_as_arm(workspace, experiment, row)
-        if not member.reason and not _measured(workspace, row):
+        if not member.reason and not any(answer.step == row.step for answer in workspace.results.answers(row.id)):
             member = replace(member, reason=f"it was not measured at its last step, {row.step:,}")
         if not member.reason and (row.arm, member.seed) in seen:
             # The second could be chosen by its result.
@@ -202,10 +202,6 @@ def _config(workspace: Workspace, row: RunRow) -> config.Run | None:
         return workspace.runs.config_of(row.id)
     except (StoreError, config.ConfigError):
         return None
-
-
-def _measured(workspace: Workspace, row: RunRow) -> bool:
-    return any(answer.step == row.step for answer in workspace.results.answers(row.id))
 
 
 def _counted_as_arm(workspace: Workspace, experiment: Experiment, row: RunRow) -> CountedRun:

@@ -44,10 +44,6 @@ _SPECIAL: Final = ("<|contrastive-pad|>", "<|contrastive-start|>", "<|contrastiv
 _OPSET: Final = 18
 
 
-class ModelExportError(UserError):
-    """A model that cannot be written in this format; the message says why and which does."""
-
-
 @dataclass(frozen=True)
 class ExportedModel:
     """Where a model was written, the files there, and the step it is of."""
@@ -75,18 +71,18 @@ def export_model(
         step: Of the checkpoint; None: the newest.
 
     Raises:
-        ModelExportError: The folder exists or cannot be written, the run has not both towers, or a library is missing.
-        NoTransformersLayout: transformers has no such towers.
+        UserError: The folder exists or cannot be written, the run has not both towers, or a library is missing.
+        UserError: transformers has no such towers.
         CheckpointError: There is no such checkpoint.
     """
     if os.path.lexists(folder):  # a link, too, whether it leads anywhere or not
-        raise ModelExportError(f"{folder} exists already. Name a new folder: --out FOLDER.")
+        raise UserError(f"{folder} exists already. Name a new folder: --out FOLDER.")
     opened = open_run(workspace, run_id, step, on="cpu")
     row = workspace.runs.get(run_id)
     chosen = workspace.runs.config_of(row.id)
     sizes = read_architecture(chosen.model, row.folder)
     if isinstance(sizes, PluginTowers):
-        raise ModelExportError("Towers of a plug-in are modules that no other library has. Export their snapshots.")
+        raise UserError("Towers of a plug-in are modules that no other library has. Export their snapshots.")
     write = {
         "open_clip": _write_open_clip,
         "hf": _write_transformers,
@@ -104,7 +100,7 @@ def export_model(
         folder.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(folder, fill)
     except OSError as error:
-        raise ModelExportError(
+        raise UserError(
             f"{folder} cannot be written: {error.strerror or error}. Name another folder: --out FOLDER."
         ) from error
     return ExportedModel(folder, tuple(sorted(file.name for file in folder.iterdir())), opened.step)
@@ -134,7 +130,7 @@ def _both(source: _Source, form: str) -> tuple[nn.Module, nn.Module]:
     """Return copies of both towers, with attention pooling as open_clip's own."""
     model = source.opened.model
     if model.visual is None or model.text is None:
-        raise ModelExportError(
+        raise UserError(
             f"A model of {form} has an image tower and a text tower; {source.run.name} has one. --format safetensors "
             "writes it."
         )
@@ -145,7 +141,7 @@ def _both(source: _Source, form: str) -> tuple[nn.Module, nn.Module]:
     if model.image_head is None or model.text_head is None:
         return visual, text
     if form != "ONNX":
-        raise ModelExportError(
+        raise UserError(
             f"{source.run.name} has projections of two layers, which {form} lacks. Use --format onnx or safetensors."
         )
     return nn.Sequential(visual, copy.deepcopy(model.image_head)), nn.Sequential(text, copy.deepcopy(model.text_head))
@@ -154,11 +150,11 @@ def _both(source: _Source, form: str) -> tuple[nn.Module, nn.Module]:
 def _write_open_clip(draft: Path, source: _Source) -> None:
     visual, text = _both(source, "open_clip")
     if isinstance(source.sizes, Blueprint) and source.sizes.layout != "open_clip":
-        raise ModelExportError(
+        raise UserError(
             f"{source.run.name} has towers of {source.sizes.layout}, which open_clip lacks. Use --format safetensors."
         )
     if isinstance(source.sizes, Blueprint) and source.sizes.resize_size is not None:
-        raise ModelExportError(
+        raise UserError(
             f"{source.run.name} resizes pictures to {source.sizes.resize_size} pixels before it cuts out "
             f"{source.sizes.image_size}, which open_clip's settings cannot say. Use --format hf or safetensors."
         )
@@ -273,9 +269,7 @@ def _write_peft(draft: Path, source: _Source) -> None:
         if name.startswith("towers.")
     }
     if not parts:
-        raise ModelExportError(
-            f"{source.run.name} was trained without LoRA, so there is no adapter. Use --format open_clip."
-        )
+        raise UserError(f"{source.run.name} was trained without LoRA, so there is no adapter. Use --format open_clip.")
     matrices = {name: (matrix[DOWN], matrix[UP]) for name, matrix in parts.items()}
     first = next(iter(parts.values()))
     rank = len(first[DOWN])
@@ -325,6 +319,6 @@ def _export(tower: nn.Module, example: Tensor, file: Path, name: str) -> None:
             verbose=False,
         )
     except ImportError as error:
-        raise ModelExportError(
+        raise UserError(
             f"ONNX needs a library that is missing ({error.name}). Install it: pip install 'contrastive-explorer[onnx]'"
         ) from error

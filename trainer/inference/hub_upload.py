@@ -13,10 +13,6 @@ from trainer.untrusted.files import refusal_of_downloads
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-class HubUploadError(UserError):
-    """A model that could not be pushed; the message says why. The folder stays."""
-
-
 class HubClient(Protocol):
     """What is used of `huggingface_hub.HfApi`."""
 
@@ -37,12 +33,12 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
         client: Makes the client; None: that of `huggingface_hub`, with the token that its own login has kept.
 
     Raises:
-        HubUploadError: The name is none, the hub refuses or cannot be reached; the message has its words.
+        UserError: The name is none, the hub refuses or cannot be reached; the message has its words.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise HubUploadError(f"--push {repository!r}: name a repository of the hub, OWNER/NAME.")
+        raise UserError(f"--push {repository!r}: name a repository of the hub, OWNER/NAME.")
     if refusal := refusal_of_downloads():
-        raise HubUploadError(refusal)
+        raise UserError(refusal)
     try:
         api = (client or hub_client)()
         api.create_repo(repository, private=not public, exist_ok=True)
@@ -51,7 +47,7 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
         )
     except Exception as error:  # whatever the client and its network raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise HubUploadError(
+        raise UserError(
             f"{folder} was written, but not pushed to {repository}: {said.rstrip('.')}. Log in once by "
             "`hf auth login`, then push the folder again."
         ) from error

@@ -41,10 +41,6 @@ _TABLES: Final = "metadata/metadata_{:05d}.parquet"
 _MANIFESTS: Final = "shards/{:05d}.json"
 
 
-class ShardError(UserError):
-    """Shards that cannot be written; the message says why and what to do."""
-
-
 @dataclass(frozen=True)
 class Row:
     """A pair to embed.
@@ -122,7 +118,7 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         digest: SHA-256 that tells the model's weights.
 
     Raises:
-        ShardError: The folder cannot be written.
+        UserError: The folder cannot be written.
     """
     key = _key(shard, digest)
     if (existing := written(folder, shard.number, key)) is not None:
@@ -140,7 +136,7 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         manifest = {"key": key, "rows": len(columns["id"]), "unreadable": unreadable, "files": files}
         _write(folder / manifest_of(shard.number), lambda draft: draft.write_text(json.dumps(manifest)) and None)
     except OSError as error:
-        raise ShardError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return WrittenShard(shard.number, len(columns["id"]), unreadable, waited=waited)
 
 

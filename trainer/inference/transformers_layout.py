@@ -17,10 +17,6 @@ from trainer.errors import UserError
 from trainer.images import Preprocessing
 
 
-class NoTransformersLayout(UserError):
-    """Towers that `transformers.CLIPModel` has no layer for; the message names the first."""
-
-
 def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -> dict[str, Any]:
     """Return `config.json` of a `CLIPModel` with these towers.
 
@@ -31,7 +27,7 @@ def clip_config(visual: nn.Module, text: nn.Module, *, end: int, scale: float) -
         scale: Logarithm of the inverse temperature.
 
     Raises:
-        NoTransformersLayout: The towers have what `CLIPModel` lacks.
+        UserError: The towers have what `CLIPModel` lacks.
     """
     _check(visual, text)
     assert isinstance(visual, VisionTransformer)
@@ -67,10 +63,10 @@ def image_processor(reads: Preprocessing) -> dict[str, Any]:
     """Return `preprocessor_config.json` of an image processor with these steps.
 
     Raises:
-        NoTransformersLayout: transformers has no such steps.
+        UserError: transformers has no such steps.
     """
     if reads.resize_mode == "longest":
-        raise NoTransformersLayout(
+        raise UserError(
             "The image processor of CLIP in transformers does not fill a square. Use --format open_clip, which does."
         )
     square = {"height": reads.size, "width": reads.size}
@@ -161,11 +157,11 @@ def _check(visual: nn.Module, text: nn.Module) -> None:
     """Check that the towers have no layer that `CLIPModel` lacks.
 
     Raises:
-        NoTransformersLayout: They have one.
+        UserError: They have one.
     """
     lacking = _lacking_vision(visual) or _lacking_text(text)
     if lacking:
-        raise NoTransformersLayout(
+        raise UserError(
             f"CLIPModel of transformers has no {lacking}. Use --format open_clip or safetensors, which have."
         )
 

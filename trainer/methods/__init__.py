@@ -22,7 +22,7 @@ from trainer.methods.image_text import (
     SigLipPairs,
 )
 from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, SupervisedImages, TripletImages
-from trainer.methods.method import Material, Method, MethodError
+from trainer.methods.method import Material, Method
 from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
 from trainer.methods.plugin_pairs import PluginPairs
@@ -39,7 +39,6 @@ __all__ = [
     "ImageText",
     "Material",
     "Method",
-    "MethodError",
     "backward",
     "backward_over_ranks",
     "build",
@@ -88,7 +87,7 @@ def build(objective: config.Objective, material: Material | None = None) -> Meth
             their weights into.
 
     Raises:
-        MethodError: The objective cannot learn from this material.
+        UserError: The objective cannot learn from this material.
     """
     if isinstance(objective, PluginObjective):
         return PluginPairs(objective, material)

@@ -12,9 +12,10 @@ from torch import Tensor
 from trainer import config
 from trainer.data.published_tokenizers import ClipTokenizer
 from trainer.data.tokenizer import Tokenizer
+from trainer.errors import UserError
 from trainer.losses import caption_prediction
 from trainer.methods.batch import Batch
-from trainer.methods.method import Material, Method, MethodError, needed
+from trainer.methods.method import Material, Method, needed
 from trainer.models import TwoTowers
 from trainer.models.caption_decoder import CaptionDecoder
 
@@ -28,7 +29,7 @@ class CaptionPrediction(Method):
         super().__init__()
         material = needed(material)
         if not isinstance(material.tokenizer, Tokenizer | ClipTokenizer):
-            raise MethodError(
+            raise UserError(
                 "Captions are predicted up to their end token, which this tokenizer does not name. Choose "
                 "model.tokenizer '' (trained on the captions) or clip."
             )

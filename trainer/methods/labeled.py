@@ -15,9 +15,10 @@ from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import class_batches
 from trainer.device import sent
+from trainer.errors import UserError
 from trainer.losses import contrastive_margin, cross_entropy, margin, triplet
 from trainer.methods.batch import Batch
-from trainer.methods.method import Material, Method, MethodError, generator_of, needed
+from trainer.methods.method import Material, Method, generator_of, needed
 from trainer.models import TwoTowers
 
 
@@ -120,13 +121,13 @@ def classes_of(pairs: Pairs) -> tuple[list[str], Int[np.ndarray, " n"]]:
     """Return the classes with at least two images, and each pair's class index, -1 for others.
 
     Raises:
-        MethodError: There are fewer than two such classes.
+        UserError: There are fewer than two such classes.
     """
     counts = Counter(pairs.labels)
     classes = sorted(label for label, count in counts.items() if label and count > 1)
     if len(classes) < 2:
         what = "no labels" if not any(pairs.labels) else "fewer than two classes with several images"
-        raise MethodError(
+        raise UserError(
             f"{pairs.name} has {what}, and this objective learns from classes. Choose Scenes or a table with a "
             "column of labels, or an objective of image-text pairs or of two views."
         )

@@ -21,10 +21,6 @@ from trainer.methods.batch import Batch
 from trainer.models import Architecture, TwoTowers
 
 
-class MethodError(UserError):
-    """An objective that cannot learn from this data; the message says why and what to choose instead."""
-
-
 @dataclass(frozen=True)
 class Material:
     """The inputs for creating a method.
@@ -53,13 +49,13 @@ Thing = TypeVar("Thing")
 
 
 def needed(material: Thing | None) -> Thing:
-    """Return the material, or raise MethodError if it is missing.
+    """Return the material, or raise UserError if it is missing.
 
     Raises:
-        MethodError: There is none.
+        UserError: There is none.
     """
     if material is None:
-        raise MethodError("This objective can be opened only with the data it is trained on.")
+        raise UserError("This objective can be opened only with the data it is trained on.")
     return material
 
 

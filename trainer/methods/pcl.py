@@ -15,10 +15,11 @@ from torch import Tensor
 from trainer import config, device
 from trainer.analysis.prototypes import purity_of
 from trainer.data.augment import normalized
+from trainer.errors import UserError
 from trainer.losses import concentration, proto_nce
 from trainer.methods.batch import Batch
 from trainer.methods.clusters import judge_clusterings, k_means
-from trainer.methods.method import Material, MethodError, needed
+from trainer.methods.method import Material, needed
 from trainer.methods.momentum_queue import MomentumQueue
 from trainer.methods.two_views import Rows
 
@@ -36,7 +37,7 @@ class PclViews(MomentumQueue):
         self._pairs = needed(material).pairs
         sizes = [choice.clusters * 2**level for level in range(choice.clusterings)]
         if sizes[-1] > len(self._pairs):
-            raise MethodError(
+            raise UserError(
                 f"The finest of {choice.clusterings} clusterings has {sizes[-1]:,} clusters for {len(self._pairs):,} "
                 "training pairs. Choose fewer clusters or clusterings."
             )

@@ -17,6 +17,7 @@ from trainer.analysis.huffman import huffman_paths
 from trainer.data.augment import uniform
 from trainer.data.order import word_batches
 from trainer.device import sent
+from trainer.errors import UserError
 from trainer.losses import (
     multiclass_logistic,
     one_vs_all_logistic,
@@ -26,7 +27,7 @@ from trainer.losses import (
     skip_gram_tree,
 )
 from trainer.methods.batch import Batch
-from trainer.methods.method import Material, Method, MethodError, generator_of, needed
+from trainer.methods.method import Material, Method, generator_of, needed
 from trainer.models import TwoTowers
 
 _WORD: Final = re.compile(r"\w+")
@@ -52,7 +53,7 @@ class BagOfWords(Method):
         captions = [_WORD.findall(caption.lower()) for caption in material.pairs.captions]
         self.words = vocabulary_of(captions, choice.vocabulary, drop_frequent=choice.drop_frequent)
         if len(self.words) < 2:
-            raise MethodError(
+            raise UserError(
                 f"Of the words of {material.pairs.name} fewer than two are left once the {choice.drop_frequent} most "
                 "frequent are gone. Leave out fewer."
             )

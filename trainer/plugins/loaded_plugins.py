@@ -43,10 +43,6 @@ _HEAVY: Final = ("torch", "torchvision", "open_clip")
 Metrics = Callable[[Any, Any], dict[str, float]]
 
 
-class PluginError(UserError):
-    """A plug-in that cannot be loaded; the message names it and the cause."""
-
-
 @dataclass
 class LoadedPlugins:
     """What was loaded in this process.
@@ -133,12 +129,12 @@ def module_of(file: Path) -> ModuleType:
     """Return what a Python file defines, compiled from its source.
 
     Raises:
-        PluginError: Its name does not end in `.py`.
+        UserError: Its name does not end in `.py`.
         OSError: It is no ordinary file: a pipe would be waited for.
         Exception: Whatever its code raises.
     """
     if file.suffix != ".py":
-        raise PluginError("it is not a Python file: its name does not end in .py")
+        raise UserError("it is not a Python file: its name does not end in .py")
     check_ordinary(file)
     name = f"contrastive_explorer_plugin_{file.stem}"
     loader = _Source(name, str(file))
@@ -159,7 +155,7 @@ class _NoTorch:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.partition(".")[0] in _HEAVY:
-            raise PluginError(f"it imports {name} when it is loaded: import it inside of its functions")
+            raise UserError(f"it imports {name} when it is loaded: import it inside of its functions")
 
 
 def _without_torch(load: Callable[[], Any]) -> Any:
@@ -180,7 +176,7 @@ def _take(what: str, thing: Any, name: str) -> None:
         return
     held = {key: getattr(thing, attribute) for key, attribute in NAMES.items() if hasattr(thing, attribute)}
     if not held:
-        raise PluginError(f"it defines none of {', '.join(NAMES.values())}")
+        raise UserError(f"it defines none of {', '.join(NAMES.values())}")
     for key, value in held.items():
         _register(key, value, name)
 
@@ -190,7 +186,7 @@ def _register(what: str, thing: Any, name: str) -> None:
         _LOADED.charts[str(thing.name)] = thing
     elif what == "metrics":
         if not callable(thing):
-            raise PluginError("METRICS is not a function of image and text embeddings")
+            raise UserError("METRICS is not a function of image and text embeddings")
         _LOADED.metrics[name] = thing
     else:
         _add_section(what, thing, name)
@@ -201,15 +197,15 @@ def _add_section(section: str, kind: Any, name: str) -> None:
     base = BASES[section]
     fits = isinstance(kind, type) and issubclass(kind, base) and dataclasses.is_dataclass(kind)
     if not fits:
-        raise PluginError(f"its {NAMES[section]} is not a dataclass that derives from {base.__name__}")
+        raise UserError(f"its {NAMES[section]} is not a dataclass that derives from {base.__name__}")
     if not (kind.kind and kind.label):
-        raise PluginError(f"{kind.__name__} needs a kind and a label")
+        raise UserError(f"{kind.__name__} needs a kind and a label")
     if any(entry.kind == kind.kind for entry in (*config.SECTIONS[section], *config.ELSEWHERE.get(section, ()))):
-        raise PluginError(f"there is another {section} of the kind {kind.kind!r}: choose another name")
+        raise UserError(f"there is another {section} of the kind {kind.kind!r}: choose another name")
     # A field without a label, or a default out of its own bounds, would fail later and elsewhere.
     missing = [entry.name for entry in dataclasses.fields(kind) if "label" not in entry.metadata]
     if missing:
-        raise PluginError(f"its field {missing[0]!r} is not made by option(default, label, help)")
+        raise UserError(f"its field {missing[0]!r} is not made by option(default, label, help)")
     config.check_fields(kind(), section)
     config.SECTIONS[section] = (*config.SECTIONS[section], kind)
     _LOADED.sources[kind.kind] = name

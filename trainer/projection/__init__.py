@@ -8,13 +8,11 @@ from trainer.projection.coordinates import read_vectors
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layouts import Layout, layout, layout_file, series
 from trainer.projection.new_points import place_new
-from trainer.projection.optional_methods import MissingExtra
 from trainer.projection.umap_learn import load_umap, umap_layout, warm_up
 
 __all__ = [
     "MOST_FITTED",
     "Layout",
-    "MissingExtra",
     "ProjectError",
     "layout",
     "layout_file",

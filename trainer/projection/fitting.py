@@ -53,7 +53,7 @@ def placed(
 
     Raises:
         ProjectError: As `fit`.
-        MissingExtra: The method's library is not installed.
+        UserError: The method's library is not installed.
     """
     return fit(normalize(np.array(vectors, np.float32)), placement, progress).points
 
@@ -85,7 +85,7 @@ def fit(
 
     Raises:
         ProjectError: An unknown method, or too few rows.
-        MissingExtra: The method's library is not installed.
+        UserError: The method's library is not installed.
     """
     if placement.method not in METHODS or placement.method == "file":
         raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(METHODS[:-1])}.")

@@ -107,7 +107,7 @@ def layout_file(
 
     Raises:
         ProjectError: An unknown method, too few points, or coordinates that do not fit.
-        MissingExtra: The method's library is not installed.
+        UserError: The method's library is not installed.
     """
     placement = PointPlacement(
         method=method, neighbors=neighbors, min_dist=min_dist, metric=metric, seed=seed, file=file

@@ -46,7 +46,7 @@ def live_maps(
 
     Raises:
         ChartError: There is no such snapshot or color.
-        LiveMapError: The runs show different pairs.
+        UserError: The runs show different pairs.
     """
     rows = [
         choose_snapshot(workspace, workspace.runs.get(target.run), step=target.step, dataset=dataset, split=split)

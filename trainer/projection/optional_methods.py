@@ -23,10 +23,6 @@ ITERATIONS: Final = 750
 _EVERY: Final = 10
 
 
-class MissingExtra(UserError):
-    """An optional library is not installed; the message says how to install it."""
-
-
 def tsne_layout(
     vectors: Float[np.ndarray, "m d"],
     *,
@@ -42,7 +38,7 @@ def tsne_layout(
     https://doi.org/10.18637/jss.v109.i03
 
     Raises:
-        MissingExtra: openTSNE is not installed.
+        UserError: openTSNE is not installed.
     """
     tsne = _library("openTSNE", "t-SNE")
     # A perplexity needs three times as many neighbors; with few points it is as large as it can be.
@@ -89,7 +85,7 @@ def pacmap_layout(
     no progress.
 
     Raises:
-        MissingExtra: pacmap is not installed.
+        UserError: pacmap is not installed.
     """
     pacmap = _library("pacmap", "PaCMAP")
     progress(0.1, "PaCMAP tells no progress")
@@ -110,7 +106,7 @@ def _library(module: str, method: str) -> ModuleType:
             importlib.import_module("openTSNE.nearest_neighbors")
         return library
     except ImportError as error:
-        raise MissingExtra(
+        raise UserError(
             f"{method} needs {module}, which is not installed: install it with "
             "`uv sync --extra projections` (or `pip install contrastive-explorer[projections]`), or choose UMAP."
         ) from error

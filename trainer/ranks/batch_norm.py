@@ -17,10 +17,6 @@ from trainer.ranks.group import Ranks
 _KINDS: Final = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
-class SharedBatchNormError(UserError):
-    """A batch norm that cannot be computed over several ranks."""
-
-
 class SharedBatchNorm(nn.modules.batchnorm._BatchNorm):
     """A batch norm whose statistics in training are those of the rows of all ranks."""
 
@@ -118,7 +114,7 @@ def share_batch_norms(module: nn.Module, ranks: Ranks) -> int:
     Parameters, buffers and names stay, so that checkpoints are those of one process.
 
     Raises:
-        SharedBatchNormError: One is of a kind that is not known.
+        UserError: One is of a kind that is not known.
     """
     count = 0
     for name, child in list(module.named_children()):
@@ -128,7 +124,7 @@ def share_batch_norms(module: nn.Module, ranks: Ranks) -> int:
             setattr(module, name, SharedBatchNorm(child, ranks))
             count += 1
         elif isinstance(child, nn.modules.batchnorm._BatchNorm):
-            raise SharedBatchNormError(
+            raise UserError(
                 f"The model has batch norms of the kind {type(child).__name__}, whose statistics cannot be taken over "
                 "several processes. Train it with ranks=1, or choose a ViT."
             )

@@ -36,10 +36,6 @@ Thumbnails = Callable[[Sequence[str], int], Sequence[UInt8[np.ndarray, "s s 3"] 
 """Decodes pictures to squares of so many pixels; None for one that cannot be shown."""
 
 
-class LiveMapError(UserError):
-    """Maps that cannot be drawn on one page; the message says why."""
-
-
 @dataclass(frozen=True)
 class LiveMapInput:
     """One map.
@@ -63,11 +59,11 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
         thumbnails: Decodes pictures.
 
     Raises:
-        LiveMapError: The maps show different pairs.
+        UserError: The maps show different pairs.
     """
     first = maps[0].chart
     if any(live.chart.n != first.n or live.chart.captions != first.captions for live in maps):
-        raise LiveMapError("One page shows maps of the same pairs. Choose runs with the same held-out data.")
+        raise UserError("One page shows maps of the same pairs. Choose runs with the same held-out data.")
     rows = _drawn(maps)
     cosines = [live.cosines[rows] for live in maps if live.cosines is not None]
     together = np.concatenate(cosines) if cosines else np.array([0.0, 1.0])

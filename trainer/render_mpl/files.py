@@ -39,10 +39,6 @@ NUMBERS: Final = (".csv", ".parquet")
 """Endings of files that hold a figure's numbers."""
 
 
-class FigureError(UserError):
-    """A figure cannot be written; the message names the file, the cause and what to choose instead."""
-
-
 @dataclass(frozen=True)
 class NumberRows:
     """The numbers behind a figure: a header and rows of str, int, float or None."""
@@ -55,11 +51,11 @@ def check_suffixes(files: Iterable[Path]) -> None:
     """Check that every file has a supported suffix; to be called before anything slow.
 
     Raises:
-        FigureError: Names the file and the endings there are.
+        UserError: Names the file and the endings there are.
     """
     for file in files:
         if file.suffix.lower() not in SUFFIXES:
-            raise FigureError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+            raise UserError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
 
 
 def write_figure(
@@ -85,7 +81,7 @@ def write_figure(
         The size of the figure; None where no file holds one.
 
     Raises:
-        FigureError: An ending we do not write, or a place that cannot be written.
+        UserError: An ending we do not write, or a place that cannot be written.
     """
     check_suffixes(file for file in files if panel is None or file.suffix.lower() not in TABLES)
     if (shortener := private_paths.current()) is not None:
@@ -227,4 +223,4 @@ def _write(file: Path, write: Callable[[Path], None]) -> None:
         file.absolute().parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file.absolute(), write)
     except OSError as error:
-        raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error

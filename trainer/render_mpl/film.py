@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from trainer.render_mpl.files import FigureError
+from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import safe_subprocess
 
@@ -39,10 +39,10 @@ def check_film(file: Path) -> None:
     """Check that a film with this suffix can be written here; to be called before anything slow.
 
     Raises:
-        FigureError: Another ending, or no ffmpeg.
+        UserError: Another ending, or no ffmpeg.
     """
     if file.suffix.lower() not in SUFFIXES:
-        raise FigureError(f"{file.name}: an animation's name ends in {', '.join(SUFFIXES)}.")
+        raise UserError(f"{file.name}: an animation's name ends in {', '.join(SUFFIXES)}.")
     if file.suffix.lower() == ".mp4":
         ffmpeg()
 
@@ -51,7 +51,7 @@ def ffmpeg() -> str:
     """Return the ffmpeg program: that of imageio-ffmpeg, else the one on the PATH.
 
     Raises:
-        FigureError: There is none.
+        UserError: There is none.
     """
     try:
         import imageio_ffmpeg
@@ -60,7 +60,7 @@ def ffmpeg() -> str:
     except (ImportError, RuntimeError):
         program = safe_subprocess.find("ffmpeg")
     if program is None:
-        raise FigureError(_NO_FFMPEG)
+        raise UserError(_NO_FFMPEG)
     return program
 
 
@@ -68,7 +68,7 @@ def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: 
     """Write the film atomically, with its command in the metadata.
 
     Raises:
-        FigureError: An ending we do not write, no ffmpeg, or a place that cannot be written.
+        UserError: An ending we do not write, no ffmpeg, or a place that cannot be written.
     """
     check_film(file)
     ways = {".gif": _gif, ".mp4": _mp4}
@@ -76,7 +76,7 @@ def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: 
         file.absolute().parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file.absolute(), lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
     except OSError as error:
-        raise FigureError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
 
 
 def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
@@ -121,4 +121,4 @@ def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
         cast("IO[bytes]", process.stdin).close()
     if process.wait():
         lines = errors.content().decode("utf-8", "replace").strip().splitlines()
-        raise FigureError(f"ffmpeg could not write the animation: {lines[-1] if lines else process.returncode}.")
+        raise UserError(f"ffmpeg could not write the animation: {lines[-1] if lines else process.returncode}.")

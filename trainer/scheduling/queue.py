@@ -34,10 +34,6 @@ _DECIDING: Final = "queue.lock"
 RUNNER_LOCK: Final = "queue-runner.lock"
 
 
-class QueueError(UserError):
-    """The queue cannot be changed as requested."""
-
-
 @dataclass(frozen=True)
 class QueueSlots:
     """How many runs train at once.
@@ -120,15 +116,15 @@ def choose_slots(workspace: Workspace, **values: Any) -> QueueSlots:
     """Change some of `QueueSlots`; `gpus=None` means all.
 
     Raises:
-        QueueError: A number makes no sense.
+        UserError: A number makes no sense.
     """
     for name in ("per_gpu", "cpu"):
         if not 0 <= int(values.get(name, 1)) <= MOST:
-            raise QueueError(f"{values[name]} parallel runs are not possible; choose 0 to {MOST}.")
+            raise UserError(f"{values[name]} parallel runs are not possible; choose 0 to {MOST}.")
     gpu_count = system_usage.gpu_count()
     unknown = [number for number in values.get("gpus") or () if not 0 <= number < gpu_count]
     if unknown:
-        raise QueueError(f"There is no GPU {unknown[0]} here: this computer has {gpu_count or 'none'}.")
+        raise UserError(f"There is no GPU {unknown[0]} here: this computer has {gpu_count or 'none'}.")
     settings, sound = _settings(workspace)
     workspace.set_setting(_SETTING, {**settings, **({} if sound else {"held": True}), **values})
     return slots(workspace)
@@ -172,7 +168,7 @@ def wait_for(workspace: Workspace, run: int, other: int | None) -> None:
     """Make a queued run wait until another has ended, successfully or not; None: for nothing.
 
     Raises:
-        QueueError: They would wait for each other.
+        UserError: They would wait for each other.
     """
     check_wait(workspace, run, other)
     workspace.runs.change(run, after=other)
@@ -182,13 +178,13 @@ def check_wait(workspace: Workspace, run: int, other: int | None) -> None:
     """Check that a run may wait for another one.
 
     Raises:
-        QueueError: They would wait for each other.
+        UserError: They would wait for each other.
     """
     rows = {row.id: row for row in workspace.runs.all()}
     seen, at = {run}, other
     while at is not None and at in rows:
         if at in seen:
-            raise QueueError(f"Run {run} cannot wait for run {other}: run {other} waits for it.")
+            raise UserError(f"Run {run} cannot wait for run {other}: run {other} waits for it.")
         seen.add(at)
         at = rows[at].after if rows[at].status == "queued" else None
 
@@ -269,7 +265,7 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     """Start queued runs in order until none is left; for a process without a window.
 
     Raises:
-        QueueError: Another process does that already.
+        UserError: Another process does that already.
         LookOnly: The workspace is not this user's own.
     """
     workspace.check_mine()
@@ -277,8 +273,8 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     # Who looks whether the queue is kept going holds the lock for an instant.
     with locked(workspace, RUNNER_LOCK, wait_s=1.0) as mine:
         if not mine:
-            raise QueueError("The queue of this workspace is being run already, by another trainer queue run.")
-        while _queued(workspace) or experiments.is_going(workspace):
+            raise UserError("The queue of this workspace is being run already, by another trainer queue run.")
+        while any(run.status == "queued" for run in workspace.runs.all()) or experiments.is_going(workspace):
             try:
                 for run in start_due(workspace):
                     say(f"Run {run} ({workspace.runs.get(run).name}) starts.")
@@ -286,10 +282,6 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
                 # Nobody would start what waits once the database is free again.
                 say(f"{busy} The queue continues automatically.")
             time.sleep(POLL_S)
-
-
-def _queued(workspace: Workspace) -> bool:
-    return any(run.status == "queued" for run in workspace.runs.all())
 
 
 def is_kept_going(workspace: Workspace) -> bool:

@@ -29,10 +29,6 @@ _GRACE_S: Final = 4.0
 """How long an agent that was told to end, before anything trains, may take."""
 
 
-class RanksError(UserError):
-    """The processes of a run could not be started, or ended early; the message says which and why."""
-
-
 def is_rank() -> bool:
     """Return whether this process is one of several that were started together.
 
@@ -50,7 +46,7 @@ def take_place(ranks: int) -> None:
         ranks: By how many processes the run is trained.
 
     Raises:
-        RanksError: Another number of processes was started, or no address tells where the first one is.
+        UserError: Another number of processes was started, or no address tells where the first one is.
     """
     other = next((launcher for launcher in _OTHERS if _number(launcher.size) > 1), None)
     if "RANK" not in os.environ and other is not None:
@@ -61,13 +57,13 @@ def take_place(ranks: int) -> None:
             os.environ.setdefault("LOCAL_WORLD_SIZE", each[1])
     started = _number("WORLD_SIZE")
     if started != ranks:
-        raise RanksError(
+        raise UserError(
             f"{started} processes were started, and the run is trained by {ranks}. Start {ranks} processes, or name "
             f"{started} first: trainer resume RUN --ranks {started}."
         )
     if "MASTER_ADDR" not in os.environ:
         if os.environ.get("LOCAL_WORLD_SIZE") != os.environ["WORLD_SIZE"]:
-            raise RanksError(
+            raise UserError(
                 f"{started} processes were started on several computers, and MASTER_ADDR is not set. Set it to the "
                 "name of the computer of rank 0, and MASTER_PORT to a free port of it."
             )
@@ -123,7 +119,7 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
         max_restarts: How often they are started again, from the last checkpoint, once one of them is lost.
 
     Raises:
-        RanksError: They failed; the run's row has the reason, too.
+        UserError: They failed; the run's row has the reason, too.
     """
     arguments = (str(ranks), "fit", str(run), str(workspace.folder.resolve()))
     requests = _StopRequests()
@@ -142,7 +138,7 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
     if agent.returncode and row.status not in ("stopped", "finished"):
         if requests.hard:
             raise KeyboardInterrupt
-        raise RanksError(row.reason or f"The {ranks} processes of the run ended early; its log says why.")
+        raise UserError(row.reason or f"The {ranks} processes of the run ended early; its log says why.")
 
 
 def check_equal(
@@ -161,7 +157,7 @@ def check_equal(
 
     Raises:
         ConfigError: The batches cannot be shared by that many.
-        RanksError: They failed.
+        UserError: They failed.
     """
     if ranks < 2:
         raise config.ConfigError(f"ranks {ranks}: name 2 processes or more, which are compared with one.", better=2)
@@ -187,7 +183,7 @@ def check_equal(
     except ValueError:
         answer = {}
     if "words" not in answer:
-        raise RanksError(answer.get("problem") or f"The {ranks} processes ended before they could be compared.")
+        raise UserError(answer.get("problem") or f"The {ranks} processes ended before they could be compared.")
     return answer
 
 

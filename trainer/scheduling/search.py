@@ -25,10 +25,6 @@ POLL_S: Final = 1.0
 _AGAIN: Final = "interrupted"
 
 
-class SearchError(UserError):
-    """The search cannot go on; the message says what to do."""
-
-
 @dataclass(frozen=True)
 class SearchTrial:
     """The state of a run of a search.
@@ -95,12 +91,12 @@ def run_search(
         wait: Called between two looks; by default it starts what is due in the queue and sleeps a second.
 
     Raises:
-        SearchError: Optuna is not installed, or an experiment has the name of the search.
+        UserError: Optuna is not installed, or an experiment has the name of the search.
     """
     earlier = trials_of(workspace, search)
     study = _study(search, len(earlier))
     if search.name in {row.name for row in workspace.experiments.all()}:
-        raise SearchError(f"There is an experiment called {search.name!r}. Give the search another name.")
+        raise UserError(f"There is an experiment called {search.name!r}. Give the search another name.")
     wait = wait or (lambda: _wait(workspace))
     going: dict[int, optuna.Trial] = {}
     for trial in earlier:
@@ -176,7 +172,7 @@ def _study(search: Search, earlier: int) -> optuna.Study:
     try:
         import optuna
     except ImportError as error:
-        raise SearchError("A search needs Optuna. Install it: pip install 'contrastive-explorer[search]'.") from error
+        raise UserError("A search needs Optuna. Install it: pip install 'contrastive-explorer[search]'.") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
     pruner = (

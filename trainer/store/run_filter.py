@@ -25,10 +25,6 @@ _TERM: Final = re.compile(r"(-?)([A-Za-z_][\w./@+-]*)(<=|>=|!=|:|=|<|>)(.*)", re
 _SPLIT: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
-class FilterError(UserError):
-    """The text is no filter; the message says where."""
-
-
 @dataclass(frozen=True)
 class Term:
     """One condition; without a field it is a word."""
@@ -83,15 +79,15 @@ def parse(text: str) -> RunFilter:
     """Return the filter that a text says.
 
     Raises:
-        FilterError: A quotation mark is not closed, a value is missing, or one that must be a number is none.
+        UserError: A quotation mark is not closed, a value is missing, or one that must be a number is none.
     """
     if len(text) > MOST_LETTERS:
-        raise FilterError(f"The filter has more than {MOST_LETTERS:,} letters. Shorten it.")
+        raise UserError(f"The filter has more than {MOST_LETTERS:,} letters. Shorten it.")
     if text.count('"') % 2:
-        raise FilterError('The filter has a quotation mark that is not closed. Write name:"two words".')
+        raise UserError('The filter has a quotation mark that is not closed. Write name:"two words".')
     parts = _SPLIT.findall(text)
     if len(parts) > MOST_TERMS:
-        raise FilterError(f"The filter has more than {MOST_TERMS} conditions. Leave some out.")
+        raise UserError(f"The filter has more than {MOST_TERMS} conditions. Leave some out.")
     return RunFilter(text, tuple(map(_term, parts)))
 
 
@@ -122,10 +118,10 @@ def _term(part: str) -> Term:
     minus, field, operator, value = match.groups()
     field = _SYNONYMS.get(field.casefold(), field)
     if not value:
-        raise FilterError(f"{part}: a value is missing. Write {field}{operator}VALUE.")
+        raise UserError(f"{part}: a value is missing. Write {field}{operator}VALUE.")
     term = Term(field, operator, value, minus == "-")
     if operator in ("<", "<=", ">", ">=") and math.isnan(term.number):
-        raise FilterError(f"{part}: {value} is not a number. Write {field}{operator}8, or {field}{operator}40%.")
+        raise UserError(f"{part}: {value} is not a number. Write {field}{operator}8, or {field}{operator}40%.")
     return term
 
 

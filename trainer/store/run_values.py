@@ -304,7 +304,7 @@ def fitting(workspace: Workspace, run_filter: RunFilter | str, runs: Sequence[Ru
         runs: Among these; None: all that are not deleted.
 
     Raises:
-        FilterError: The text is no filter.
+        UserError: The text is no filter.
     """
     run_filter = parse(run_filter) if isinstance(run_filter, str) else run_filter
     rows = workspace.runs.all() if runs is None else list(runs)

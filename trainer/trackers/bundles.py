@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from trainer.errors import UserError
 from trainer.store import StoreError, Workspace
-from trainer.trackers.import_curves import ImportedRun, TrackerError
+from trainer.trackers.import_curves import ImportedRun
 from trainer.untrusted import archives, confined
 from trainer.untrusted.files import read_bytes, spelled
 
@@ -31,7 +32,7 @@ def import_bundle(workspace: Workspace, path: Path) -> list[ImportedRun]:
         path: The bundle: a folder or an archive.
 
     Raises:
-        TrackerError: It holds no run, is damaged, or is larger than a bundle can be.
+        UserError: It holds no run, is damaged, or is larger than a bundle can be.
         LookOnly: The workspace is not this user's own.
     """
     workspace.check_mine()
@@ -41,13 +42,13 @@ def import_bundle(workspace: Workspace, path: Path) -> list[ImportedRun]:
         for name, file, content in _contents(path):
             left -= len(content)
             if len(content) > LARGEST or left < 0 or len(folders) > _MOST_RUNS:
-                raise TrackerError(f"{path} is larger than a bundle can be. Ask for another copy.")
+                raise UserError(f"{path} is larger than a bundle can be. Ask for another copy.")
             # Numbered: what a stranger called a folder is no name here.
             folder = folders.setdefault(name, Path(scratch) / f"{len(folders) + 1:04d}")
             folder.mkdir(exist_ok=True)
             confined.write(folder, file, content)
         if not folders:
-            raise TrackerError(f"{path} holds no runs of an evidence bundle. Name a folder or file of trainer bundle.")
+            raise UserError(f"{path} holds no runs of an evidence bundle. Name a folder or file of trainer bundle.")
         imported = [_imported(workspace, folder, run_name) for run_name, folder in sorted(folders.items())]
     return imported
 
@@ -56,7 +57,7 @@ def _imported(workspace: Workspace, folder: Path, run_name: str) -> ImportedRun:
     try:
         number = workspace.import_run(folder)
     except StoreError as error:
-        raise TrackerError(f"The run {spelled(run_name)} of the bundle cannot be imported: {error}") from error
+        raise UserError(f"The run {spelled(run_name)} of the bundle cannot be imported: {error}") from error
     row = workspace.runs.get(number)
     names = workspace.results.scalar_names(number)
     return ImportedRun(
@@ -76,4 +77,4 @@ def _contents(path: Path) -> Iterator[tuple[str, str, bytes]]:
         for named, content in archives.members(path, _MEMBER, LARGEST):
             yield named[1], named[2], content
     except archives.FAULTS as error:
-        raise TrackerError(f"{path} cannot be read as an archive: {error}. Ask for another copy.") from error
+        raise UserError(f"{path} cannot be read as an archive: {error}. Ask for another copy.") from error

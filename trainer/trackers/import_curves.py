@@ -43,10 +43,6 @@ _OF_OPEN_CLIP: Final = frozenset(("train/scale", "train/samples_per_second"))
 """Curves by which event files of open_clip are known."""
 
 
-class TrackerError(UserError):
-    """Curves that cannot be imported or logged; the message says why and what to do."""
-
-
 @dataclass(frozen=True)
 class ImportedRun:
     """One run that was imported.
@@ -94,15 +90,15 @@ def import_curves(
         progress: Gets a sentence for each file.
 
     Raises:
-        TrackerError: There are no curves, or a library is missing.
+        UserError: There are no curves, or a library is missing.
         Unreadable: A file is damaged, or takes more memory or time than is allowed.
     """
     workspace.check_mine()
     if not path.exists():
-        raise TrackerError(f"{path} is not there. Name the file or folder again.")
+        raise UserError(f"{path} is not there. Name the file or folder again.")
     chosen = kind or kind_of(path)
     if chosen is None:
-        raise TrackerError(
+        raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "
             "with a column of steps, or run-ID.wandb) and no out.log of open_clip. Name another, or use --from."
         )
@@ -120,7 +116,7 @@ def import_curves(
             curves.runs[run] = {shared_name(name, "open_clip"): curve for name, curve in names.items()}
     if not curves.runs:
         reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
-        raise TrackerError(
+        raise UserError(
             f"{path} holds no numbers that {LABELS[chosen]} logged at steps. {reasons[:600]}{reasons and ' '}Name "
             "another file or folder."
         )
@@ -183,7 +179,7 @@ def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[
     """Return the files to read, and the settings of the runs by their names."""
     if kind == "tensorboard":
         if importlib.util.find_spec("tensorboard") is None:
-            raise TrackerError(
+            raise UserError(
                 "Event files need tensorboard, which is not installed. Install it: "
                 "pip install 'contrastive-explorer[tensorboard]'"
             )
@@ -199,7 +195,7 @@ def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[
 def _wandb(path: Path) -> list[CurveSource]:
     files = [path] if path.is_file() else histories(path)
     if not files:
-        raise TrackerError(
+        raise UserError(
             f"{path} holds no history. Export it: the button of a panel (CSV), or "
             "wandb.Api().run(PATH).history(pandas=True).to_csv(FILE); or name the folder wandb that runs write."
         )
@@ -228,7 +224,7 @@ def open_clip_sources(path: Path) -> tuple[list[CurveSource], dict[str, dict[str
         if results.is_file():
             sources.append(CurveSource(results, "open_clip_results", run))
     if not sources:
-        raise TrackerError(f"{path} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
+        raise UserError(f"{path} has no out.log and no results.jsonl of open_clip. Name its folder of results.")
     return sources, by_run
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from trainer.trackers.import_curves import TrackerError
+from trainer.errors import UserError
 
 LOG: Final = "CONTRASTIVE_EXPLORER_LOG"
 """Environment variable: names of trackers, between commas. Only the person names them, never a workspace."""
@@ -135,13 +135,13 @@ def want(names: Sequence[str]) -> None:
     """Log the runs of this process and of those it starts to these trackers.
 
     Raises:
-        TrackerError: There is no such tracker, or its library is missing.
+        UserError: There is no such tracker, or its library is missing.
     """
     for name in names:
         if name not in TRACKERS:
-            raise TrackerError(f"--log {name}: choose {', '.join(TRACKERS)}.")
+            raise UserError(f"--log {name}: choose {', '.join(TRACKERS)}.")
         if importlib.util.find_spec(name) is None:
-            raise TrackerError(
+            raise UserError(
                 f"--log {name} needs {name}, which is not installed. Install it: "
                 f"pip install 'contrastive-explorer[{name}]'"
             )

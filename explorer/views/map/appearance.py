@@ -339,7 +339,7 @@ class MapAppearance(QObject):
             side = panel.side
             if side is None or not self._toolbar.tools.is_shown("labels"):
                 panel.labels.show(())
-            elif self._names_classes(panel) or self._knows_clusters(index, side):
+            elif self._names_classes(panel) or (index in self._clusters and self._clusters[index][0] is side):
                 self._place_words(index)
             elif any(side.items.caption[:1000]):
                 self._context.background.run(
@@ -349,9 +349,6 @@ class MapAppearance(QObject):
     @staticmethod
     def _names_classes(panel: MapPanel) -> bool:
         return panel.coloring is not None and classes_of(panel.coloring) is not None
-
-    def _knows_clusters(self, index: int, side: MapSide) -> bool:
-        return index in self._clusters and self._clusters[index][0] is side
 
     def _take_words(self, index: int, side: MapSide, named: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
         if self._panels[index].side is side:

@@ -105,7 +105,7 @@ class Selecting(QObject):
         if owner is None or not len(rows):
             self.noticed.emit("Select pairs first: their nearest neighbors are then added.")
             return
-        index = self._focused()
+        index = next((i for i, panel in enumerate(self._panels) if panel.map.hasFocus()), self._selected_in)
         side = self._panels[index].side or owner
         if not self.linked:
             side = owner
@@ -128,9 +128,6 @@ class Selecting(QObject):
             f"{len(grown) - len(rows):,} pairs added: the {NEIGHBORS} nearest neighbors{limit} in {side.name}."
         )
         self._select(grown)
-
-    def _focused(self) -> int:
-        return next((i for i, panel in enumerate(self._panels) if panel.map.hasFocus()), self._selected_in)
 
     def _set_tool(self, tool: str) -> None:
         for panel in self._panels:

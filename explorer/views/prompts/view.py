@@ -199,7 +199,7 @@ class PromptsView(View):
     def _sample_paths(self) -> list[str]:
         """Return dropped images, then those of selected pairs, then the snapshot's first."""
         paths = [str(path) for path in self.context.selection.queries]
-        run = self._any_run()
+        run = self._reading.prompts[0] if self._reading and self._reading.prompts else None
         if run is not None:
             chosen = np.flatnonzero(np.isin(run.rows, self.context.selection.pairs))[:MOST_SAMPLES]
             paths += [run.paths[index] for index in chosen.tolist()]
@@ -246,9 +246,6 @@ class PromptsView(View):
     def _image_failed(self, failure: Failure) -> None:
         if failure.kind != "cancelled":
             self._show_message(f"{failure.message} {failure.next}".strip())
-
-    def _any_run(self) -> PromptRun | None:
-        return self._reading.prompts[0] if self._reading and self._reading.prompts else None
 
     def _sample_chosen(self, index: int) -> None:
         paths = self._sample_paths()

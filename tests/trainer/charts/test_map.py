@@ -18,8 +18,8 @@ from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.cli.analyze import pairs as analyze_pairs
-from trainer.cli.export import ExportError
 from trainer.cli.export.map import rows_of
+from trainer.errors import UserError
 from trainer.render_mpl import map as figure
 from trainer.store import read_snapshot
 
@@ -210,5 +210,5 @@ def test_rows_of_a_command(tmp_path):
     np.save(tmp_path / "rows.npy", np.array([4, 2]))
     assert rows_of("0-2,7").tolist() == [0, 1, 2, 7]
     assert rows_of(str(tmp_path / "rows.npy")).tolist() == [2, 4]
-    with pytest.raises(ExportError, match="not pairs"):
+    with pytest.raises(UserError, match="not pairs"):
         rows_of("many")

@@ -19,9 +19,9 @@ from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import pca_frames, point_colors, timeline
+from trainer.errors import UserError
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure
-from trainer.render_mpl.files import FigureError
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)
@@ -162,9 +162,9 @@ def test_an_mp4_has_the_length_of_the_film(films):
 def test_without_ffmpeg_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setitem(__import__("sys").modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(film.safe_subprocess, "find", lambda _name: None)
-    with pytest.raises(FigureError, match=r"needs ffmpeg.*--extra film.*\.gif"):
+    with pytest.raises(UserError, match=r"needs ffmpeg.*--extra film.*\.gif"):
         film.check_film(tmp_path / "x.mp4")
-    with pytest.raises(FigureError, match=r"\.gif, \.mp4"):
+    with pytest.raises(UserError, match=r"\.gif, \.mp4"):
         film.check_film(tmp_path / "x.avi")
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.trainer.distribution.wheels import WHEELS, tiny_wheels
 from trainer.__main__ import main
 from trainer.distribution import training_install, training_part
+from trainer.errors import UserError
 from trainer.messages import WarmUp
 from trainer.store import Workspace
 
@@ -123,14 +124,14 @@ def test_a_mac_needs_no_choice(monkeypatch):
 
 
 def test_a_folder_without_wheels_is_refused(tmp_path):
-    with pytest.raises(training_install.InstallError, match="holds no wheels"):
+    with pytest.raises(UserError, match="holds no wheels"):
         training_install.install(lambda *_: None, wheels=tmp_path)
 
 
 def test_no_room_is_told_before_anything_is_downloaded(monkeypatch):
     plan = training_install.Plan("cpu", "", 1.0, 2.0, 1.5, "/there", False, ("torch",))
     monkeypatch.setattr(training_install, "plan", lambda backend: plan)
-    with pytest.raises(training_install.InstallError, match=r"2\.0 GB are needed at /there, and 1\.5 GB are free"):
+    with pytest.raises(UserError, match=r"2\.0 GB are needed at /there, and 1\.5 GB are free"):
         training_install.install(lambda *_: None)
 
 
@@ -159,7 +160,7 @@ def test_it_is_installed_from_a_folder_of_wheels(private, tmp_path):
 @pytest.mark.slow
 def test_a_missing_wheel_is_named_and_nothing_is_left(private, tmp_path):
     wheels = tiny_wheels(tmp_path / "wheels", only=("torch",))
-    with pytest.raises(training_install.InstallError, match=r"umap-learn|torchvision|tokenizers|open-clip-torch"):
+    with pytest.raises(UserError, match=r"umap-learn|torchvision|tokenizers|open-clip-torch"):
         training_install.install(lambda *_: None, wheels=wheels)
     assert not private.exists()
 

@@ -13,8 +13,9 @@ from tests.trainer.evaluation.conftest import short
 from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
+from trainer.errors import UserError
 from trainer.evaluation import generative
-from trainer.evaluation.generative import GenerativeError, GenerativeRequest, bytes_of, compare_generative, width_of_cnn
+from trainer.evaluation.generative import GenerativeRequest, bytes_of, compare_generative, width_of_cnn
 from trainer.inference.model_cache import ModelCache
 from trainer.models.decoder import Denoiser, parameters_of
 from trainer.models.pixel_cnn import PixelCnn
@@ -119,12 +120,12 @@ def test_the_table_is_a_function_of_the_seed(keeping):
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(keeping, changes, words):
-    with pytest.raises(GenerativeError, match=words):
+    with pytest.raises(UserError, match=words):
         compare_generative(ModelCache(keeping), [(1, None)], dataclasses.replace(SMALL, **changes), silent)
 
 
 def test_runs_of_different_data_are_refused(keeping):
     other = dataclasses.replace(short("other", config.Clip()), data=config.Scenes(train_pairs=65, heldout_pairs=24))
     fit(keeping, keeping.runs.create(other))
-    with pytest.raises(GenerativeError, match="different data"):
+    with pytest.raises(UserError, match="different data"):
         compare_generative(ModelCache(keeping), [(1, None), ("other", None)], SMALL, silent)

@@ -8,10 +8,11 @@ import pytest
 
 from trainer import config
 from trainer.config import ConfigError
+from trainer.errors import UserError
 from trainer.experiments.search import from_toml, read
 from trainer.scheduling import launch
 from trainer.scheduling import search as searching
-from trainer.scheduling.search import SearchError, best_of, run_search, trials_of
+from trainer.scheduling.search import best_of, run_search, trials_of
 from trainer.store import RunLog, Workspace
 
 optuna = pytest.importorskip("optuna", reason="the extra [search] is not installed")
@@ -161,6 +162,6 @@ def test_a_preset_takes_data_epochs_and_set_as_an_arm_does(tmp_path, monkeypatch
 
 
 def test_a_name_that_an_experiment_has_is_refused(workspace, stored):
-    with pytest.raises(SearchError, match="another name"):
+    with pytest.raises(UserError, match="another name"):
         run_search(workspace, from_toml(TEXT.replace('"betas"', '"duel"')))
     assert trials_of(workspace, from_toml(TEXT)) == []

@@ -19,12 +19,13 @@ from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
 from trainer.data.published_tokenizers import ClipTokenizer
+from trainer.errors import UserError
 from trainer.images import Preprocessing
 from trainer.inference import hub_upload
 from trainer.inference.export_model import write_clip_pairs
 from trainer.inference.model_cache import ModelCache
 from trainer.inference.open_model import OpenModel, open_run
-from trainer.inference.transformers_layout import NoTransformersLayout, image_processor
+from trainer.inference.transformers_layout import image_processor
 from trainer.models import build, file_preprocessing_of
 from trainer.pretrained import PretrainedError, find, model_of, start_from
 from trainer.store import Workspace
@@ -154,7 +155,7 @@ def test_the_processor_of_transformers_says_how_a_published_model_reads():
     assert squash["size"] == {"height": 32, "width": 32}
     assert not squash["do_center_crop"]
     assert squash["resample"] == Image.Resampling.LANCZOS
-    with pytest.raises(NoTransformersLayout, match="does not fill a square"):
+    with pytest.raises(UserError, match="does not fill a square"):
         image_processor(Preprocessing(32, "longest", "bicubic", (0.5,) * 3, (0.5,) * 3))
 
 
@@ -285,9 +286,9 @@ def test_a_folder_is_pushed_by_the_client_of_the_hub(trained, tmp_path: Path, ca
 
 
 def test_what_the_hub_refuses_is_told_and_the_folder_stays(tmp_path: Path):
-    with pytest.raises(hub_upload.HubUploadError, match=r"not pushed to me/tiny: 401 Client Error\. Log in once"):
+    with pytest.raises(UserError, match=r"not pushed to me/tiny: 401 Client Error\. Log in once"):
         hub_upload.push(tmp_path, "me/tiny", client=lambda: _Hub(fails=True))
-    with pytest.raises(hub_upload.HubUploadError, match="name a repository"):
+    with pytest.raises(UserError, match="name a repository"):
         hub_upload.push(tmp_path, "tiny", client=_Hub)
 
 

@@ -21,7 +21,8 @@ from trainer.data.caption_tokens import CaptionTokens, sentences
 from trainer.data.order import class_batches, word_batches
 from trainer.data.tokenizer import train_tokenizer
 from trainer.data.views import ViewStrength, augmented_view
-from trainer.methods import Batch, Material, MethodError, build
+from trainer.errors import UserError
+from trainer.methods import Batch, Material, build
 from trainer.methods.clusters import k_means
 from trainer.methods.labeled import classes_of
 from trainer.methods.two_views import move
@@ -227,7 +228,7 @@ def test_classes_of_one_image_do_not_count():
     classes, labels = classes_of(dataclasses.replace(pairs, labels=["x", "x", "y", "y", "z", ""] + [""] * 10))
     assert classes == ["x", "y"]
     assert labels[:6].tolist() == [0, 0, 1, 1, -1, -1]
-    with pytest.raises(MethodError, match="fewer than two classes"):
+    with pytest.raises(UserError, match="fewer than two classes"):
         classes_of(dataclasses.replace(pairs, labels=["x"] * 16))
 
 
@@ -247,7 +248,7 @@ def test_the_most_frequent_words_are_left_out():
     method = build(choice := config.OneVsAll(drop_frequent=1, vocabulary=4), material(choice))
     assert "a" not in method.words
     assert method.words[:2] == ["red", "ring"]
-    with pytest.raises(MethodError, match="Leave out fewer"):
+    with pytest.raises(UserError, match="Leave out fewer"):
         build(choice := config.OneVsAll(drop_frequent=100), material(choice))
 
 

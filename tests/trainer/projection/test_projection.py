@@ -14,16 +14,9 @@ from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.cli.project import METHODS as OFFERED
+from trainer.errors import UserError
 from trainer.messages import Project
-from trainer.projection import (
-    MissingExtra,
-    ProjectError,
-    fitting,
-    layout,
-    layout_file,
-    place_new,
-    umap_layout,
-)
+from trainer.projection import ProjectError, fitting, layout, layout_file, place_new, umap_layout
 from trainer.projection.layouts import series
 from trainer.projection.neighbors import distances_of, nearest_among, with_itself
 from trainer.server.projection import answer_project
@@ -239,7 +232,7 @@ def test_the_extras_keep_clusters_apart(tmp_path: Path, module: str, method: str
 
 def test_an_extra_that_is_not_installed_says_how_to_get_it(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openTSNE", None)
-    with pytest.raises(MissingExtra, match=r"t-SNE needs openTSNE.*--extra projections.*choose UMAP"):
+    with pytest.raises(UserError, match=r"t-SNE needs openTSNE.*--extra projections.*choose UMAP"):
         layout(asked.folder, asked.results.snapshots(1)[0].folder, method="tsne", seed=5)
 
 

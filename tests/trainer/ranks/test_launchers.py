@@ -11,6 +11,7 @@ import pytest
 
 from tests.trainer.ranks.test_ranks_of_a_run import RUN
 from trainer import config
+from trainer.errors import UserError
 from trainer.scheduling import ranks
 from trainer.store import Workspace
 
@@ -67,10 +68,10 @@ def test_a_process_on_its_own_is_no_rank(monkeypatch: pytest.MonkeyPatch, variab
 
 def test_another_number_of_processes_and_a_missing_address_are_refused_in_words(monkeypatch: pytest.MonkeyPatch):
     started(monkeypatch, MPI)
-    with pytest.raises(ranks.RanksError, match=r"2 processes were started, and the run is trained by 4.*--ranks 2"):
+    with pytest.raises(UserError, match=r"2 processes were started, and the run is trained by 4.*--ranks 2"):
         ranks.take_place(4)
     started(monkeypatch, {"OMPI_COMM_WORLD_LOCAL_SIZE": "1", "LOCAL_WORLD_SIZE": "1"})
-    with pytest.raises(ranks.RanksError, match="on several computers, and MASTER_ADDR is not set"):
+    with pytest.raises(UserError, match="on several computers, and MASTER_ADDR is not set"):
         ranks.take_place(2)
 
 
@@ -114,7 +115,7 @@ def test_a_lost_rank_is_started_again_as_often_as_was_said(tmp_path, monkeypatch
 
     monkeypatch.setattr(ranks, "start_agent", start_agent)
     if end == "interrupted":
-        with pytest.raises(ranks.RanksError, match="Rank 1 of 2 is gone"):
+        with pytest.raises(UserError, match="Rank 1 of 2 is gone"):
             ranks.train(workspace, run, 2, max_restarts=restarts)
     else:
         ranks.train(workspace, run, 2, max_restarts=restarts)

@@ -14,8 +14,9 @@ import pytest
 
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
+from trainer.errors import UserError
 from trainer.render_html import live_map
-from trainer.render_html.live_map import LiveMapError, LiveMapInput
+from trainer.render_html.live_map import LiveMapInput
 
 N = 60
 HOSTILE = '</script><script>document.title="broken"</script><img src=x onerror=alert(1)>'
@@ -89,7 +90,7 @@ def test_more_pairs_than_a_page_draws_are_sampled_and_said(monkeypatch):
 
 
 def test_maps_of_different_pairs_are_refused():
-    with pytest.raises(LiveMapError, match="the same pairs"):
+    with pytest.raises(UserError, match="the same pairs"):
         live_map.live_map([*inputs(), LiveMapInput(chart(40), None)], squares)
 
 

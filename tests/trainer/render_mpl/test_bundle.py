@@ -17,6 +17,7 @@ from trainer.__main__ import main
 from trainer.analysis.progress import rising
 from trainer.charts.figure_choices import FigureChoices
 from trainer.cli import bundle
+from trainer.errors import UserError
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace, run_files
 
@@ -105,7 +106,7 @@ def test_a_folder_that_is_there_and_commands_that_do_more_than_draw_are_refused(
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(bundle.BundleError, match="there already"):
+    with pytest.raises(UserError, match="there already"):
         bundle.write_bundle(charted, [1], tmp_path / "full", main, figures=[])
     list_file = tmp_path / "figures.json"
     words = ["bundle", "--runs", "1", "--out", str(tmp_path / "x"), "--workspace", str(charted.folder)]
@@ -163,7 +164,7 @@ def test_words_beside_numbers_take_the_place_of_no_other_column(tmp_path: Path) 
 
 def test_a_bundle_without_an_evaluation_says_why_it_has_no_report(charted: Workspace, tmp_path: Path, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
-        raise bundle.BundleError("Nothing to compare.")
+        raise UserError("Nothing to compare.")
 
     monkeypatch.setattr("trainer.cli.report.write_report", refuse)
     values = bundle.write_bundle(charted, [1], tmp_path / "folder", main, figures=[])

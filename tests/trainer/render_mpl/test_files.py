@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from trainer.render_mpl.files import FigureError, NumberRows, check_suffixes, json_text, write_csv, write_figure
+from trainer.errors import UserError
+from trainer.render_mpl.files import NumberRows, check_suffixes, json_text, write_csv, write_figure
 from trainer.render_mpl.style import in_style, new_figure
 
 pytestmark = pytest.mark.slow
@@ -55,10 +56,10 @@ def test_nothing_is_drawn_for_a_csv(tmp_path):
 
 
 def test_unknown_endings_and_bad_places_are_named(tmp_path):
-    with pytest.raises(FigureError, match=r"x\.gif: choose a name that ends in \.svg"):
+    with pytest.raises(UserError, match=r"x\.gif: choose a name that ends in \.svg"):
         check_suffixes([tmp_path / "x.gif"])
     (tmp_path / "file").touch()
-    with pytest.raises(FigureError, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot be written"):
         write_figure([tmp_path / "file" / "x.csv"], figure=figure, rows=numbers, command="")
 
 

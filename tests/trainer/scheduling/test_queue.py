@@ -17,6 +17,7 @@ import pytest
 from trainer import config
 from trainer.__main__ import main
 from trainer.config import ConfigError, grid
+from trainer.errors import UserError
 from trainer.scheduling import launch, queue, system_usage
 from trainer.scheduling.queue import QueueSlots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
@@ -112,9 +113,9 @@ def test_a_run_waits_for_another_however_that_one_ends(workspace, queued):
     one, two, three = queued("one"), queued("two"), queued("three")
     queue.wait_for(workspace, two, one)
     queue.wait_for(workspace, three, two)
-    with pytest.raises(queue.QueueError, match="waits for it"):
+    with pytest.raises(UserError, match="waits for it"):
         queue.wait_for(workspace, one, three)
-    with pytest.raises(queue.QueueError, match="waits for it"):
+    with pytest.raises(UserError, match="waits for it"):
         queue.wait_for(workspace, one, one)
 
 
@@ -271,7 +272,7 @@ def test_the_runner_works_the_queue_off_alone(workspace, queued, monkeypatch):
     assert order[-1] == one
     assert sorted(order) == [one, two, three]
     assert len(said) == 3
-    with queue.locked(workspace, queue.RUNNER_LOCK), pytest.raises(queue.QueueError, match="already"):
+    with queue.locked(workspace, queue.RUNNER_LOCK), pytest.raises(UserError, match="already"):
         queue.keep_going(workspace)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.errors import UserError
 from trainer.store import RunLog, StoreError, Workspace
-from trainer.store.run_filter import FilterError, parse
+from trainer.store.run_filter import parse
 from trainer.store.run_values import (
     column_choices,
     fitting,
@@ -78,7 +79,7 @@ def test_a_filter_is_read_and_a_run_fits_or_not(three, text, found):
     [('name:"a', "not closed"), ("beta>", "a value is missing"), ("beta>eight", "not a number"), ("a " * 60, "50")],
 )
 def test_what_is_no_filter_is_told(text, words):
-    with pytest.raises(FilterError, match=words):
+    with pytest.raises(UserError, match=words):
         parse(text)
 
 

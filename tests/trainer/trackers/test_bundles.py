@@ -10,10 +10,10 @@ import pytest
 
 from trainer import catalog
 from trainer.distribution.bundle_files import is_bundle
+from trainer.errors import UserError
 from trainer.store import RunLog, Workspace
 from trainer.store.journal import Entry
 from trainer.trackers import bundles
-from trainer.trackers.import_curves import TrackerError
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_what_is_none_is_told(tmp_path: Path):
     damaged.write_bytes(b"PK\x03\x04 and no more")
     assert not is_bundle(damaged)
     for path in (other, damaged):
-        with pytest.raises(TrackerError):
+        with pytest.raises(UserError):
             bundles.import_bundle(Workspace(tmp_path / "ws"), path)
     assert Workspace(tmp_path / "ws").runs.all() == []
 
@@ -95,5 +95,5 @@ def test_what_unfolds_to_too_much_is_refused(bundle: Path, tmp_path: Path, monke
         archive.writestr("bundle.json", "{}")
         archive.writestr("runs/0001-a/metrics.jsonl", b" " * 50_000_000)
     assert file.stat().st_size < 100_000
-    with pytest.raises(TrackerError, match="larger than a bundle can be"):
+    with pytest.raises(UserError, match="larger than a bundle can be"):
         bundles.import_bundle(Workspace(tmp_path / "ws"), file)

@@ -21,8 +21,8 @@ from trainer.charts.registry import load
 from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint
 from trainer.cli import evaluate
+from trainer.errors import UserError
 from trainer.inference.open_model import open_run
-from trainer.methods import MethodError
 from trainer.models import ModelError
 from trainer.store import Workspace, read_snapshot
 from trainer.training.fit import fit, warn_of_equal_captions
@@ -254,14 +254,14 @@ def test_labels_are_asked_for_before_training_starts(workspace, tiny, colored):
     table = workspace.folder / "bare.csv"
     table.write_text("\n".join(line.rpartition(",")[0] for line in colored.read_text().splitlines()))
     run = tiny(config.Triplet(), **QUICK | {"data": "table", "data.path": table})
-    with pytest.raises(MethodError, match=r"no labels.*Choose Scenes or a table"):
+    with pytest.raises(UserError, match=r"no labels.*Choose Scenes or a table"):
         fit(workspace, run)
     assert "no labels" in workspace.runs.get(run).reason
 
 
 def test_more_clusters_than_pairs_are_refused(workspace, tiny):
     run = tiny(config.Pcl(queue=128, clusters=100), **SHORT)
-    with pytest.raises(MethodError, match="400 clusters for 256 training pairs"):
+    with pytest.raises(UserError, match="400 clusters for 256 training pairs"):
         fit(workspace, run)
 
 

@@ -149,7 +149,7 @@ def efficiency(
     level = float(worst(bests))
     sign = 1 if metric_of.better != "down" else -1
     groups = [
-        _with_level(group, value, pairs_to_reach(group.band.pairs, sign * group.band.mean, sign * level))
+        replace(group, best=value, reached=pairs_to_reach(group.band.pairs, sign * group.band.mean, sign * level))
         for group, value in zip(groups, bests, strict=True)
     ]
     budget, test = _at_budget(groups)
@@ -267,10 +267,6 @@ def _group(
         )
     objectives = tuple(dict.fromkeys(objective_label(row.objective) for row, _ in curves))
     return EfficiencyGroup(index, pattern, objectives, tuple(runs), made, math.nan, None)
-
-
-def _with_level(group: EfficiencyGroup, best: float, reached: float | None) -> EfficiencyGroup:
-    return replace(group, best=best, reached=reached)
 
 
 def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | None]:

@@ -29,10 +29,6 @@ EVERY_S: Final = 3.0
 _told = [time.monotonic()]
 
 
-class ExportError(UserError):
-    """The command lacks something that the figure needs."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class SnapshotChoice:
     """The embeddings that a figure shows: one step for all runs or one for each; None selects the preferred split."""
@@ -114,7 +110,7 @@ def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> 
 
     check_suffixes(file for file in args.out if file.suffix.lower() not in beside)
     if "runs" in args and not args.runs:
-        raise ExportError(f"Name the runs to draw: --runs 1 2. trainer runs list shows them; {args.kind} needs one.")
+        raise UserError(f"Name the runs to draw: --runs 1 2. trainer runs list shows them; {args.kind} needs one.")
 
 
 def add_figure_arguments(parser: argparse.ArgumentParser) -> None:

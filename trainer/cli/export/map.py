@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.cli.export import (
-    ExportError,
     SnapshotChoice,
     WrittenFigure,
     add_figure_arguments,
@@ -24,6 +23,7 @@ from trainer.cli.export import (
     view_of,
 )
 from trainer.cli.project import add_placement_arguments, placement_of
+from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def rows_of(written: str) -> Any:
     """Parse rows written as `0-59,70`, or in a `.npy` file.
 
     Raises:
-        ExportError: They are neither.
+        UserError: They are neither.
     """
     import numpy as np
 
@@ -151,7 +151,7 @@ def rows_of(written: str) -> Any:
         ends = [part.partition("-") for part in written.split(",")]
         return np.unique(np.concatenate([np.arange(int(a), int(b or a) + 1) for a, _, b in ends]))
     except (OSError, ValueError) as error:
-        raise ExportError(
+        raise UserError(
             f"{written[:60]!r} are not pairs ({error}): write 0-59,70 or the name of a .npy file."
         ) from error
 
@@ -180,7 +180,7 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
 
     if placement.turn is not None:
         if placement.method != "pca":
-            raise ExportError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
+            raise UserError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
         return _in_space(snapshot.folder, placement.turn)
     how = _how(placement)
     fields = {name: getattr(how, name) for name in how.__dataclass_fields__}

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import ExportError, add_run_arguments, add_split_arguments, command_line, report
+from trainer.cli.export import add_run_arguments, add_split_arguments, command_line, report
 from trainer.cli.project import add_placement_arguments, placement_of
+from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy
 from trainer.untrusted.terminal import say, say_json
 
@@ -48,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
     from trainer.render_mpl.film import SUFFIXES, check_film
 
     if not args.runs:
-        raise ExportError("Name the runs to draw: --runs 1 2. trainer runs list shows them; timeline needs one.")
+        raise UserError("Name the runs to draw: --runs 1 2. trainer runs list shows them; timeline needs one.")
     if not args.out:
-        raise ExportError("Name what to write: --out timeline.gif.")
+        raise UserError("Name what to write: --out timeline.gif.")
     if args.method == "file":
-        raise ExportError("Coordinates of a file are of one step; a timeline needs pca, umap, tsne or pacmap.")
+        raise UserError("Coordinates of a file are of one step; a timeline needs pca, umap, tsne or pacmap.")
     films = [file for file in args.out if file.suffix.lower() in SUFFIXES]
     for file in films:
         check_film(file)
