@@ -1,7 +1,6 @@
 """`python -m tests.benchmarks many_pictures`: what comes before the first step, and how fast pictures stream.
 
-Tars of JPEGs with captions are made; each measurement is a process of its own. Processor seconds include the processes
-that decode.
+Each measurement is a process of its own; its processor seconds include the processes that decode.
 
 - `first step`: from the listing of the tars to the end of the first update, when all pictures are prepared before it,
   and when it begins at once.
@@ -33,6 +32,8 @@ from typing import Any, Final
 import numpy as np
 import psutil
 from PIL import Image
+
+from trainer.analysis.progress import silent  # before torch: `trainer` lets its threads sleep while they wait
 
 HELP = "seconds before the first step, and pairs a second from tars and from the cache"
 PAIRS_A_TAR: Final = 4_096
@@ -174,7 +175,6 @@ def embedding(tars: Path, few: Path, *, side: int, pictures: int) -> dict[str, f
 
     from trainer import config, device
     from trainer.__main__ import main
-    from trainer.analysis.progress import silent
     from trainer.data.tar_files import shard_sources
     from trainer.data.workers import processes
     from trainer.inference.open_model import open_run
