@@ -69,7 +69,7 @@ def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float =
         units: Of its pairs.
         most: Cosines of a direction to compute at most; questions are drawn where all would take more.
     """
-    measured = _measured(snapshot, units, reporting(log), most, log.folder.parents[1])
+    measured = measured_recall(snapshot, units, reporting(log), most, log.folder.parents[1])
     by_task = {
         "retrieval": measured.question,
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
@@ -80,9 +80,10 @@ def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float =
     return measured
 
 
-def _measured(
+def measured_recall(
     snapshot: Snapshot, units: Units, progress: Progress, most: float, workspace_folder: Path
 ) -> MeasuredRecall:
+    """Return what `measure_step` stores; counts of an exact ranking are kept in the workspace meanwhile."""
     image, text, matching = snapshot.image, snapshot.text, units.matching
     assert image is not None
     assert text is not None

@@ -158,7 +158,7 @@ def test_an_interrupted_ranking_shows_its_sample_and_goes_on_where_it_was(tmp_pa
     monkeypatch.setattr(tiled_ranks, "multiplied", lambda *a: [products.append(1), multiplied(*a)][1])
 
     def measure(progress: Any) -> recall.MeasuredRecall:
-        return recall._measured(snapshot, units_of(snapshot), progress, np.inf, tmp_path / "ws")
+        return recall.measured_recall(snapshot, units_of(snapshot), progress, np.inf, tmp_path / "ws")
 
     notes: list[str] = []
 
