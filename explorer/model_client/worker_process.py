@@ -65,13 +65,8 @@ class WorkerProcess(QObject):
         self._last_words: deque[str] = deque(maxlen=LINES_KEPT)
         self._deaths = 0
         self._closed = False
-        self._state: State = "cold"
+        self.state: State = "cold"
         self._again = QTimer(self, singleShot=True, timeout=self._start)
-
-    @property
-    def state(self) -> State:
-        """The state last announced."""
-        return self._state
 
     @property
     def has_warm_up(self) -> bool:
@@ -290,8 +285,8 @@ class WorkerProcess(QObject):
             self._set_state("busy" if self._pending else "warm")
 
     def _set_state(self, state: State) -> None:
-        if state != self._state:
-            self._state = state
+        if state != self.state:
+            self.state = state
             self.state_changed.emit(state)
 
 

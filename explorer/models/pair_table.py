@@ -70,7 +70,7 @@ class PairTableModel(QAbstractTableModel):
         self._items: Items | None = None
         self._rows: Int[np.ndarray, " n"] = np.empty(0, np.int64)
         self._order: Int[np.ndarray, " n"] = self._rows
-        self._columns: tuple[PairColumn, ...] = ()
+        self.columns: tuple[PairColumn, ...] = ()
         self._sorted = (-1, Qt.SortOrder.AscendingOrder)
         self._line_of: dict[str, int] = {}
         pictures.arrived.connect(self._on_arrived)
@@ -80,16 +80,11 @@ class PairTableModel(QAbstractTableModel):
         """The snapshot rows in display order."""
         return self._rows[self._order]
 
-    @property
-    def columns(self) -> tuple[PairColumn, ...]:
-        """The number columns."""
-        return self._columns
-
     def show(self, items: Items | None, rows: Int[np.ndarray, " n"], columns: Sequence[PairColumn] = ()) -> None:
         """Show these pairs of a snapshot, keeping the sort column if it still exists."""
         key = self._key(self._sorted[0])
         self.beginResetModel()
-        self._items, self._rows, self._columns = items, np.asarray(rows, np.int64), tuple(columns)
+        self._items, self._rows, self.columns = items, np.asarray(rows, np.int64), tuple(columns)
         self._line_of.clear()
         column = next((i for i in range(self.columnCount()) if self._key(i) == key), -1) if key else -1
         self._sorted = (column, self._sorted[1])
@@ -119,12 +114,12 @@ class PairTableModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self.FIXED) + len(self._columns)
+        return 0 if parent.isValid() else len(self.FIXED) + len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is not Qt.Orientation.Horizontal or not 0 <= section < self.columnCount():
             return None
-        number = self._columns[section - len(self.FIXED)] if section >= len(self.FIXED) else None
+        number = self.columns[section - len(self.FIXED)] if section >= len(self.FIXED) else None
         if role == Qt.ItemDataRole.DisplayRole:
             return number.words if number else self.FIXED[section]
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -198,7 +193,7 @@ class PairTableModel(QAbstractTableModel):
     def _text(self, pair: int, row: int, column: int) -> str:
         if column == 0:
             return self._items.caption[pair] or self._items.path[pair].rpartition("/")[2]
-        return self._items.label[pair] if column == 1 else self._columns[column - len(self.FIXED)].text(row)
+        return self._items.label[pair] if column == 1 else self.columns[column - len(self.FIXED)].text(row)
 
     def _picture(self, pair: int, line: int) -> Any:
         path = self._items.path[pair]
@@ -214,7 +209,7 @@ class PairTableModel(QAbstractTableModel):
     def _key(self, column: int) -> str:
         if column < 0:
             return ""
-        return self.FIXED[column] if column < len(self.FIXED) else self._columns[column - len(self.FIXED)].key
+        return self.FIXED[column] if column < len(self.FIXED) else self.columns[column - len(self.FIXED)].key
 
     def _ordered(self) -> Int[np.ndarray, " n"]:
         column, order = self._sorted
@@ -226,7 +221,7 @@ class PairTableModel(QAbstractTableModel):
         """Return the texts of every pair of the snapshot, or the numbers of the rows shown."""
         if column < len(self.FIXED) and self._items is not None:
             return self._items.caption if column == 0 else self._items.label
-        return np.asarray(self._columns[column - len(self.FIXED)].values)
+        return np.asarray(self.columns[column - len(self.FIXED)].values)
 
 
 def ordered(

@@ -177,10 +177,10 @@ class RunsModel(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._runs: tuple[RunRow, ...] = ()
-        self._rows: list[RunRow | GroupRow] = []
-        self._columns: tuple[ValueColumn, ...] = ()
-        self._group_by: ValueColumn | None = None
+        self.runs: tuple[RunRow, ...] = ()
+        self.rows: list[RunRow | GroupRow] = []
+        self.columns: tuple[ValueColumn, ...] = ()
+        self.group_by: ValueColumn | None = None
         self._groups: dict[int, GroupRow] = {}
         self._group_ids: dict[str, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] = (RunColumn.STARTED, Qt.SortOrder.AscendingOrder)
@@ -196,36 +196,21 @@ class RunsModel(QAbstractTableModel):
         self._expected: Mapping[int, Expected] = {}
         self._clock = QTimer(self, interval=1000, timeout=self._tick)
 
-    @property
-    def runs(self) -> tuple[RunRow, ...]:
-        """The runs last shown, oldest first."""
-        return self._runs
-
-    @property
-    def rows(self) -> Sequence[RunRow | GroupRow]:
-        """The runs in row order, and the groups above them."""
-        return self._rows
-
-    @property
-    def columns(self) -> tuple[ValueColumn, ...]:
-        """The columns after those of `RunColumn`."""
-        return self._columns
-
     def show_columns(self, columns: Sequence[ValueColumn]) -> None:
         """Show these columns after those of `RunColumn`; where only values differ, no column is made again."""
-        before, after = self._columns, tuple(columns)
+        before, after = self.columns, tuple(columns)
         first = len(RunColumn)
         if [column.name for column in before] == [column.name for column in after]:
-            self._columns = after
+            self.columns = after
             self._show_values(before, after)
             return
         if before:
             self.beginRemoveColumns(QModelIndex(), first, first + len(before) - 1)
-            self._columns = ()
+            self.columns = ()
             self.endRemoveColumns()
         if after:
             self.beginInsertColumns(QModelIndex(), first, first + len(after) - 1)
-            self._columns = after
+            self.columns = after
             self.endInsertColumns()
         if self._sorted_by[0] >= first:
             self.sort(-1)  # the column of the arrow is gone
@@ -243,17 +228,12 @@ class RunsModel(QAbstractTableModel):
 
     def show_groups(self, by: ValueColumn | None) -> None:
         """Show the runs in groups of equal values, or in none."""
-        if by == self._group_by:
+        if by == self.group_by:
             return
-        self._group_by = by
-        self.show(self._runs, expected=self._expected)
+        self.group_by = by
+        self.show(self.runs, expected=self._expected)
         self._sort_rows()
         self.grouped.emit()
-
-    @property
-    def group_by(self) -> ValueColumn | None:
-        """What the runs are grouped by."""
-        return self._group_by
 
     @property
     def has_groups(self) -> bool:
@@ -283,23 +263,23 @@ class RunsModel(QAbstractTableModel):
         turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
         news = turns != self._turns or dict(expected) != dict(self._expected)
         self._turns, self._expected = turns, expected
-        self._runs = tuple(runs)
+        self.runs = tuple(runs)
         self._regroup()
         ordered = self._in_order(runs) if self._groups else runs
         row_of: dict[int, RunRow | GroupRow] = {row.id: row for row in ordered}
         # Stretches, from behind: each is told once, and a list of thousands is laid out once.
-        for first, last in reversed(stretches([row for row, run in enumerate(self._rows) if run.id not in row_of])):
+        for first, last in reversed(stretches([row for row, run in enumerate(self.rows) if run.id not in row_of])):
             self.beginRemoveRows(QModelIndex(), first, last)
-            del self._rows[first : last + 1]
+            del self.rows[first : last + 1]
             self.endRemoveRows()
         with self.quiet():
-            changed = [self._replace(row, row_of[run.id]) for row, run in enumerate(self._rows)]
-        run_ids = {run.id for run in self._rows}
+            changed = [self._replace(row, row_of[run.id]) for row, run in enumerate(self.rows)]
+        run_ids = {run.id for run in self.rows}
         new = [row for row in ordered if row.id not in run_ids]
         if new:
-            rows = [*self._rows, *new] if run_ids else self._in_order(runs)
+            rows = [*self.rows, *new] if run_ids else self._in_order(runs)
             self.beginInsertRows(QModelIndex(), len(run_ids), len(rows) - 1)
-            self._rows = rows
+            self.rows = rows
             self.endInsertRows()
         if news:
             self._changed(RunColumn.STATUS, RunColumn.STARTED)
@@ -309,7 +289,7 @@ class RunsModel(QAbstractTableModel):
 
     @property
     def _by_experiment(self) -> bool:
-        return self._group_by is not None and self._group_by.name == "experiment"
+        return self.group_by is not None and self.group_by.name == "experiment"
 
     @property
     def _in_own_order(self) -> bool:
@@ -322,13 +302,13 @@ class RunsModel(QAbstractTableModel):
         Experiments are one group each, the newest first; without an experiment there are no groups.
         """
         self._groups = {}
-        if self._group_by is None or (self._by_experiment and not any(run.experiment for run in self._runs)):
+        if self.group_by is None or (self._by_experiment and not any(run.experiment for run in self.runs)):
             return
         from trainer.store.run_values import grouped
 
-        now = tuple(run for run in self._runs if run.active or run.status == "queued")
+        now = tuple(run for run in self.runs if run.active or run.status == "queued")
         now_ids = {run.id for run in now}
-        groups = [(group.title, group.runs) for group in grouped(self._runs, self._group_by)]
+        groups = [(group.title, group.runs) for group in grouped(self.runs, self.group_by)]
         if self._by_experiment:
             groups.sort(key=lambda group: (bool(group[1][0].experiment), group[1][-1].id), reverse=True)
         for title, runs in [(NOW, now), *groups]:
@@ -387,21 +367,21 @@ class RunsModel(QAbstractTableModel):
 
     def row_of(self, run: int) -> int | None:
         """Return the row of the run with this id, or None."""
-        return next((row for row, entry in enumerate(self._rows) if entry.id == run), None)
+        return next((row for row, entry in enumerate(self.rows) if entry.id == run), None)
 
     # -- Qt's side ---------------------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self._rows)
+        return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(RunColumn) + len(self._columns)
+        return 0 if parent.isValid() else len(RunColumn) + len(self.columns)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        if index.isValid() and isinstance(self._rows[index.row()], GroupRow):
+        if index.isValid() and isinstance(self.rows[index.row()], GroupRow):
             return Qt.ItemFlag.ItemIsEnabled
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-        if index.isValid() and self._rows[index.row()].status == "queued":
+        if index.isValid() and self.rows[index.row()].status == "queued":
             flags |= Qt.ItemFlag.ItemIsDragEnabled
         return flags | Qt.ItemFlag.ItemIsEditable if index.column() == RunColumn.NAME else flags
 
@@ -411,25 +391,25 @@ class RunsModel(QAbstractTableModel):
         if not 0 <= section < self.columnCount():
             return None  # a proxy asks for -1 of a column that it no longer has
         if section >= len(RunColumn):
-            return self._own_header(self._columns[section - len(RunColumn)], role)
+            return self._own_header(self.columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
             return RECALL_HEADING if column is RunColumn.LAST and self._all_recalls() else HEADERS[column]
         if role == Qt.ItemDataRole.ToolTipRole:
-            names = headline_names(self._runs) if column in (RunColumn.LAST, RunColumn.BEST) else ""
+            names = headline_names(self.runs) if column in (RunColumn.LAST, RunColumn.BEST) else ""
             return "\n".join(filter(None, (HINTS.get(column), names))) or None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self._rows):
+        if not index.isValid() or index.row() >= len(self.rows):
             return None
-        run, section = self._rows[index.row()], index.column()
+        run, section = self.rows[index.row()], index.column()
         if isinstance(run, GroupRow):
             return run.title if section == RunColumn.NAME and role in _SPOKEN else None
         if section >= len(RunColumn):
-            return self._own_data(run, self._columns[section - len(RunColumn)], role)
+            return self._own_data(run, self.columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(run, column)
@@ -440,12 +420,12 @@ class RunsModel(QAbstractTableModel):
         return self._look(run, column, role)
 
     def _all_recalls(self) -> bool:
-        return all(run.metric == HEADLINE for run in self._runs if run.last is not None)
+        return all(run.metric == HEADLINE for run in self.runs if run.last is not None)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
             return False
-        run, name = self._rows[index.row()], str(value).strip()
+        run, name = self.rows[index.row()], str(value).strip()
         if isinstance(run, GroupRow) or not name or name == run.name:
             return False
         self.rename_asked.emit(run.id, name)
@@ -458,14 +438,14 @@ class RunsModel(QAbstractTableModel):
 
     def _sort_rows(self) -> None:
         """Sort the rows; selections and editors move with their runs."""
-        rows = self._in_order(self._runs)
-        if all(new is old for new, old in zip(rows, self._rows, strict=True)):
+        rows = self._in_order(self.runs)
+        if all(new is old for new, old in zip(rows, self.rows, strict=True)):
             return
         self.layoutAboutToBeChanged.emit()
         row_of = {run.id: row for row, run in enumerate(rows)}
         before = self.persistentIndexList()
-        after = [self.index(row_of[self._rows[index.row()].id], index.column()) for index in before]
-        self._rows = rows
+        after = [self.index(row_of[self.rows[index.row()].id], index.column()) for index in before]
+        self.rows = rows
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
 
@@ -518,7 +498,7 @@ class RunsModel(QAbstractTableModel):
 
     def _sort_value(self, run: RunRow, column: int) -> Any:
         if column >= len(RunColumn):
-            return self._columns[column - len(RunColumn)].sort_value(run)
+            return self.columns[column - len(RunColumn)].sort_value(run)
         column, turn = RunColumn(column), self._turns.get(run.id)
         if turn is not None and column is RunColumn.STATUS:
             return look_of(run.status).rank + turn / 1_000_000
@@ -546,7 +526,7 @@ class RunsModel(QAbstractTableModel):
     def _queue_hint(self, run: RunRow) -> str:
         span, after = self._expected.get(run.id), ""
         if run.after is not None:
-            name = next((other.short_name for other in self._runs if other.id == run.after), f"run {run.after}")
+            name = next((other.short_name for other in self.runs if other.id == run.after), f"run {run.after}")
             after = f" It waits for {name}."
         prefers = f" Priority {run.priority}." if run.priority else ""
         if span is None or span.start_s is None:
@@ -633,14 +613,14 @@ class RunsModel(QAbstractTableModel):
 
     def _replace(self, row: int, run: RunRow | GroupRow) -> bool:
         """Show `run` in its row; return whether any of it has changed."""
-        if self._rows[row] is run or self._rows[row] == run:
+        if self.rows[row] is run or self.rows[row] == run:
             return False
-        self._rows[row] = run
+        self.rows[row] = run
         self.dataChanged.emit(self.index(row, 0), self.index(row, self.columnCount() - 1))
         return True
 
     def _start_or_stop_clock(self) -> None:
-        if any(working(run) for run in self._runs):
+        if any(working(run) for run in self.runs):
             self._clock.start()
         else:
             self._clock.stop()
@@ -654,8 +634,8 @@ class RunsModel(QAbstractTableModel):
         if self._quiet:
             rows = self._untold or (first, last)
             self._untold = (min(rows[0], first), max(rows[1], last))
-        elif self._rows:
-            self.dataChanged.emit(self.index(0, first), self.index(len(self._rows) - 1, last))
+        elif self.rows:
+            self.dataChanged.emit(self.index(0, first), self.index(len(self.rows) - 1, last))
 
 
 class RunsFilter(QSortFilterProxyModel):

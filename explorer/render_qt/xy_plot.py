@@ -142,7 +142,7 @@ class XYPlotWidget(Plot):
     brushed = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        self._brush: tuple[float, ...] | None = None
+        self.brush: tuple[float, ...] | None = None
         self._brush_start: QPointF | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
         self.spec: marks.XYPlot | None = None
@@ -226,14 +226,9 @@ class XYPlotWidget(Plot):
     def sizeHint(self) -> QSize:
         return QSize(320, 150)
 
-    @property
-    def brush(self) -> tuple[float, ...] | None:
-        """The brushed range of x, or the brushed rectangle."""
-        return self._brush
-
     def set_brush(self, brush: tuple[float, ...] | None) -> None:
         """Show a brushed range or rectangle without emitting a signal."""
-        self._brush = brush
+        self.brush = brush
         self._shade.setVisible(brush is not None and len(brush) == 2)
         self._outline.setVisible(brush is not None and len(brush) == 4)
         if brush is None or self.spec is None:
@@ -280,15 +275,15 @@ class XYPlotWidget(Plot):
         self._brush_start = None
         # A click, or a slip of the hand, takes the brush away, and chooses the point under it.
         self.set_brush(brush if ends[1] - ends[0] > (ends[3] - ends[2]) / 200 else None)
-        self.brushed.emit(self._brush)
-        if self._brush is None:
+        self.brushed.emit(self.brush)
+        if self.brush is None:
             at = QPointF(ends[0], _at(self.spec.y, brush[2])) if len(brush) == 4 else None
             spots = [spot for cloud in self._clouds if at is not None for spot in cloud.pointsAt(at)]
             if spots:
                 self._choose_point(spots)
 
     def keyPressEvent(self, ev: QKeyEvent) -> None:
-        if ev.key() == Qt.Key.Key_Escape and self._brush is not None:
+        if ev.key() == Qt.Key.Key_Escape and self.brush is not None:
             self.set_brush(None)
             self.brushed.emit(None)
             return
@@ -364,7 +359,7 @@ class XYPlotWidget(Plot):
         self._ticks = pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), width=theme.stroke(1.5)))
         for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit, self._ticks):
             self.addItem(item, ignoreBounds=True)
-        self.set_brush(self._brush if spec.brushes else None)
+        self.set_brush(self.brush if spec.brushes else None)
         written = _written(spec) + sum(bool(dot.label) for dot in spec.dots)
         ground = theme.color("surface")
         ground.setAlphaF(LABEL_ALPHA if spec.curves else 0.0)

@@ -100,17 +100,12 @@ class Theme(QObject):
         self._application_tokens: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
         self.reduced_motion = False
-        self._sides: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def sides(self) -> tuple[tuple[int, int], ...]:
-        """Hue and tone of runs A and B where they have colors of their own; empty: the first two hues."""
-        return self._sides
+        self.sides: tuple[tuple[int, int], ...] = ()
 
     def show_sides(self, sides: Sequence[tuple[int, int]]) -> None:
         """Draw what is about A or B in these hues and tones; empty: in the first two hues."""
-        if tuple(sides) != self._sides:
-            self._sides = tuple(sides)
+        if tuple(sides) != self.sides:
+            self.sides = tuple(sides)
             self.redraw()
 
     def redraw(self) -> None:

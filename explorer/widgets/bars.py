@@ -61,30 +61,20 @@ class BarChart(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._names: tuple[str, ...] = ()
-        self._columns: tuple[BarColumn, ...] = ()
+        self.names: tuple[str, ...] = ()
+        self.columns: tuple[BarColumn, ...] = ()
         self._stale = False
         self._marked: frozenset[int] = frozenset()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName("Probabilities")
         theme.theme().changed.connect(self.update)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The row names from top to bottom, including those that do not fit."""
-        return self._names
-
-    @property
-    def columns(self) -> tuple[BarColumn, ...]:
-        """The columns from left to right."""
-        return self._columns
-
     def lanes(self) -> list[QRectF]:
         """Return where the head of each column is."""
-        n = max(1, len(self._columns))
+        n = max(1, len(self.columns))
         left = self._name_width() + theme.BETWEEN
         width = (self.width() - left - (n - 1) * theme.AROUND) / n
-        return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self._columns))]
+        return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self.columns))]
 
     def show_bars(
         self,
@@ -102,13 +92,13 @@ class BarChart(QWidget):
             stale: The answer to a newer question is on its way: drawn paler.
             marked: Rows whose name has a wavy line below: no run has read it.
         """
-        self._names, self._columns, self._stale = tuple(names), tuple(columns), stale
+        self.names, self.columns, self._stale = tuple(names), tuple(columns), stale
         self._marked = frozenset(marked)
         self.setAccessibleDescription(self._in_words())
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(480, HEAD + ROW * max(4, min(len(self._names), 10)) + 4)
+        return QSize(480, HEAD + ROW * max(4, min(len(self.names), 10)) + 4)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(300, HEAD + 3 * ROW)
@@ -124,9 +114,9 @@ class BarChart(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         fitting = self._fitting()
         name_width, lanes = self._name_width(), self.lanes()
-        for column, lane in zip(self._columns, lanes, strict=True):
+        for column, lane in zip(self.columns, lanes, strict=True):
             self._paint_head(painter, lane, column)
-        if not self._columns:
+        if not self.columns:
             return
         painter.setPen(theme.color("line"))
         painter.drawLine(QPointF(0, HEAD - 4.5), QPointF(self.width(), HEAD - 4.5))
@@ -134,14 +124,14 @@ class BarChart(QWidget):
             painter.setOpacity(0.5)
         for row in range(fitting):
             top = HEAD + row * ROW
-            tops = [column for column in self._columns if column.top == row]
+            tops = [column for column in self.columns if column.top == row]
             painter.setFont(_font(strong=bool(tops)))
             painter.setPen(theme.color("text" if tops else "secondary"))
             room = QRectF(0, top, name_width, ROW)
-            _draw_elided(painter, room, self._names[row], Qt.AlignmentFlag.AlignLeft)
+            _draw_elided(painter, room, self.names[row], Qt.AlignmentFlag.AlignLeft)
             if row in self._marked:
-                _draw_wave(painter, room, self._names[row])
-            for column, lane in zip(self._columns, lanes, strict=True):
+                _draw_wave(painter, room, self.names[row])
+            for column, lane in zip(self.columns, lanes, strict=True):
                 if column.shares:
                     self._paint_bar(painter, QRectF(lane.left(), top, lane.width(), ROW), column, row)
         self._paint_rest(painter, fitting, name_width, lanes)
@@ -149,11 +139,11 @@ class BarChart(QWidget):
     def _fitting(self) -> int:
         """Return how many rows are drawn; if not all fit, the last line sums up the others."""
         room = max(0, (self.height() - HEAD) // ROW)
-        return len(self._names) if len(self._names) <= room else max(0, room - 1)
+        return len(self.names) if len(self.names) <= room else max(0, room - 1)
 
     def _name_width(self) -> float:
         metrics = QFontMetricsF(_font(strong=True))
-        widest = max((metrics.horizontalAdvance(name) for name in self._names), default=0.0) + 2
+        widest = max((metrics.horizontalAdvance(name) for name in self.names), default=0.0) + 2
         return min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
 
     def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
@@ -189,14 +179,14 @@ class BarChart(QWidget):
         painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), column.words(row))
 
     def _paint_rest(self, painter: QPainter, fitting: int, name_width: float, lanes: list[QRectF]) -> None:
-        hidden = len(self._names) - fitting
+        hidden = len(self.names) - fitting
         if hidden <= 0:
             return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
         _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
-        for column, lane in zip(self._columns, lanes, strict=True):
+        for column, lane in zip(self.columns, lanes, strict=True):
             if column.shares and column.adds_up:
                 room = QRectF(lane.left(), room.top(), lane.width(), ROW)
                 text = percent(sum(column.shares[fitting:]))
@@ -206,13 +196,13 @@ class BarChart(QWidget):
         row = int((y - HEAD) // ROW)
         if not 0 <= row < self._fitting():
             return ""
-        shares = [f"{column.title}: {column.words(row)}" for column in self._columns if column.shares]
-        return "\n".join([self._names[row], *shares])
+        shares = [f"{column.title}: {column.words(row)}" for column in self.columns if column.shares]
+        return "\n".join([self.names[row], *shares])
 
     def _in_words(self) -> str:
         tops = [
-            f"{column.title} gives {column.words(column.top)} to {self._names[column.top]}"
-            for column in self._columns
+            f"{column.title} gives {column.words(column.top)} to {self.names[column.top]}"
+            for column in self.columns
             if column.top is not None
         ]
         return "; ".join(tops)

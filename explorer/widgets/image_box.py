@@ -35,21 +35,16 @@ class ImageBox(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._pixmap: QPixmap | None = None
+        self.pixmap: QPixmap | None = None
         self._sign, self._role = "image", "disabled"
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(160, 120)
         self.setAccessibleName("Picture")
         theme.theme().changed.connect(self.update)
 
-    @property
-    def pixmap(self) -> QPixmap | None:
-        """The pixmap shown."""
-        return self._pixmap
-
     def show_picture(self, pixmap: QPixmap | None, *, broken: bool = False) -> None:
         """Show a pixmap, or an icon if there is none; a damage icon if `broken`."""
-        self._pixmap = pixmap
+        self.pixmap = pixmap
         self._sign, self._role = ("triangle-alert", "bad") if broken else ("image", "disabled")
         self.update()
 
@@ -63,15 +58,15 @@ class ImageBox(QWidget):
         ground = QPainterPath()
         ground.addRoundedRect(QRectF(self.rect()), theme.RADIUS, theme.RADIUS)
         painter.fillPath(ground, theme.color("background"))
-        if self._pixmap is None or self._pixmap.isNull():
+        if self.pixmap is None or self.pixmap.isNull():
             theme.icon(self._sign, 40, self._role).paint(painter, self.rect())
             return
         room = QRectF(self.rect()).adjusted(theme.INSIDE, theme.INSIDE, -theme.INSIDE, -theme.INSIDE)
-        size = self._pixmap.size()
+        size = self.pixmap.size()
         scale = min(room.width() / size.width(), room.height() / size.height(), MOST_ENLARGED)
         target = QRectF(0, 0, size.width() * scale, size.height() * scale)
         target.moveCenter(room.center())
         clip = QPainterPath()
         clip.addRoundedRect(target, 4, 4)
         painter.setClipPath(clip)
-        painter.drawPixmap(target, self._pixmap, QRectF(self._pixmap.rect()))
+        painter.drawPixmap(target, self.pixmap, QRectF(self.pixmap.rect()))

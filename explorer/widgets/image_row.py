@@ -62,7 +62,7 @@ class ImageRowWidget(QWidget):
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._picture = picture
-        self._shown: tuple[ImageRowItem, ...] = ()
+        self.shown: tuple[ImageRowItem, ...] = ()
         self._color = "secondary"
         self._current = 0
         self._head_px = WORDS_PX
@@ -73,22 +73,17 @@ class ImageRowWidget(QWidget):
         present(self, "Graphic")
         theme.theme().changed.connect(self.update)
 
-    @property
-    def shown(self) -> tuple[ImageRowItem, ...]:
-        """All images, including those that do not fit."""
-        return self._shown
-
     def show_pictures(self, pictures: Sequence[ImageRowItem], color: str) -> None:
         """Show these images; `color` (a token or `#rrggbb`) paints the bars."""
-        self._shown, self._color = tuple(pictures), color
-        self._current = min(self._current, max(len(self._shown) - 1, 0))
-        self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self._shown))
+        self.shown, self._color = tuple(pictures), color
+        self._current = min(self._current, max(len(self.shown) - 1, 0))
+        self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self.shown))
         self._fit_height()
         self.update()
 
     def picture_arrived(self, path: str) -> None:
         """Repaint if this image is shown."""
-        if any(s.path == path for s in self._shown):
+        if any(s.path == path for s in self.shown):
             self.update()
 
     @property
@@ -99,7 +94,7 @@ class ImageRowWidget(QWidget):
     @property
     def fitting(self) -> int:
         """The number of images drawn."""
-        return max(1, min(len(self._shown), int(self.width() / (LEAST_PX * self.scale))))
+        return max(1, min(len(self.shown), int(self.width() / (LEAST_PX * self.scale))))
 
     def place(self, number: int) -> QRect:
         """Return an image's rectangle, including text and caption."""
@@ -116,7 +111,7 @@ class ImageRowWidget(QWidget):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             number = self._at(event.pos())
             if number >= 0:
-                picture = self._shown[number]
+                picture = self.shown[number]
                 QToolTip.showText(event.globalPos(), f"{picture.words}\n{picture.caption}", self)
             return True
         return super().event(event)
@@ -130,11 +125,11 @@ class ImageRowWidget(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
-        if step and self._shown:
+        if step and self.shown:
             self._current = min(max(self._current + step, 0), self.fitting - 1)
-            announce(self, f"{self._shown[self._current].words}: {self._shown[self._current].caption}")
+            announce(self, f"{self.shown[self._current].words}: {self.shown[self._current].caption}")
             self.update()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self._shown:
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.shown:
             self.chosen.emit(self._current)
         else:
             super().keyPressEvent(event)
@@ -143,7 +138,7 @@ class ImageRowWidget(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        for number, picture in enumerate(self._shown[: self.fitting]):
+        for number, picture in enumerate(self.shown[: self.fitting]):
             self._paint(painter, self.place(number), picture, focused=self.hasFocus() and number == self._current)
 
     def _paint(self, painter: QPainter, room: QRect, picture: ImageRowItem, *, focused: bool) -> None:
@@ -185,10 +180,10 @@ class ImageRowWidget(QWidget):
     def _fit_height(self) -> None:
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
         wide = self.place(0).width() - 6
-        drawn = [picture.words for picture in self._shown[: self.fitting] if BETWEEN in picture.words]
+        drawn = [picture.words for picture in self.shown[: self.fitting] if BETWEEN in picture.words]
         breaks = any(metrics.horizontalAdvance(text) > wide for text in drawn)
         self._head_px = WORDS_PX + (LINE_PX if breaks else 0)
         self.setFixedHeight(self._side() + 4 + self._head_px + CAPTION_PX)
 
     def _at(self, position: QPoint) -> int:
-        return next((n for n in range(min(self.fitting, len(self._shown))) if self.place(n).contains(position)), -1)
+        return next((n for n in range(min(self.fitting, len(self.shown))) if self.place(n).contains(position)), -1)

@@ -54,23 +54,18 @@ class Legend(QWidget):
         # Qt tells of its font before the rest is there.
         self._laid: dict[int, list[QRectF]] = {}
         super().__init__(parent)
-        self._entries: tuple[LegendEntry, ...] = ()
+        self.entries: tuple[LegendEntry, ...] = ()
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         theme.theme().changed.connect(self.update)
 
-    @property
-    def entries(self) -> tuple[LegendEntry, ...]:
-        """The entries shown."""
-        return self._entries
-
     def show_entries(self, entries: Sequence[LegendEntry]) -> None:
         """Show exactly these."""
-        if tuple(entries) != self._entries:
-            self._entries = tuple(entries)
+        if tuple(entries) != self.entries:
+            self.entries = tuple(entries)
             self._laid.clear()
-            self.setAccessibleDescription(", ".join(entry.text for entry in self._entries))
+            self.setAccessibleDescription(", ".join(entry.text for entry in self.entries))
             self.updateGeometry()
             self.update()
 
@@ -96,7 +91,7 @@ class Legend(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        for entry, room in zip(self._entries, self._places(self.width()), strict=True):
+        for entry, room in zip(self.entries, self._places(self.width()), strict=True):
             paint_mark(
                 painter,
                 QPointF(room.left() + MARK_PX / 2, room.center().y()),
@@ -124,7 +119,7 @@ class Legend(QWidget):
     def _lay(self, width: int) -> list[QRectF]:
         metrics = self.fontMetrics()
         rects, x, y = [], 0.0, 0.0
-        for entry in self._entries:
+        for entry in self.entries:
             wide = min(metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0, max(width, 2.0 * MARK_PX))
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + self.LINE

@@ -72,7 +72,7 @@ class LogTail(QWidget):
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._background = background
-        self._path: Path | None = None
+        self.path: Path | None = None
         self._position: int | None = None
         self._rest = b""
         self._timer = QTimer(self, interval=FOLLOW_MS, timeout=self._read)
@@ -81,16 +81,11 @@ class LogTail(QWidget):
 
     def show_file(self, path: Path | None) -> None:
         """Show the end of `path` and follow it; None clears the view."""
-        if path == self._path:
+        if path == self.path:
             return
-        self._path, self._position, self._rest = path, None, b""
+        self.path, self._position, self._rest = path, None, b""
         self.text.clear()
         self._read()
-
-    @property
-    def path(self) -> Path | None:
-        """The file shown."""
-        return self._path
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -104,15 +99,15 @@ class LogTail(QWidget):
         self._timer.stop()
 
     def _read(self) -> None:
-        if self._path is None or not self.isVisible():
+        if self.path is None or not self.isVisible():
             return
-        path = self._path
+        path = self.path
         self._background.run(
             self, read_piece, path, self._position, done=lambda piece: self._take(path, piece), key="log"
         )
 
     def _take(self, path: Path, piece: Piece) -> None:
-        if path != self._path or (not piece.fresh and piece.start != self._position):
+        if path != self.path or (not piece.fresh and piece.start != self._position):
             return
         if piece.fresh:
             self.text.clear()

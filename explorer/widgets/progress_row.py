@@ -123,7 +123,7 @@ class ProgressRow(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None, *, asks: bool = False) -> None:
         super().__init__(parent, objectName=name)
         self.asks = asks
-        self._ticket: Ticket | None = None
+        self.ticket: Ticket | None = None
         self._slot: JobSlot | None = None
         self._since, self._left = 0.0, TimeLeft()
         self.note = ElidedLabel()
@@ -144,53 +144,48 @@ class ProgressRow(QWidget):
     @property
     def busy(self) -> bool:
         """Whether work is in progress."""
-        return self._ticket is not None
-
-    @property
-    def ticket(self) -> Ticket | None:
-        """The ticket of the current work."""
-        return self._ticket
+        return self.ticket is not None
 
     def start(self) -> Ticket:
         """End earlier work and return the ticket of the new one."""
-        if self._ticket is not None:
-            self._ticket.cancelled = True
-        self._ticket, self._since, self._left = Ticket(), time.monotonic(), TimeLeft()
+        if self.ticket is not None:
+            self.ticket.cancelled = True
+        self.ticket, self._since, self._left = Ticket(), time.monotonic(), TimeLeft()
         self._find_slot()
         self._timer.start()
-        return self._ticket
+        return self.ticket
 
     def show_progress(self, share: float | None, note: str) -> None:
         """Show the progress of a request to a process, starting the display if it is idle."""
-        ticket = self._ticket or self.start()
+        ticket = self.ticket or self.start()
         ticket.share, ticket.note = share or 0.0, note
 
     def end(self) -> None:
         """End the work, finished or not."""
-        if self._ticket is not None:
-            self._ticket.answered = True
+        if self.ticket is not None:
+            self.ticket.answered = True
         self._stop()
 
     def cancel(self) -> None:
         """Cancel the work for the user."""
-        if self._ticket is not None:
+        if self.ticket is not None:
             self._stop()
             self.cancelled.emit()
 
     def _stop(self) -> None:
-        if self._ticket is not None:
-            self._ticket.cancelled = True
-        self._ticket = None
+        if self.ticket is not None:
+            self.ticket.cancelled = True
+        self.ticket = None
         self._timer.stop()
         self.hide()
 
     def _look(self) -> None:
-        if self._ticket is None:
+        if self.ticket is None:
             return
-        show_share(self.bar, self._ticket.share)
+        show_share(self.bar, self.ticket.share)
         spent = time.monotonic() - self._since
-        left = self._left.estimate(self._ticket.share) or 0.0
-        text = f"{self._ticket.note}…" if self._ticket.note else "working…"
+        left = self._left.estimate(self.ticket.share) or 0.0
+        text = f"{self.ticket.note}…" if self.ticket.note else "working…"
         self.note.setText(f"{text} {left:,.0f} s left" if left > 10 else text)
         in_front = self._slot is None or self._slot.is_front(self)
         self.setVisible(spent > SHOWN_AFTER_S and in_front)

@@ -131,7 +131,7 @@ class StateArea(CurrentPageStack):
         super().__init__(parent)
         self.kind: Kind = "unknown"
         self.details = ""
-        self._has_result = False
+        self.has_result = False
         self._width, self._skeleton = width, Skeleton()
         self._content = _Dimmable(content)
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
@@ -188,7 +188,7 @@ class StateArea(CurrentPageStack):
 
     def cancelled(self, again: Callable[[], object], what: str = "result") -> None:
         """Show that the person ended it: the previous result stays, with a button that computes it again."""
-        if self._has_result:
+        if self.has_result:
             self.stale(f"Cancelled. The previous {what} is shown.", ("Compute", again))
         else:
             self.empty("circle-stop", "Cancelled", "Nothing has been computed.", _action(self.page, ("Compute", again)))
@@ -200,7 +200,7 @@ class StateArea(CurrentPageStack):
             keep: Whether the previous result answers the same question; another one's does not stay.
         """
         self.kind = "loading"
-        self._has_result &= keep
+        self.has_result &= keep
         if not self._soon.isActive():
             self._soon.start()
 
@@ -216,11 +216,6 @@ class StateArea(CurrentPageStack):
         """Show that the content is older than the request; it stays dimmed."""
         self._show_result("stale", text, act)
 
-    @property
-    def has_result(self) -> bool:
-        """Whether the content shows a result, perhaps an older one."""
-        return self._has_result
-
     def _show_result(self, kind: Kind, text: str, act: Act | None) -> None:
         if text or "note" in vars(self):
             self.note.show_message(text, act)
@@ -228,13 +223,13 @@ class StateArea(CurrentPageStack):
 
     def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
         self._soon.stop()
-        self.kind, self._has_result = kind, has_result
+        self.kind, self.has_result = kind, has_result
         self._content.dim(kind == "stale")
         self.setCurrentWidget(page)
 
     def _show_loading(self) -> None:
-        self._content.dim(self._has_result)
-        self.setCurrentWidget(self._content if self._has_result else self._skeleton)
+        self._content.dim(self.has_result)
+        self.setCurrentWidget(self._content if self.has_result else self._skeleton)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.details)

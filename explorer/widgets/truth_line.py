@@ -30,7 +30,7 @@ class TruthLine(QLabel):
         super().__init__(parent)
         self.setObjectName("truth-line")
         self._truth: SeedTruth | None = None
-        self._text = ""
+        self.said = ""
         theme.set_role(self, "small")
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setTextInteractionFlags(
@@ -41,11 +41,6 @@ class TruthLine(QLabel):
         self.linkActivated.connect(self.opened)
         theme.theme().changed.connect(self._write)
         self.hide()
-
-    @property
-    def said(self) -> str:
-        """What is written, without the link."""
-        return self._text
 
     def show_truth(self, truth: SeedTruth) -> None:
         """Show this; its whole text is the tool tip."""
@@ -72,7 +67,7 @@ class TruthLine(QLabel):
         begun = dot.join(begins)
         left = room - metrics.horizontalAdvance(f"{begun}{dot}")
         rest = metrics.elidedText(truth.not_counted, Qt.TextElideMode.ElideRight, max(left, 0))
-        self._text = dot.join(filter(None, (begun, rest)))
+        self.said = dot.join(filter(None, (begun, rest)))
         ink = theme.theme().tokens.text
         marked = f'<a href="{html.escape(truth.experiment)}" style="color: {ink}">{html.escape(truth.verdict)}</a>'
         linked = [marked if truth.experiment and part == truth.verdict else html.escape(part) for part in begins]

@@ -35,18 +35,13 @@ class LearnedPairs:
 
     def __init__(self, sources: Sequence[Source] = ()) -> None:
         """Create it without opening files."""
-        self._sources = sources
+        self.sources = sources
         self._places = {place_of(str(source.path)) for source in sources}
         self._sizes: dict[int, list[Location]] | None = None
         self._contents: dict[Location, bytes] = {}
 
     def __len__(self) -> int:
-        return len(self._sources)
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The pairs."""
-        return self._sources
+        return len(self.sources)
 
     def seen(self, sources: Sequence[Source]) -> list[bool]:
         """Return for each pair whether its image is a training image, by location or file contents.
@@ -73,20 +68,20 @@ class LearnedPairs:
             cache: Folder of the prepared ones.
             preprocessing: By which.
         """
-        if not self._sources:
+        if not self.sources:
             return 0
         learned = np.array(self.seen(sources), bool)
-        learned_digests = set(digests_of(self._sources, size=size, cache=cache, preprocessing=preprocessing))
+        learned_digests = set(digests_of(self.sources, size=size, cache=cache, preprocessing=preprocessing))
         if learned_digests and len(digests) == len(sources):
             learned |= np.array([digest in learned_digests for digest in digests], bool)
         return int(learned.sum())
 
     def _is_copy(self, location: Location) -> bool:
-        if not self._sources or isinstance(location, Cell):
+        if not self.sources or isinstance(location, Cell):
             return False
         if self._sizes is None:
             self._sizes = {}
-            for source in self._sources:
+            for source in self.sources:
                 if (size := size_of(source.path)) is not None:
                     self._sizes.setdefault(size, []).append(source.path)
         same = self._sizes.get(-1 if (size := size_of(location)) is None else size, ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +44,7 @@ class PclViews(MomentumQueue):
         width, n = choice.projection_dim, len(self._pairs)
         self.register_buffer("clustered", torch.tensor(False))
         self._has_clusters = False
-        self._epoch_numbers: dict[str, float] = {}
+        self.epoch_numbers: dict[str, float] = {}
         for level, size in enumerate(sizes):
             self.register_buffer(f"prototypes_{level}", torch.zeros(size, width))
             self.register_buffer(f"concentrations_{level}", torch.ones(size))
@@ -78,12 +77,7 @@ class PclViews(MomentumQueue):
             assignments.copy_(nearest)
         self.clustered.fill_(True)
         self._has_clusters = True
-        self._epoch_numbers = self._judged(points, epoch)
-
-    @property
-    def epoch_numbers(self) -> Mapping[str, float]:
-        """Purity and loss of each clustering of the last E-step, and what it does if it is a random one."""
-        return self._epoch_numbers
+        self.epoch_numbers = self._judged(points, epoch)
 
     def _judged(self, points: Float[Tensor, "n d"], epoch: int) -> dict[str, float]:
         levels = [self._level(level) for level in range(self._choice.clusterings)]

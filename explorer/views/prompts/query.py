@@ -75,15 +75,10 @@ class PromptQuery(QObject):
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)
         self._context = context
-        self._request: PromptRequest | None = None
+        self.request: PromptRequest | None = None
         self._files: dict[int, str] = {}
         self._problems: dict[int, str] = {}
         self._open: dict[int, int] = {}
-
-    @property
-    def request(self) -> PromptRequest | None:
-        """The newest request."""
-        return self._request
 
     @property
     def waiting(self) -> bool:
@@ -92,10 +87,10 @@ class PromptQuery(QObject):
 
     def want(self, request: PromptRequest, *, again: bool = False) -> bool:
         """Fetch this, unless it was the last request; return whether it is new."""
-        if request == self._request and not again:
+        if request == self.request and not again:
             return False
         self.cancel()
-        self._request, self._files, self._problems = request, {}, {}
+        self.request, self._files, self._problems = request, {}, {}
         self._context.background.run(
             self, steps_of, self._context.workspace, request, done=self._ask, failed=self._broke, key="steps"
         )
@@ -103,7 +98,7 @@ class PromptQuery(QObject):
 
     def cancel(self) -> None:
         """Cancel the current request."""
-        self._request = None
+        self.request = None
         open_questions, self._open = self._open, {}
         for number in open_questions.values():
             self._context.client.cancel(number)
@@ -111,7 +106,7 @@ class PromptQuery(QObject):
 
     def _ask(self, snapshots: tuple[PromptRequest, dict[int, int], dict[int, str]]) -> None:
         request, steps, problems = snapshots
-        if request != self._request:
+        if request != self.request:
             return
         self._problems = dict(problems)
         for side in request.sides:
@@ -129,22 +124,22 @@ class PromptQuery(QObject):
         self._go_on()
 
     def _answered(self, request: PromptRequest, index: int, answer: EmbedClassesAnswer) -> None:
-        if request == self._request:
+        if request == self.request:
             self._open.pop(index, None)
             self._files[index] = answer.file
             self._go_on()
 
     def _failed(self, request: PromptRequest, index: int, failure: Failure) -> None:
-        if request == self._request and failure.kind != "cancelled":
+        if request == self.request and failure.kind != "cancelled":
             self._open.pop(index, None)
             self._problems[index] = reason_words(reason_of(failure))
             self._go_on()
 
     def _go_on(self) -> None:
-        if self._open or self._request is None:
+        if self._open or self.request is None:
             return
-        files = {side.place: self._files[side.place] for side in self._request.sides if side.place in self._files}
-        args = (self._context.workspace, self._request, files, dict(self._problems))
+        files = {side.place: self._files[side.place] for side in self.request.sides if side.place in self._files}
+        args = (self._context.workspace, self.request, files, dict(self._problems))
         self._context.background.run(self, read, *args, done=self.read.emit, failed=self._broke, key="charts")
 
     def _broke(self, error: Exception) -> None:

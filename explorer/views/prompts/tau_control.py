@@ -31,7 +31,7 @@ class TauControl(QWidget):
         letter = "AB"[index]
         super().__init__(parent, objectName=f"prompts-tau-{letter.lower()}")
         self.index = index
-        self._tau, self._trained, self._best = 0.07, 0.07, 0.07
+        self.tau, self._trained, self._best = 0.07, 0.07, 0.07
         self.name = layouts.elided(role="strong")
         self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
         self.slider.setAccessibleName(f"Temperature tau of run {letter}")
@@ -53,11 +53,6 @@ class TauControl(QWidget):
         theme.theme().follow(self._recolor)
         self._recolor()
 
-    @property
-    def tau(self) -> float:
-        """The temperature, exactly as typed or set by the slider."""
-        return self._tau
-
     def show_run(self, name: str, *, trained: float, best: float, tau: float | None = None) -> None:
         """Show a run's temperatures, at `tau` or the trained one, without emitting `changed`."""
         self._trained, self._best = trained, best
@@ -68,9 +63,9 @@ class TauControl(QWidget):
         self._show(trained if tau is None else tau)
 
     def _slid(self, position: int) -> None:
-        self._tau = to_tau(position)
+        self.tau = to_tau(position)
         with QSignalBlocker(self.box):
-            self.box.set_value(self._tau)
+            self.box.set_value(self.tau)
         self.changed.emit()
 
     def _typed(self) -> None:
@@ -78,11 +73,11 @@ class TauControl(QWidget):
         fits = isinstance(typed, int | float) and LOW <= typed <= HIGH
         self.box.setProperty("state", "" if fits else "bad")
         self.box.style().polish(self.box)
-        self.box.setToolTip("" if fits else f"A number from {LOW:g} to {HIGH:g}; {self._tau:.4g} is kept.")
-        if fits and typed != self._tau:
-            self._tau = float(typed)
+        self.box.setToolTip("" if fits else f"A number from {LOW:g} to {HIGH:g}; {self.tau:.4g} is kept.")
+        if fits and typed != self.tau:
+            self.tau = float(typed)
             with QSignalBlocker(self.slider):
-                self.slider.setValue(to_place(self._tau))
+                self.slider.setValue(to_place(self.tau))
             self.changed.emit()
 
     def _jump(self, tau: float) -> None:
@@ -90,7 +85,7 @@ class TauControl(QWidget):
         self.changed.emit()
 
     def _show(self, tau: float) -> None:
-        self._tau = tau
+        self.tau = tau
         with QSignalBlocker(self.slider), QSignalBlocker(self.box):
             self.slider.setValue(to_place(tau))
             self.box.set_value(float(f"{tau:.4g}"))

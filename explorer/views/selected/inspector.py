@@ -53,7 +53,7 @@ class PairInspector(QWidget):
         self.course: CourseCard | None = None
         self._course_place = layouts.column(gap=None)
         self._at = 0
-        self._row: int | None = None
+        self.row: int | None = None
         self._is_old = True
         self._sides: tuple[Side, ...] = ()
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE_PX)
@@ -78,11 +78,6 @@ class PairInspector(QWidget):
         """The pair shown; None before there is one."""
         return self.loaded.pair if self.loaded is not None else None
 
-    @property
-    def row(self) -> int | None:
-        """The row of the pair that is shown or about to be."""
-        return self._row
-
     def refresh(self) -> None:
         """Show the current pair of the selection, if the inspector is seen."""
         self._is_old = True
@@ -100,9 +95,9 @@ class PairInspector(QWidget):
             self.area.empty("target", "No pair selected", NOTHING)
             return
         self._at = min(self._at, len(pairs) - 1)
-        self._row = int(pairs[self._at])
+        self.row = int(pairs[self._at])
         self._show_place()
-        self._load(self._row)
+        self._load(self.row)
 
     def walk(self, step: int) -> None:
         """Show the next (1) or the previous (-1) selected pair; every view rings it."""
@@ -110,7 +105,7 @@ class PairInspector(QWidget):
         if len(pairs):
             self._at = (self._at + step) % len(pairs)
             self.refresh()
-            self.context.selection.hovered = self._row
+            self.context.selection.hovered = self.row
 
     def forget_facts(self) -> None:
         """Read tags and states again, because they were changed elsewhere."""
@@ -143,7 +138,7 @@ class PairInspector(QWidget):
 
     def _forget(self) -> None:
         self.context.background.forget(self, "inspector-pair")
-        self.loaded = self._row = None
+        self.loaded = self.row = None
         self._at = 0
 
     def _refuse(self, error: Exception) -> None:
@@ -192,7 +187,7 @@ class PairInspector(QWidget):
 
     def _on_pairs(self) -> None:
         """Stay with the pair that is shown if it is still selected."""
-        indices = np.flatnonzero(self.context.selection.pairs == (-1 if self._row is None else self._row))
+        indices = np.flatnonzero(self.context.selection.pairs == (-1 if self.row is None else self.row))
         self._at = int(indices[0]) if len(indices) else 0
         self.refresh()
 
@@ -209,7 +204,7 @@ class PairInspector(QWidget):
 
     def _open(self, view: str) -> None:
         self.go.emit(view)
-        self.context.selection.hovered = self._row
+        self.context.selection.hovered = self.row
 
     def _connect(self) -> None:
         selection, jobs = self.context.selection, self.context.jobs

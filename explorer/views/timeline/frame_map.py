@@ -31,16 +31,11 @@ class FrameMap(PointMap):
 
     def set_frame(self, frame: tuple[float, float, float, float]) -> None:
         """Fix the view to left, bottom, right, top, wherever the points are."""
-        self._frame = frame
+        self.frame_looked_at = frame
         self.fit()
 
-    @property
-    def frame_looked_at(self) -> tuple[float, float, float, float]:
-        """The frame passed to `set_frame`."""
-        return self._frame
-
     def fit(self) -> None:
-        self._show_range(*self._frame)
+        self._show_range(*self.frame_looked_at)
 
     def glide_to(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
         """Move the points within the frame in 200 ms, or at once if the system asks for reduced motion."""

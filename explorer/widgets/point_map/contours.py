@@ -47,21 +47,16 @@ class Contours(QObject):
     def __init__(self, layer: PointLayer, parent: QObject) -> None:
         super().__init__(parent)
         self._layer = layer
-        self._shown = self._busy = self._again = False
+        self.shown = self._busy = self._again = False
         self.lines = Lines()
         self._worker = Worker(self)
         layer.drawn.connect(self._ask)
         layer.indexed.connect(self._forget)
         layer.add_overlay(self._paint)
 
-    @property
-    def shown(self) -> bool:
-        """Whether lines are drawn when points are many."""
-        return self._shown
-
     def set_shown(self, visible: bool) -> None:
         """Show or hide the lines."""
-        self._shown = visible
+        self.shown = visible
         self._layer.keep_density(visible)
         self._forget()
 
@@ -71,7 +66,7 @@ class Contours(QObject):
 
     def _ask(self) -> None:
         frame = self._layer.frame
-        if not self._shown or frame is None or frame.density is None:
+        if not self.shown or frame is None or frame.density is None:
             return
         if self._busy:
             self._again = True
@@ -88,7 +83,7 @@ class Contours(QObject):
         self._busy = False
         if isinstance(lines, Exception):
             raise lines
-        if self._shown:
+        if self.shown:
             self.lines = lines
             self._layer.update()
             self.arrived.emit()

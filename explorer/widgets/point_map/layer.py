@@ -88,7 +88,7 @@ class PointLayer(pg.GraphicsObject):
         self.states = States()
         self._count = 0
         self.arranged: tuple[PointGrid, GridPoints] | None = None
-        self._frame: ShownFrame | None = None
+        self.frame: ShownFrame | None = None
         self._halo, self._gray, self._ground = QColor("white"), QColor("gray"), QColor("white")
         self._stale = self._asked_for_kernels = self._wants_density = False
         self._sight: Viewport | None = None
@@ -96,7 +96,7 @@ class PointLayer(pg.GraphicsObject):
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
         self._previews = Newest()
-        self._is_preview = False
+        self.is_preview = False
         self._worker, self._loader = Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._draw)
@@ -115,10 +115,10 @@ class PointLayer(pg.GraphicsObject):
         """
         if not instead:
             self._epoch += 1
-            self._is_preview = False
+            self.is_preview = False
             for slot in (self._places, self._arrangements, self._requests, self._previews):
                 slot.take()
-            self.arranged = self._frame = None
+            self.arranged = self.frame = None
         self._count = len(xy)
         color = np.zeros(len(xy), np.uint16)
         self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -165,11 +165,6 @@ class PointLayer(pg.GraphicsObject):
         if self._previews.put((self._epoch, request, np.asarray(xy), look, states, self._count)):
             self._ask(self._previews.work_with(_previewed), self._show_preview)
 
-    @property
-    def is_preview(self) -> bool:
-        """Whether the image shows a sample of the points at positions other than in `grid`."""
-        return self._is_preview
-
     def set_states(
         self, *, lit: Bool[np.ndarray, " n"] | None = None, visible: Bool[np.ndarray, " n"] | None = None
     ) -> None:
@@ -198,11 +193,6 @@ class PointLayer(pg.GraphicsObject):
         return QPointF(*map(float, self.grid.xy[point]))
 
     # What others draw and ask -----------------------------------------------------------------------------------
-
-    @property
-    def frame(self) -> ShownFrame | None:
-        """The image shown."""
-        return self._frame
 
     def keep_density(self, on: bool) -> None:
         """Set whether exact frames include the number of points per pixel."""
@@ -235,14 +225,12 @@ class PointLayer(pg.GraphicsObject):
     @property
     def is_coarse(self) -> bool:
         """Whether the image is below screen resolution because a large map is moving."""
-        return self._frame is not None and self._sight is not None and self._frame.sight.width < self._sight.width
+        return self.frame is not None and self._sight is not None and self.frame.sight.width < self._sight.width
 
     @property
     def still(self) -> bool:
         """Whether all requests are complete: nothing is being sorted, arranged or drawn."""
-        return (
-            self._asked == 0 and not self._stale and not self.moving and self._frame is not None and self._frame.exact
-        )
+        return self._asked == 0 and not self._stale and not self.moving and self.frame is not None and self.frame.exact
 
     @property
     def is_sorted(self) -> bool:
@@ -269,10 +257,10 @@ class PointLayer(pg.GraphicsObject):
         painter.save()
         transform = painter.worldTransform()
         painter.resetTransform()
-        if self._frame is not None:
-            self._paint_frame(painter, self._frame, transform)
+        if self.frame is not None:
+            self._paint_frame(painter, self.frame, transform)
         if self._overlays and (scene := self._scene()) is not None:
-            for overlay in self._overlays if not self._is_preview else self._overlays[:1]:
+            for overlay in self._overlays if not self.is_preview else self._overlays[:1]:
                 overlay(painter, scene)
         painter.restore()
 
@@ -323,7 +311,7 @@ class PointLayer(pg.GraphicsObject):
         self._soon.start()
 
     def _settle(self) -> None:
-        if self._frame is None or not self._frame.exact or self._stale:
+        if self.frame is None or not self.frame.exact or self._stale:
             self._redraw()
         elif self._overlays:
             self.update()
@@ -396,13 +384,13 @@ class PointLayer(pg.GraphicsObject):
 
     def _show_preview(self, made: _Drawn | None) -> None:
         if made is not None and made.epoch == self._epoch and not self._previews.full:
-            self._is_preview = True
+            self.is_preview = True
             self._put_up(made)
 
     def _show(self, made: _Drawn | None) -> None:
         if made is None or made.epoch != self._epoch:
             return
-        self._is_preview = False
+        self.is_preview = False
         self._put_up(made)
         if self._stale or self._requests.full:
             return
@@ -416,7 +404,7 @@ class PointLayer(pg.GraphicsObject):
         image = QImage(made.picture.pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(made.ratio)
         picture = made.picture
-        self._frame = ShownFrame(
+        self.frame = ShownFrame(
             made.sight,
             image,
             picture.drawn,

@@ -74,7 +74,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
         self._shown: Bool[np.ndarray, " n"] | None = None
-        self._follows_fit = True
+        self.is_fitted = True
         self._motion = QVariantAnimation(self, duration=TRANSITION_MS, startValue=0.0, endValue=1.0)
         self._motion.setEasingCurve(QEasingCurve.Type.InOutCubic)
         self.hover = Hover(lambda position: self.pick(position.x(), position.y()), self)
@@ -102,7 +102,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.note.expect(len(xy))
         self.layer.set_points(xy, diamond=diamond, instead=instead)
         self.layer.set_colors(color, palette)
-        self._follows_fit = True
+        self.is_fitted = True
         self.fit()
 
     def move_points(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:
@@ -195,17 +195,12 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         """Show all points with a margin, and keep them in view when the widget is resized."""
         self._show_range(*self.layer.grid.bounds)
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether all is in view, whatever size the widget gets."""
-        return self._follows_fit
-
     def leave_fit(self) -> None:
         """Keep the section that is in view when the widget is resized."""
-        self._follows_fit = False
+        self.is_fitted = False
 
     def _show_range(self, left: float, bottom: float, right: float, top: float) -> None:
-        self._follows_fit = True
+        self.is_fitted = True
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=MARGIN, disableAutoRange=True)
         self.fitted.emit()
 
@@ -299,7 +294,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
 
     def _on_indexed(self) -> None:
         self._place_rings()
-        if self._follows_fit:
+        if self.is_fitted:
             self.fit()
 
     def _on_moved(self, *_: object) -> None:

@@ -46,7 +46,7 @@ class Sprites(QObject):
         self._layer, self._picture, self._ink = layer, picture, ink
         self._wanted: Bool[np.ndarray, " n"] = np.empty(0, bool)
         self._first: Bool[np.ndarray, " n"] | None = None
-        self._shown = True
+        self.shown = True
         self.points: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._soon = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._soon.timeout.connect(self._choose)
@@ -65,14 +65,9 @@ class Sprites(QObject):
         self._first = mask
         self._soon.start()
 
-    @property
-    def shown(self) -> bool:
-        """Whether images are drawn when points are few."""
-        return self._shown
-
     def set_shown(self, visible: bool) -> None:
         """Show or hide the images."""
-        self._shown = visible
+        self.shown = visible
         self._choose()
 
     def refresh(self) -> None:
@@ -83,7 +78,7 @@ class Sprites(QObject):
     def _choose(self) -> None:
         before, self.points = self.points, np.empty(0, np.int64)
         box = self._layer.getViewBox()
-        if self._shown and box is not None and self._layer.visible_count() <= 4 * MOST_NEAR:
+        if self.shown and box is not None and self._layer.visible_count() <= 4 * MOST_NEAR:
             view = box.viewRect()
             near = self._layer.points_in(view.left(), view.top(), view.right(), view.bottom())
             near = near[near < len(self._wanted)]
