@@ -50,6 +50,7 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("demo",): (("", REFUSED),),
     ("doctor",): (("", DONE), ("--check", DONE), ("--clean", REFUSED), ("--restore", REFUSED)),
     ("embed",): (("1 --images {picture} --out {out}", DONE), ("1 --data {table} --out {out}-set", DONE)),
+    ("energy",): (("", DONE),),
     ("evaluate",): (("1", DONE), ("1 --task retrieval", KEPT)),
     ("experiment",): (("", DONE), ("run asked", REFUSED), ("stop asked", REFUSED), ("show asked", DONE)),
     ("fit",): (("--preset clip-scenes", REFUSED), ("--preset decoder-scenes --of 1", REFUSED)),
@@ -98,6 +99,7 @@ ELSEWHERE = {
     ("preview",): "draws what the window asks: tests/trainer/render_mpl/test_figure_choices.py",
     ("remote",): "is spoken to by another computer: tests/trainer/places",
     ("places", "add"): "writes settings of the user, not of a workspace",
+    ("places", "install"): "needs another computer: tests/trainer/places",
     ("places", "remove"): "writes settings of the user, not of a workspace",
     ("places", "test"): "needs another computer: tests/trainer/places",
 }

@@ -266,7 +266,7 @@ def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: 
     towers, batch = next(iter(size.towers.items()))
     if clock.left > 5 * minutes:
         with clock.trying("resume", where):
-            equal = resumes_equal(lambda: _session(towers, batch, 6, where), 3)
+            equal = resumes_equal(lambda: _session(towers, batch, 4, where), 2)
     gauges, why = graphics_cards.cards()
     progress(0.95, "a batch that does not fit")
     if gpu and clock.left > 2 * minutes:
