@@ -46,6 +46,7 @@ def drawings() -> dict[str, Sketch]:
             ),
         ),
         "protocol": intervals((A, 0.8, 0.04), (A, 0.7, 0.12), (A, 0.52, 0.1), (A, 0.45, 0.16), (A, 0.4, 0.06)),
+        "generative-classes": (SketchFrame((*squares(A, 0.56), *squares(B, 0.06)), axes=False),),
         "caption-choice": intervals((A, 0.52, 0.1), (B, 0.7, 0.1), (A, 0.48, 0.1), (B, 0.82, 0.08)),
         "separated-groups": dots((A, np.array([[0.6, 0.2], [0.8, 0.3], [0.7, 0.1]])), (B, np.array([[0.2, 0.7]]))),
         "experiment-verdict": intervals((A, 0.72, 0.12), (B, 0.46, 0.2), (B, 0.3, 0.24)),

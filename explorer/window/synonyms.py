@@ -34,6 +34,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "explaining-action-embedding-spectrum": ("Effective rank", "Collapse", "Eigenvalues", "PCA"),
     "explaining-action-gradient-saturation": ("Vanishing gradient", "InfoNCE saturation"),
     "explaining-action-replayed-step": ("Time machine", "One update", "Debug a step"),
+    "explaining-action-generative-classes": ("PixelCNN samples", "Bayes' rule", "Class-conditional"),
     "explaining-action-attribute-probes": ("Linear probe", "Explaining away", "Features used"),
     "losslab-action-softmax-cost": ("word2vec", "Negative sampling", "Hierarchical softmax"),
     "losslab-action-sampling-variance": ("Noise contrastive estimation", "Variance of negatives"),

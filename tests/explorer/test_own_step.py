@@ -229,7 +229,7 @@ def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     assert [(dot.tone, dot.x) for dot in course.dots[::2]] == [("run_a", sides[0][1]), ("run_b", sides[1][1])]
 
 
-ABOUT_RUNS = ("retrieval-share", "replayed-step")
+ABOUT_RUNS = ("retrieval-share", "replayed-step", "generative-classes")
 """Charts of whole runs: no snapshot is chosen for them. Their own tests check what they name."""
 
 

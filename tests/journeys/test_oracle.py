@@ -932,6 +932,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
         "evaluation-curves": "shows what `evaluate` has stored",
         "concepts": "trains a dictionary: tests/trainer/charts/test_concepts.py",
         "replayed-step": "draws a stored replay: tests/trainer/training/test_replay.py",
+        "generative-classes": "draws a stored result: tests/trainer/evaluation/test_generative.py",
         "effective-robustness": "is of any number of runs: tests/trainer/charts/test_source_documents.py",
         **dict.fromkeys(
             ("accuracy-by-size", "probe-by-set", "published-table"), "tests/trainer/charts/test_stored_accuracies.py"

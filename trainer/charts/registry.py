@@ -59,6 +59,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
         "batch-negatives",
         "replayed-step",
         "attribute-probes",
+        "generative-classes",
     ),
     "prompts": ("calibration", "prompts"),
     "losslab": (

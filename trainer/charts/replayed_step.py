@@ -23,10 +23,11 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
+from trainer.charts.measures.replayed_step import word_rows
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
-from trainer.store.replay_records import ReplayRecord, read_replay, replayed_steps
+from trainer.store.replay_records import ReplayRecord, WordReplay, read_replay, replayed_steps
 
 METHOD: Final = """\
 Order, crops and weights of a run are functions of (seed, step), so an update can be reproduced: `trainer replay RUN \
@@ -44,7 +45,13 @@ are compared at their default temperatures; their losses are different quantitie
 
 Suspected false negatives (a and b) have the same caption, or a cosine of at least 0.9 between their texts or their \
 images. The last is circular: the embeddings are those of the model itself. The weight is the share of b among the \
-negatives of a, the larger of both directions."""
+negatives of a, the larger of both directions.
+
+word2vec (Mikolov et al., 2013, https://arxiv.org/abs/1310.4546): a pair is a center with a word next to it, and its \
+loss -ln σ(c₊ · w) - Σ ln σ(-c₋ · w) over the negatives that this update drew (equation 4; with the full softmax \
+equation 2, in a tree equation 3). The maps show w · c of the most frequent words, in a tree ln p(context given \
+center): the step moves w and c₊ towards each other, and w and each c₋ apart. A negative that is the context counts \
+for nothing, and is not listed."""
 
 SHOWN: Final = 8
 """Pictures in a row."""
@@ -70,7 +77,7 @@ class RunReplay:
     run: int
     name: str
     steps: tuple[int, ...]
-    record: ReplayRecord | None
+    record: ReplayRecord | WordReplay | None
 
 
 def replay_of(
@@ -100,18 +107,20 @@ def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
     drawn = [(run, run.record, index) for run, index in zip(data.found, data.places, strict=True)]
     rows: list[tuple[Mark, ...]] = []
     for run, record, index in drawn:
-        if record is not None:
+        if isinstance(record, WordReplay):
+            rows += word_rows(record, run.name, index)
+        elif record is not None:
             order = np.argsort(-record.losses[0], kind="stable")[: settings.pairs]
             rows += [_maps(run, record, order, index), (_hardest(run, record, index),)]
             rows += [(_gradients(run, record.gradients, index),)] if record.gradients is not None else []
             rows += [(_suspected(run, record, index),)] if record.likely else []
     rows.append((_facts(data),))
-    rows += [(_objectives(run, record, index),) for run, record, index in drawn if record is not None]
+    rows += [(_objectives(run, record, index),) for run, record, index in drawn if isinstance(record, ReplayRecord)]
     lacking = [run for run, record, _ in drawn if record is None]
     return Panel(
         title="A replayed update",
         head=tuple(
-            f"{run.name}, step {record.step:,}: loss {record.loss:.4g}, n = {len(record.captions):,} pairs; checked: "
+            f"{run.name}, step {record.step:,}: loss {record.loss:.4g}, n = {record.size:,} pairs; checked: "
             f"equal bit for bit to the checkpoint of step {record.verified:,}"
             for run, record, _ in drawn
             if record is not None
@@ -189,7 +198,7 @@ def _facts(data: PerRun[RunReplay]) -> NumberTable:
             0,
         ),
         NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in records), 4),
-        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(len(r.captions)) for r in records), 0),
+        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(r.size) for r in records), 0),
     )
     return NumberTable("replay", "Replay", tuple(run.name for run in data.found), lines, badges=False)
 

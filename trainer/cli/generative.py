@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--most", type=int, default=256, metavar="N", help="held-out pictures for bits (256)")
     parser.add_argument("--split", default="", metavar="NAME", help="held-out split (the first)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, batches and noise (0)")
+    parser.add_argument("--samples", type=int, default=2, metavar="N", help="pictures drawn given each class (2)")
     add_step_argument(parser, "checkpoints")
 
 
@@ -34,10 +35,14 @@ def run(args: argparse.Namespace) -> int:
     from trainer.evaluation import generative
     from trainer.inference.model_cache import ModelCache
     from trainer.render_mpl.files import json_text
+    from trainer.store.generative_results import write_comparison
 
     names = {field.name for field in dataclasses.fields(generative.GenerativeRequest)}
     request = generative.GenerativeRequest(**{k: v for k, v in vars(args).items() if k in names})
     targets = [(target.run, target.step) for target in targets_of(args.runs, args.step)]
     comparison = generative.compare_generative(ModelCache(args.workspace), targets, request, report)
-    say_json(json_text(dataclasses.asdict(comparison), indent=1)) if args.json else say(generative.as_text(comparison))
+    if not args.workspace.look_only:
+        write_comparison(args.workspace.runs.get(targets[0][0]).folder, comparison)
+    table = dataclasses.replace(comparison, by_class=None)
+    say_json(json_text(dataclasses.asdict(table), indent=1)) if args.json else say(generative.as_text(table))
     return 0

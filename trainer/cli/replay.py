@@ -11,10 +11,11 @@ from trainer.untrusted.files import spelled
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from trainer.store.replay_records import WordReplay
     from trainer.training.replay import ReplayedStep
 
 GROUP = "Look"
-HELP = "reproduce one update of a run: its pairs, their losses and gradients"
+HELP = "reproduce one update of a run: its pairs (of word2vec: of words), their losses and gradients"
 
 MOST_PRINTED: Final = 10
 
@@ -43,10 +44,17 @@ def run(args: argparse.Namespace) -> int:
     from trainer.render_mpl.files import json_text
     from trainer.store.replay_records import write_replay
     from trainer.training.replay import COMPARED, record_of, replay
+    from trainer.training.word_replay import learns_words, replay_words
 
     # First, so that nothing is computed that cannot be kept.
     args.workspace.check_mine()
     row = args.workspace.runs.get(args.run)
+    if learns_words(args.workspace.runs.config_of(row.id)):
+        record = replay_words(args.workspace, row.id, args.step, compare=args.compare or (), progress=report)
+        report(1.0, "")
+        write_replay(row.folder, record)
+        say_json(json_text(document_of_words(record), indent=1)) if args.json else say(text_of_words(row.name, record))
+        return 0
     compare = COMPARED if args.compare is None else tuple(args.compare)
     replayed = replay(args.workspace, row.id, args.step, compare=compare, progress=report)
     report(1.0, "")
@@ -122,4 +130,50 @@ def as_text(replayed: ReplayedStep) -> str:
     for first, second, weight, _, reason in replayed.likely[:MOST_PRINTED]:
         anchor, negative = (spelled(replayed.captions[row]) for row in (first, second))
         lines.append(f"{reason}, weight {weight:.4f}: “{anchor}” and “{negative}”")
+    return "\n".join(lines)
+
+
+def document_of_words(replayed: WordReplay) -> dict[str, Any]:
+    """Return the output of `--json` for word2vec: facts, a dictionary per pair and per word, and the scores."""
+    facts = {name: getattr(replayed, name) for name in ("step", "began", "verified", "loss", "softmax")}
+    names = (*replayed.words, "")  # -1: a negative that does not count
+    pairs = [
+        {
+            "center": names[center],
+            "context": names[context],
+            "negatives": [names[index] for index in negatives if index >= 0],
+            "loss_before": before,
+            "loss_after": after,
+        }
+        for (center, context, *negatives), before, after in zip(replayed.pairs.tolist(), *replayed.losses.tolist())
+    ]
+    by_word = [
+        {"word": word, "gradient_input": of_input, "gradient_output": None if of_output != of_output else of_output}
+        for word, of_input, of_output in zip(replayed.words, *replayed.gradients.tolist(), strict=True)
+    ]
+    before, after = replayed.scores.tolist()
+    return {
+        **facts,
+        "n": replayed.size,
+        "pairs": pairs,
+        "words": by_word,
+        "scores_before": before,
+        "scores_after": after,
+    }
+
+
+def text_of_words(name: str, replayed: WordReplay) -> str:
+    """Format facts and the pairs with the largest loss of an update of word2vec for a terminal."""
+    lines = [
+        f"{spelled(name)}, step {replayed.step:,}: loss {replayed.loss:.6g}, {replayed.size:,} pairs of words",
+        f"replayed from step {replayed.began:,}; identical to the checkpoint of step {replayed.verified:,}, bit by bit",
+        "",
+        f"{'loss':>8} {'after':>8}  {'center':<16} {'context':<16} negatives",
+    ]
+    before, after = replayed.losses
+    names = (*replayed.words, "")
+    for k in before.argsort()[::-1][:MOST_PRINTED].tolist():
+        center, context, *negatives = (spelled(names[index]) for index in replayed.pairs[k])
+        drawn = ", ".join(word for word in negatives if word)
+        lines.append(f"{before[k]:>8.4f} {after[k]:>8.4f}  {center:<16} {context:<16} {drawn}")
     return "\n".join(lines)

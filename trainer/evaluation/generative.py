@@ -32,12 +32,15 @@ from trainer.methods.decoder import pictures_of
 from trainer.models.decoder import Denoiser, parameters_of
 from trainer.models.gated_pixel_cnn import GatedPixelCnn
 from trainer.models.pixel_cnn import LEVELS, PixelCnn
+from trainer.store.generative_results import GenerativeComparison, ModelRow, ReadClasses
 
 NOISE_LEVELS: Final = (20, 50, 100, 200, 300)
 """Of 1,000: those at which features of the diffusion model are tried; the validation rows choose."""
 _CNN_STEP: Final = 6
 _AVERAGE: Final = 0.999
 _AT_ONCE: Final = 32
+MOST_DRAWN: Final = 8
+"""Classes of which pictures are drawn: the first by name."""
 
 Pictures = UInt8[np.ndarray, "n 3 s s"]
 Model = TypeVar("Model", bound=nn.Module)
@@ -55,6 +58,7 @@ class GenerativeRequest:
         draws: Noise levels of the diffusion model's bound for each picture.
         most: Held-out pictures whose bits are measured.
         most_training: Training pictures that probes are fitted on.
+        samples: Pictures that are drawn given each class, of `MOST_DRAWN` classes.
         split: Held-out split; empty for the first.
         seed: Of weights, batches and noise.
     """
@@ -66,77 +70,25 @@ class GenerativeRequest:
     draws: int = 32
     most: int = 256
     most_training: int = 10_000
+    samples: int = 2
     split: str = ""
     seed: int = 0
-
-
-@dataclass(frozen=True)
-class ModelRow:
-    """One model of the table.
-
-    Attributes:
-        model: Its name.
-        parameters: Of the part whose features are read.
-        bits: Mean bits a number of a held-out picture; None for a model that gives no likelihood.
-        bits_error: Standard error of that mean over pictures.
-        bound: Whether the bits are a bound from above rather than exact.
-        features: Where they are read.
-        width: How many there are.
-        accuracy: Of the linear probe on the held-out pictures, or of Bayes' rule; None without classes.
-        low: Of its 95 % interval (Wilson).
-        high: Of the same.
-    """
-
-    model: str
-    parameters: int
-    bits: float | None
-    bits_error: float | None
-    bound: bool
-    features: str
-    width: int
-    accuracy: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class GenerativeComparison:
-    """The table.
-
-    Attributes:
-        data: Name of the pictures.
-        split: Held-out split.
-        n_bits: Held-out pictures whose bits were measured.
-        n_probe: Held-out pictures with a class.
-        fitted: Training pictures with a class that probes were fitted on.
-        classes: How many there are.
-        training: Pictures that the generative models learned from.
-        size: Side of their pictures in pixels.
-        updates: Of each generative model.
-        rows: PixelCNN, diffusion, the PixelCNN of each class where there are classes, then the runs.
-    """
-
-    data: str
-    split: str
-    n_bits: int
-    n_probe: int
-    fitted: int
-    classes: int
-    training: int
-    size: int
-    updates: int
-    rows: tuple[ModelRow, ...]
 
 
 @dataclass(frozen=True)
 class _Labeled:
     """Rows with a class of both splits, and the classes."""
 
+    names: tuple[str, ...]
     train: Int[np.ndarray, " n"]
     targets: Int[np.ndarray, " n"]
     tried: Int[np.ndarray, " m"]
     label: Int[np.ndarray, " m"]
-    classes: int
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.names)
 
 
 def compare_generative(
@@ -181,14 +133,20 @@ def compare_generative(
         _row("PixelCNN", cnn, cnn_bits, False, cnn_read),
         _row("diffusion", denoiser, diffusion_bits, True, diffusion_read),
     ]
+    bayes = None
     if rows.classes > 1 and len(rows.targets) >= request.batch and len(rows.label):
-        table.append(_bayes_row(pictures, held_pictures, rows, request, parameters_of(denoiser), progress))
+        bayes = _bayes(pictures, held_pictures, rows, request, parameters_of(denoiser), progress)
+        table.append(bayes.row)
+    answers = []
     for model in opened:
         progress(0.95, f"Probing {model.name}")
-        table.append(_run_row(model, train, held, rows))
+        row, predicted = _run_row(model, train, held, rows)
+        table.append(row)
+        answers.append((row.model, predicted))
     return GenerativeComparison(
         train.name, held.split, len(measured), len(rows.label), len(rows.targets), rows.classes,
         len(pictures), request.size, request.updates, tuple(table),
+        None if bayes is None else _by_class(bayes, answers, rows),
     )  # fmt: skip
 
 
@@ -233,7 +191,14 @@ def as_text(table: GenerativeComparison) -> str:
 
 
 def _check(models: ModelCache, runs: Sequence[tuple[int | str, int | None]], request: GenerativeRequest) -> None:
-    limits = {"updates": (1, 1_000_000), "batch": (2, 4_096), "size": (8, 128), "width": (8, 256), "draws": (1, 1_000)}
+    limits = {
+        "samples": (0, 16),
+        "updates": (1, 1_000_000),
+        "batch": (2, 4_096),
+        "size": (8, 128),
+        "width": (8, 256),
+        "draws": (1, 1_000),
+    }
     for name, (low, high) in limits.items():
         if not low <= getattr(request, name) <= high:
             raise UserError(f"--{name} {getattr(request, name)}: choose {low:,} to {high:,}.")
@@ -259,7 +224,7 @@ def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
     learned = at_most(learned, request.most_training)
     tried = np.flatnonzero([label in of for label in held.labels])
     targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, learned), (held, tried)))
-    return _Labeled(learned, np.array(targets, int), tried, np.array(label, int), len(names))
+    return _Labeled(tuple(names), learned, np.array(targets, int), tried, np.array(label, int))
 
 
 # -- training -----------------------------------------------------------------------------------------------
@@ -386,9 +351,44 @@ def bayes_rule(
     return joint.argmax(axis=1), (largest[:, 0] + np.log(np.exp(joint - largest).sum(axis=1)))
 
 
-def _bayes_row(
+@dataclass(frozen=True)
+class _Bayes:
+    """The class-conditional model as a classifier: its row, which held-out rows it was asked of, answers, pictures."""
+
+    row: ModelRow
+    chosen: Int[np.ndarray, " n"]
+    predicted: Int[np.ndarray, " n"]
+    samples: UInt8[np.ndarray, "k s h w 3"]
+    learned: UInt8[np.ndarray, "k s h w 3"]
+
+
+def _by_class(bayes: _Bayes, answers: Sequence[tuple[str, np.ndarray]], rows: _Labeled) -> ReadClasses:
+    """Return the answers of all classifiers to the pictures that Bayes' rule was asked of."""
+    predicted = [bayes.predicted, *(of_run[bayes.chosen] for _, of_run in answers)]
+    models = (bayes.row.model, *(name for name, _ in answers))
+    return ReadClasses(rows.names, models, rows.label[bayes.chosen], np.array(predicted), bayes.samples, bayes.learned)
+
+
+def drawn_by_class(model: GatedPixelCnn, classes: int, request: GenerativeRequest) -> UInt8[np.ndarray, "k s h w 3"]:
+    """Return pictures that the model draws given each of the first `MOST_DRAWN` classes."""
+    shown = min(classes, MOST_DRAWN)
+    condition = torch.eye(classes)[:shown].repeat_interleave(request.samples, dim=0)
+    generator = torch.Generator().manual_seed(request.seed)
+    drawn = model.sample(condition, request.size, count=len(condition), generator=generator)
+    return drawn.to(torch.uint8).permute(0, 2, 3, 1).unflatten(0, (shown, request.samples)).numpy()
+
+
+def _learned(pictures: Pictures, rows: _Labeled, request: GenerativeRequest) -> UInt8[np.ndarray, "k s h w 3"]:
+    """Return training pictures of the classes that are drawn; a class with too few repeats them."""
+    shown = min(rows.classes, MOST_DRAWN)
+    of_class = [rows.train[rows.targets == number] for number in range(shown)]
+    chosen = [np.resize(own, request.samples) if len(own) else np.zeros(request.samples, int) for own in of_class]
+    return pictures[np.array(chosen, int).reshape(shown, request.samples)].transpose(0, 1, 3, 4, 2)
+
+
+def _bayes(
     pictures: Pictures, held: Pictures, rows: _Labeled, request: GenerativeRequest, parameters: int, progress: Progress
-) -> ModelRow:
+) -> _Bayes:
     learned, tried = pictures[rows.train], held[rows.tried]
     chosen = at_most(np.arange(len(tried)), request.most)
     model = trained_class_cnn(learned, rows.targets, rows.classes, request, parameters, within(progress, 0.65, 0.9))
@@ -399,7 +399,10 @@ def _bayes_row(
     bits = -marginal / (math.log(2) * math.prod(pictures.shape[1:]))
     share = float((predicted == rows.label[chosen]).mean())
     read = _Read("argmax p(x | y) p(y)", rows.classes, share, *wilson(share, len(chosen)))
-    return _row("gated PixelCNN, by class", model, bits, False, read)
+    row = _row("gated PixelCNN, by class", model, bits, False, read)
+    progress(0.92, "Pictures of each class")
+    drawn = drawn_by_class(model, rows.classes, request)
+    return _Bayes(row, chosen, predicted, drawn, _learned(pictures, rows, request))
 
 
 @torch.inference_mode()
@@ -483,15 +486,17 @@ def _best(candidates: Features, rows: _Labeled) -> _Read:
         right = float((fit.predicted == rows.targets[validated]).mean())
         if right > best:
             best, chosen = right, (name, train, tried)
-    return _Read("none", 0, None, None, None) if chosen is None else _read(*chosen, rows)
+    return _Read("none", 0, None, None, None) if chosen is None else _read(*chosen, rows)[0]
 
 
-def _read(name: str, train: Float[np.ndarray, "n d"], tried: Float[np.ndarray, "m d"], rows: _Labeled) -> _Read:
+def _read(
+    name: str, train: Float[np.ndarray, "n d"], tried: Float[np.ndarray, "m d"], rows: _Labeled
+) -> tuple[_Read, Int[np.ndarray, " m"]]:
     if rows.classes < 2 or not len(rows.label):
-        return _Read(name, train.shape[1], None, None, None)
+        return _Read(name, train.shape[1], None, None, None), np.full(len(rows.label), -1)
     fit = linear_probe(train, rows.targets, tried, rows.classes)
     share = float((fit.predicted == rows.label).mean())
-    return _Read(name, train.shape[1], share, *wilson(share, len(rows.label)))
+    return _Read(name, train.shape[1], share, *wilson(share, len(rows.label))), fit.predicted
 
 
 def _row(name: str, model: nn.Module, bits: Float[np.ndarray, " n"], bound: bool, read: _Read) -> ModelRow:
@@ -502,7 +507,8 @@ def _row(name: str, model: nn.Module, bits: Float[np.ndarray, " n"], bound: bool
     )  # fmt: skip
 
 
-def _run_row(model: CachedModel, train: Pairs, held: Pairs, rows: _Labeled) -> ModelRow:
+def _run_row(model: CachedModel, train: Pairs, held: Pairs, rows: _Labeled) -> tuple[ModelRow, np.ndarray]:
+    """Return the row of a run, and the answers of its probe; -1 where there is no class to name."""
     opened = model.opened
     both, where = [], "the tower before its projection"
     for pairs, at in ((train, rows.train), (held, rows.tried)):
@@ -510,11 +516,12 @@ def _run_row(model: CachedModel, train: Pairs, held: Pairs, rows: _Labeled) -> M
         if features is None:
             where, features = "the embedding", embed_images(opened.model, pairs.images[at], opened.device)
         both.append(features)
-    read = _read(where, both[0], both[1], rows)
+    read, predicted = _read(where, both[0], both[1], rows)
     visual = opened.model.visual
     size = parameters_of(visual) if visual is not None else 0
     name = f"{model.name} at step {opened.step:,}"
-    return ModelRow(name, size, None, None, False, read.features, read.width, read.accuracy, read.low, read.high)
+    row = ModelRow(name, size, None, None, False, read.features, read.width, read.accuracy, read.low, read.high)
+    return row, predicted
 
 
 def _parts(pictures: Pictures) -> Iterator[Pictures]:

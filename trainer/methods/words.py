@@ -154,9 +154,34 @@ class Word2VecTokens(Method):
             self._paths = [torch.from_numpy(part) for part in (paths.nodes, paths.signs, paths.used)]
 
     def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], ...]:
-        """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore."""
+        """Return input vectors of centers, output vectors of contexts and negatives (flat), and a mask to ignore.
+
+        Full softmax: logits of all words and the contexts; hierarchical: scores on the path, signs and what is used.
+        """
+        where = self.context.weight.device
+        centers, contexts, drawn = self.examples(towers, batch)
+        center = towers.text.vectors(sent(centers, where))
+        if self._choice.softmax == "full":
+            return center @ self.context.weight.T, sent(contexts, where)
+        if self._choice.softmax == "hierarchical":
+            nodes, signs, used = (sent(part, where) for part in self.path_of(contexts))
+            return torch.einsum("nd,npd->np", center, self.context(nodes)), signs.to(center.dtype), used
+        skipped = drawn == contexts[:, None]
+        return center, self.context(sent(contexts, where)), self.context(sent(drawn, where)), sent(skipped, where)
+
+    @property
+    def softmax(self) -> str:
+        """What a word is compared with."""
+        return self._choice.softmax
+
+    def examples(
+        self, towers: TwoTowers, batch: Batch
+    ) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"], Int[Tensor, "n k"]]:
+        """Return the tokens of centers, contexts and drawn negatives, on the CPU; no negatives but of that softmax.
+
+        They are drawn for the whole batch, of which a part takes those of its captions.
+        """
         generator = generator_of(self._seed, batch.step, torch.device("cpu"))
-        # Words are drawn for the whole batch, of which a part takes those of its captions.
         tokens = batch.all.host_tokens
         if tokens is None:
             assert batch.all.tokens is not None
@@ -166,36 +191,23 @@ class Word2VecTokens(Method):
             drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64)
             tokens, spoken = closed_up(tokens, spoken & (drawn < self._kept[tokens]))
         centers, contexts, captions = beside(tokens, spoken, self._choice.window, generator)
-        if self._choice.softmax != "negatives":
-            return self._scores(towers, batch, centers, contexts, captions)
-        count = len(centers) * self._choice.negatives
-        drawn = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
-        drawn = drawn.view(len(centers), self._choice.negatives)
+        width = self._choice.negatives if self._choice.softmax == "negatives" else 0
+        count = len(centers) * width
+        negatives = torch.zeros(0, dtype=torch.long)
+        if width:
+            negatives = torch.multinomial(self._chances, max(1, count), True, generator=generator)[:count]
+        negatives = negatives.view(len(centers), width)
         if batch.whole is not None:
             local = (captions >= batch.start) & (captions < batch.start + len(batch))
-            centers, contexts, drawn = centers[local], contexts[local], drawn[local]
-        where = batch.tokens.device
-        skipped = sent(drawn == contexts[:, None], where)
-        return (
-            towers.text.vectors(sent(centers, where)),
-            self.context(sent(contexts, where)),
-            self.context(sent(drawn, where)),
-            skipped,
-        )
+            centers, contexts, negatives = centers[local], contexts[local], negatives[local]
+        return centers, contexts, negatives
 
-    def _scores(
-        self, towers: TwoTowers, batch: Batch, centers: Tensor, contexts: Tensor, captions: Tensor
-    ) -> tuple[Tensor, ...]:
-        """Return logits of all words and the contexts; hierarchical: scores on the path, its signs and what is used."""
-        if batch.whole is not None:
-            local = (captions >= batch.start) & (captions < batch.start + len(batch))
-            centers, contexts = centers[local], contexts[local]
-        center = towers.text.vectors(sent(centers, self.context.weight.device))  # type: ignore[operator, union-attr]
-        where = center.device
-        if self._choice.softmax == "full":
-            return center @ self.context.weight.T, sent(contexts, where)
-        nodes, signs, used = (sent(part[contexts], where) for part in self._paths)
-        return torch.einsum("nd,npd->np", center, self.context(nodes)), signs.to(center.dtype), used
+    def path_of(
+        self, contexts: Int[Tensor, " n"]
+    ) -> tuple[Int[Tensor, "n p"], Float[Tensor, "n p"], Bool[Tensor, "n p"]]:
+        """Return the nodes, signs and used places of each word's path; of the hierarchical softmax alone."""
+        nodes, signs, used = (part[contexts] for part in self._paths)
+        return nodes, signs, used
 
     def compare(self, embedded: tuple[Tensor, ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the loss of every center with a context: against the drawn words, all words, or on its path."""

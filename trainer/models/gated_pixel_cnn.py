@@ -30,7 +30,7 @@ class GatedPixelCnn(nn.Module):
             condition: Width of the condition; 0 for none.
         """
         super().__init__()
-        self._levels = levels
+        self._levels, self._reach = levels, 3 + blocks - 1
         sides = [7, *[3] * (blocks - 1)]
         self.layers = nn.ModuleList(
             _GatedLayer(width if index else COLORS, width, side, condition, first=not index)
@@ -48,6 +48,30 @@ class GatedPixelCnn(nn.Module):
         for layer in self.layers:
             vertical, horizontal = layer(vertical, horizontal, condition)
         return self.end(horizontal).unflatten(1, (COLORS, self._levels))
+
+    @torch.inference_mode()
+    def sample(
+        self, condition: Float[Tensor, "n c"] | None, size: int, *, count: int, generator: torch.Generator
+    ) -> Int[Tensor, "n 3 h w"]:
+        """Return pictures drawn number by number, `p(x) = prod_i p(x_i | x_1 .. x_i-1, h)` (equation 1 with h).
+
+        Only the rows that a row can see are computed anew for it.
+
+        Args:
+            condition: Of each picture; None where the model has none.
+            size: Their side.
+            count: How many.
+            generator: Draws the numbers.
+        """
+        values = torch.zeros((count, COLORS, size, size), dtype=torch.long)
+        for row in range(size):
+            top = max(0, row - self._reach)
+            for column in range(size):
+                for color in range(COLORS):
+                    logits = self(values[:, :, top : row + 1], condition)[:, color, :, -1, column]
+                    drawn = torch.multinomial(logits.softmax(dim=1), 1, generator=generator)
+                    values[:, color, row, column] = drawn[:, 0]
+        return values
 
 
 class _GatedLayer(nn.Module):

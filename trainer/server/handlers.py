@@ -193,11 +193,16 @@ class RequestHandlers:
     def _replay_step(self, question: messages.ReplayStep, progress: Progress) -> messages.ReplayStepAnswer:
         from trainer.store.replay_records import write_replay
         from trainer.training.replay import record_of, replay
+        from trainer.training.word_replay import learns_words, replay_words
 
         self._workspace.check_mine()
-        replayed = replay(self._workspace, question.run, question.step, progress=progress)
-        write_replay(self._workspace.runs.get(question.run).folder, record_of(replayed))
-        return messages.ReplayStepAnswer(step=replayed.step, began=replayed.began, verified=replayed.verified)
+        step: Any = (self._workspace, question.run, question.step)
+        if learns_words(self._workspace.runs.config_of(question.run)):
+            record: Any = replay_words(*step, progress=progress)
+        else:
+            record = record_of(replay(*step, progress=progress))
+        write_replay(self._workspace.runs.get(question.run).folder, record)
+        return messages.ReplayStepAnswer(step=record.step, began=record.began, verified=record.verified)
 
     def _write_cleaned_list(self, question: messages.WriteCleanedList, progress: Progress) -> messages.CleanedList:
         from trainer.evaluation.cleaned_list import write_cleaned_list

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from trainer.store import picture_paths
 from trainer.store.files import write_atomically, write_text
@@ -66,25 +66,64 @@ class ReplayRecord:
     likely: tuple[tuple[int, int, float, float, str], ...] = ()
     gradients: Float[np.ndarray, "2 n"] | None = None
 
+    @property
+    def size(self) -> int:
+        """Pairs of the batch."""
+        return len(self.captions)
 
-def write_replay(run_folder: Path, record: ReplayRecord) -> None:
+
+@dataclass(frozen=True)
+class WordReplay:
+    """One replayed and verified update of word2vec; row k of `pairs` and column k of `losses` are pair k of its batch.
+
+    Attributes:
+        step: Updates made after it.
+        began: Step from which it was replayed.
+        verified: Step of the checkpoint that the replay came to bit by bit.
+        loss: Of the update.
+        softmax: What a word is compared with, as the objective has it.
+        words: Those of the batch: the most frequent centers first, then the others.
+        pairs: Center, context and drawn negatives, as places in `words`; -1 for a negative that does not count.
+        losses: Of each pair, before and after the update.
+        gradients: Length of the gradient of the batch's loss on each word's input and output vector, before; NaN where
+            a word has no output vector of its own.
+        scores: How a center (row) scores a context (column) before and after, of the first words: the product of their
+            vectors, or the log-probability where words are paths of a tree.
+    """
+
+    step: int
+    began: int
+    verified: int
+    loss: float
+    softmax: str
+    words: tuple[str, ...]
+    pairs: Int[np.ndarray, "n k"]
+    losses: Float[np.ndarray, "2 n"]
+    gradients: Float[np.ndarray, "2 w"]
+    scores: Float[np.ndarray, "2 s s"]
+
+    @property
+    def size(self) -> int:
+        """Pairs of the batch: centers with a context."""
+        return len(self.pairs)
+
+
+def write_replay(run_folder: Path, record: ReplayRecord | WordReplay) -> None:
     """Write the replay to the run's folder, replacing an earlier one of the same step."""
     folder = confined.make_in_run(run_folder, _FOLDER)
     file = folder / f"step_{record.step:06d}.npz"
-    arrays: dict[str, Any] = dict(zip(_EMBEDDINGS, (*record.before, *record.after), strict=True)) | {
-        "losses": record.losses
-    }
-    if record.gradients is not None:
-        arrays["gradients"] = record.gradients
+    plain = {"format": 1} | {field.name: getattr(record, field.name) for field in fields(record)}
+    arrays = {name: plain.pop(name) for name, value in [*plain.items()] if isinstance(value, np.ndarray)}
+    if isinstance(record, ReplayRecord):
+        arrays |= dict(zip(_EMBEDDINGS, (*plain.pop("before"), *plain.pop("after")), strict=True))
+        plain.pop("gradients", None)
+        plain["paths"] = picture_paths.stored(run_folder, record.paths)
 
     def write(draft: Path) -> None:
         with draft.open("wb") as stream:
             np.savez_compressed(stream, **arrays)
 
     write_atomically(file, write, private=True)
-    names = ("step", "began", "verified", "loss", "captions", "paths", "labels", "agreements", "likely")
-    plain = {"format": 1} | {name: getattr(record, name) for name in names}
-    plain["paths"] = picture_paths.stored(run_folder, record.paths)
     write_text(file.with_suffix(".json"), json.dumps(plain) + "\n")
 
 
@@ -94,17 +133,49 @@ def replayed_steps(run_folder: Path) -> list[int]:
     return sorted({int(match[1]) for file in files if (match := _NAME.fullmatch(file.name))})
 
 
-def read_replay(run_folder: Path, step: int) -> ReplayRecord | None:
+def read_replay(run_folder: Path, step: int) -> ReplayRecord | WordReplay | None:
     """Return the replay of a step; None if there is none, or it cannot be read, since it can be repeated."""
     file = run_folder / _FOLDER / f"step_{step:06d}.json"
+    record: ReplayRecord | WordReplay
     try:
-        values = untrusted_files.read_record(file, _LARGEST) | _arrays(load_npz(file.with_suffix(".npz")))
-        record = convert(values, ReplayRecord)
-        _check(record)
-        record = replace(record, paths=tuple(picture_paths.resolved(run_folder, record.paths)))
+        values, arrays = untrusted_files.read_record(file, _LARGEST), load_npz(file.with_suffix(".npz"))
+        if "softmax" in values:
+            record = convert(values | _arrays_of_words(arrays), WordReplay)
+            _check_words(record)
+        else:
+            record = convert(values | _arrays(arrays), ReplayRecord)
+            _check(record)
+            record = replace(record, paths=tuple(picture_paths.resolved(run_folder, record.paths)))
     except (OSError, ValueError):
         return None
     return record if record.step == step else None
+
+
+def _arrays_of_words(stored: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the arrays of a record of words; one that is missing or is no number fits no field."""
+    arrays: dict[str, Any] = {
+        name: np.asarray(stored.get(name, np.empty(0)), np.float64) for name in ("losses", "gradients", "scores")
+    }
+    return arrays | {"pairs": np.asarray(stored.get("pairs", np.empty(0)), np.int64)}
+
+
+def _check_words(record: WordReplay) -> None:
+    """Check that the arrays of a record are of its words and pairs.
+
+    Raises:
+        ValueError: They are not.
+    """
+    words, pairs = len(record.words), record.pairs
+    shaped = pairs.ndim == 2 and pairs.shape[1] >= 2
+    if not shaped or (pairs >= words).any() or (pairs < -1).any() or (pairs[:, :2] < 0).any():
+        raise ValueError("its pairs are not of its words")
+    shown = record.scores.shape[-1] if record.scores.ndim == 3 else words + 1
+    if record.losses.shape != (2, len(pairs)) or record.gradients.shape != (2, words):
+        raise ValueError("its losses or gradients are not of its pairs and words")
+    if record.scores.shape != (2, shown, shown) or shown > words:
+        raise ValueError("its scores are not of its words")
+    if not (np.isfinite(record.losses).all() and np.isfinite(record.scores).all() and math.isfinite(record.loss)):
+        raise ValueError("a loss or a score is not a number")
 
 
 def _arrays(stored: dict[str, np.ndarray]) -> dict[str, Any]:

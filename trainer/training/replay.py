@@ -8,9 +8,9 @@ not known is never shown.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from trainer.pretrained.size_limits import check_run
 from trainer.store import RunRow, Workspace
 from trainer.store.replay_records import ReplayRecord
 from trainer.training.provenance import MOST_THREADS, sessions_of
-from trainer.training.session import TrainingSession, load_splits
+from trainer.training.session import TrainingSession, Update, load_splits
 from trainer.untrusted import files as untrusted_files
 
 COMPARED: Final = ("clip", "infoloob", "cloob")
@@ -42,6 +42,8 @@ COMPARED: Final = ("clip", "infoloob", "cloob")
 
 Rows = Float[np.ndarray, "n d"]
 PerPair = Float[np.ndarray, " n"]
+Before = TypeVar("Before")
+After = TypeVar("After")
 
 
 class ReplayError(UserError):
@@ -130,48 +132,92 @@ def replay(
     """
     run_row = workspace.runs.get(run_id)
     compared = _compared(compare)
-    check_step(run_row, workspace.runs.config_of(run_row.id), step)
+    run = workspace.runs.config_of(run_row.id)
+    check_step(run_row, run, step)
+    if not run.objective.compares_pairs:
+        raise ReplayError(f"{run_row.name} learns words: there is no matrix of pairs to replay.")
+
+    def pulls_of(training: TrainingSession, batch: Batch) -> tuple[tuple[Rows, Rows], tuple[Pull, ...]]:
+        return _pulls(training, batch, compared)
+
+    made = repeated(workspace, run_row, step, pulls_of, embedded, progress)
+    pairs, update, (before, pulls) = made.state.splits.train, made.update, made.before
+    assert made.batch.rows is not None
+    rows = made.batch.rows.numpy()
+    return ReplayedStep(
+        run=run_row.id,
+        name=run_row.name,
+        step=step,
+        began=made.state.began,
+        verified=made.state.verified,
+        loss=update.loss,
+        logged=made.logged,
+        gradient_norm=update.gradient_norm,
+        learning_rate=update.learning_rate,
+        rows=rows,
+        captions=tuple(pairs.captions[index] for index in rows),
+        paths=tuple(pairs.paths[index] for index in rows),
+        before=before,
+        after=made.after,
+        pulls=pulls,
+        likely=tuple(suspected(made.state.training.method, before, rows, pairs)),
+    )
+
+
+@dataclass(frozen=True)
+class RepeatedUpdate(Generic[Before, After]):
+    """An update that was made again up to a checkpoint of equal bits, and what was measured on both sides of it.
+
+    Attributes:
+        state: Its training, at the checkpoint by now.
+        batch: Of the update.
+        update: What it gave.
+        before: Measured with the weights that it found.
+        after: Measured with those that it made.
+        logged: The loss in the run's curves; None where this step was not logged.
+    """
+
+    state: ReplayState
+    batch: Batch
+    update: Update
+    before: Before
+    after: After
+    logged: float | None
+
+
+def repeated(
+    workspace: Workspace,
+    run_row: RunRow,
+    step: int,
+    before: Callable[[TrainingSession, Batch], Before],
+    after: Callable[[TrainingSession, Batch], After],
+    progress: Progress,
+) -> RepeatedUpdate[Before, After]:
+    """Make the update that led to `step` again, measure around it, and go on to the next checkpoint, which must agree.
+
+    Raises:
+        ReplayError: As `replay`.
+    """
     state = replay_state(workspace, run_row, step - 1, step, progress)
-    training, pairs, began, verified = state.training, state.splits.train, state.began, state.verified
-    total = max(1, verified - began)
+    training, total = state.training, max(1, state.verified - state.began)
 
     def advance(until: int) -> None:
         while training.step < until:
-            progress((training.step - began) / total, f"Making update {training.step + 1:,} again")
+            progress((training.step - state.began) / total, f"Making update {training.step + 1:,} again")
             if not training.update().made:
                 raise ReplayError(f"Update {training.step + 1:,} has no finite loss or gradient; it was not applied.")
 
     advance(step - 1)
     batch = training.batch()
-    assert batch.rows is not None
-    before, pulls = _pulls(training, batch, compared)
-    made = training.update(batch)
-    after = embedded(training, batch)
-    advance(verified)
+    measured = before(training, batch)
+    update = training.update(batch)
+    moved = after(training, batch)
+    advance(state.verified)
     assert_same(training, state.target, run_row)
     progress(1.0, "")
     steps, values, _ = workspace.results.series(run_row.id, "train/loss")
     logged = [float(value) for at, value in zip(steps, values, strict=True) if at == step]
-    rows = batch.rows.numpy()
-    captions = tuple(pairs.captions[index] for index in rows)
-    return ReplayedStep(
-        run=run_row.id,
-        name=run_row.name,
-        step=step,
-        began=began,
-        verified=verified,
-        loss=made.loss,
-        logged=logged[-1] if logged else None,
-        gradient_norm=made.gradient_norm,
-        learning_rate=made.learning_rate,
-        rows=rows,
-        captions=captions,
-        paths=tuple(pairs.paths[index] for index in rows),
-        before=before,
-        after=after,
-        pulls=pulls,
-        likely=tuple(suspected(training.method, before, rows, pairs)),
-    )
+    return RepeatedUpdate(state, batch, update, measured, moved, logged[-1] if logged else None)
 
 
 def record_of(replayed: ReplayedStep) -> ReplayRecord:
@@ -205,15 +251,15 @@ def _compared(kinds: Sequence[str]) -> list[Any]:
 
 
 def check_step(run_row: RunRow, run: config.Run, step: int) -> None:
-    """Raise an error unless the run compares images with texts and has made the update.
+    """Raise an error unless the run learns from image-text pairs or words, and has made the update.
 
     Raises:
         ReplayError: It does not, or has not.
     """
-    if not run.objective.compares_pairs:
+    if not (run.objective.compares_pairs or isinstance(run.objective, config.Word2Vec)):
         raise ReplayError(
             f"{run_row.name} ({run.objective.label}) compares no images with texts, so there is no matrix to replay. "
-            "Choose a run of image-text pairs."
+            "Choose a run of image-text pairs, or of word2vec."
         )
     if not 1 <= step <= run_row.step:
         raise ReplayError(

@@ -25,8 +25,8 @@ from trainer.charts.spec import Request, Target, targets_of
 from trainer.data.pairs import BATCH as KEPT_BATCH
 from trainer.store import read_snapshot
 
-NOT_OF_SNAPSHOTS = {"replayed-step"}
-"""They draw replays that are stored."""
+NOT_OF_SNAPSHOTS = {"replayed-step", "generative-classes"}
+"""They draw results that are stored."""
 CHARTS = tuple(name for name in registry.BUILT_IN["explaining"] if name not in NOT_OF_SNAPSHOTS)
 
 

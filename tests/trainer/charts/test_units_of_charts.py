@@ -46,6 +46,7 @@ ELSEWHERE: Final = {
     "published-table": "evaluated numbers",
     "retrieval-share": "runs of several seeds; ranks by `matching_of`, as `snapshot-curves`",
     "replayed-step": "records of a replay",
+    "generative-classes": "records of `generative`, of distinct pictures",
     "word-map": "words that the text towers embed",
     "toy-batch": "settings alone",
     "loss-saturation": "settings alone",

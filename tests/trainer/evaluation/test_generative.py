@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 
 import numpy as np
 import pytest
+import torch
 
 from tests.trainer.evaluation.conftest import short
 from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
+from trainer.charts import registry
+from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.evaluation import generative
 from trainer.evaluation.generative import GenerativeRequest, bytes_of, compare_generative, width_of_cnn
 from trainer.inference.model_cache import ModelCache
 from trainer.models.decoder import Denoiser, parameters_of
+from trainer.models.gated_pixel_cnn import GatedPixelCnn
 from trainer.models.pixel_cnn import PixelCnn
+from trainer.store.generative_results import (
+    GenerativeComparison,
+    ReadClasses,
+    read_comparison,
+    write_comparison,
+)
 from trainer.training.fit import fit
 
 pytestmark = pytest.mark.slow
@@ -77,6 +88,65 @@ def test_the_command_says_the_question_of_every_number(keeping, pairs, capsys):
         right = row["accuracy"] * (5 if row["model"].startswith("gated") else len(labeled))
         assert right == pytest.approx(round(right))
         assert row["low"] <= row["accuracy"] <= row["high"]
+    _check_the_chart(keeping, found, capsys)
+
+
+def _check_the_chart(workspace, printed, capsys):
+    """The tab draws what the command stored: its shares are counted here by a loop."""
+    stored = read_comparison(workspace.runs.get(1).folder)
+    assert dataclasses.asdict(dataclasses.replace(stored, by_class=None)).items() >= {"n_bits": 5, "updates": 3}.items()
+    read = stored.by_class
+    assert read.models == ("gated PixelCNN, by class", "clip at step 8")
+    assert read.samples.shape == read.learned.shape == (len(read.classes[:8]), 2, 8, 8, 3)
+    assert main(["analyze", "generative-classes", "1", "--json", "--workspace", str(workspace.folder)]) == 0
+    capsys.readouterr()
+    chart = registry.load("generative-classes")
+    data = chart.result(workspace, Request((Target(1),)), chart.settings(), silent)
+    panel = chart.panel(data, chart.settings())
+    dots = [dot for dot in panel.mark("accuracy-0").dots if round(dot.x) == 0]
+    for dot, answers in zip(dots, read.predicted.tolist(), strict=True):
+        right = sum(answer == true for answer, true in zip(answers, read.truth.tolist(), strict=True))
+        assert dot.y == pytest.approx(100 * right / len(read.truth))
+    assert dots[0].y == pytest.approx(100 * printed["rows"][2]["accuracy"])
+    drawn = panel.mark("drawn-0-1").cells
+    assert [cell.caption for cell in drawn] == list(read.classes[:8])
+    assert (drawn[0].pixels == read.samples[0, 1]).all()
+    bits = panel.mark("models-0").lines
+    assert bits[0].values[1] == f"{printed['rows'][0]['bits']:.3f}"
+
+
+def test_a_damaged_result_is_none(keeping, tmp_path):
+    classes = ReadClasses(
+        ("a", "b"), ("Bayes",), np.zeros(3, int), np.zeros((1, 3), int), *[np.zeros((2, 1, 4, 4, 3), np.uint8)] * 2
+    )
+    comparison = GenerativeComparison("set", "held", 3, 3, 3, 2, 3, 4, 1, (), classes)
+    run = tmp_path / "runs" / "0001"
+    run.mkdir(parents=True)
+    write_comparison(run, comparison)
+    assert read_comparison(run) == comparison
+    file = run / "generative" / "comparison.json"
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    for classes in ({"classes": [], "models": ["Bayes"]}, {"classes": ["a"], "models": []}, {"classes": 3}):
+        file.write_text(json.dumps(whole | {"by_class": classes}), encoding="utf-8")
+        assert read_comparison(run) is None
+    file.with_suffix(".npz").unlink()
+    file.write_text(json.dumps(whole), encoding="utf-8")
+    assert read_comparison(run) is None
+
+
+def test_pictures_are_drawn_number_by_number_from_the_whole_picture():
+    """Rows that cannot be seen are left out when drawing; a loop over the whole picture draws the same numbers."""
+    torch.manual_seed(0)
+    model = GatedPixelCnn(6, blocks=2, levels=4, condition=2).eval()
+    condition = torch.eye(2)
+    drawn = model.sample(condition, 9, count=2, generator=torch.Generator().manual_seed(1))
+    chance, values = torch.Generator().manual_seed(1), torch.zeros((2, 3, 9, 9), dtype=torch.long)
+    with torch.inference_mode():
+        for row, column, color in itertools.product(range(9), range(9), range(3)):
+            shares = model(values, condition)[:, color, :, row, column].softmax(dim=1)
+            values[:, color, row, column] = torch.multinomial(shares, 1, generator=chance)[:, 0]
+    assert (drawn == values).all()
+    assert drawn.unique().tolist() == [0, 1, 2, 3]
 
 
 def test_bayes_rule_is_that_of_a_loop():
