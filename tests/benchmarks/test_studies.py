@@ -15,6 +15,7 @@ SHARES = [file for file in STUDIES if file.stem.startswith("shares")]
 VARIED = {
     "efficiency_scenes": {"objective"},
     "pcl_scenes": {"objective"},
+    "binding_scenes_short": {"objective"},
     "simclr_projector": {"objective.projector"},
     "simclr_grid": {"objective.smallest_crop", "objective.color"},
     "simclr_lars": {f"optimizer.{name}" for name in ("algorithm", "batch_size", "learning_rate", "weight_decay")},
