@@ -6,6 +6,9 @@ with CLONE_PARENT and are thereby children of whoever asked: `wait`, signals, se
 those of a process that was started; environment, working folder and pipes are handed over, and the command line is
 written where the system shows it. A fork has a server of its own, so that what it starts is forked as well.
 
+Helpers that read untrusted pictures and tables are forked as well, each kind from a server that has imported nothing
+else, because their memory is limited. A program that was forked starts true ones.
+
 A test marked `real_process` starts true programs, and so does every computer that is not Linux, every other program,
 and a command with options that a fork cannot have.
 """
@@ -41,6 +44,8 @@ PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
 MODULES: Final = ("trainer", "trainer.training.agent")
 """What is forked instead of started: `python -m MODULE`."""
+HELPERS: Final = ("trainer.images.helper", "trainer.untrusted.bounded.child")
+"""What is forked from a server of its own."""
 NO_FORK: Final = -1
 _ROOM: Final = 8192
 """Bytes for the command line that a fork shows."""
@@ -55,6 +60,8 @@ _ONE_THREAD: Final = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }  # fmt: skip
 """The environment in which libraries start no thread, which a fork would not have."""
+_OF_HELPERS: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""What their environment has besides (`trainer/untrusted/safe_subprocess.py`)."""
 _TRAINED: Final = ("fit", "serve", "resume", "evaluate", "embed", "decode", "replay", "classify", "project")
 """Commands that import torch."""
 _HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix")
@@ -70,11 +77,11 @@ AVAILABLE: Final = sys.platform == "linux" and CLONE is not None and _start_chil
 class ForkServer:
     """The server of this process, started when it is first needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Mapping[str, str] | None = None) -> None:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         # One thread: threads do not survive a fork.
-        self.environment = os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT)}
+        self.environment = os.environ | _ONE_THREAD | {"PYTHONPATH": str(ROOT)} | dict(more or {})
         self._lock = threading.Lock()
         self._address = f"fork-server-{os.getpid()}-{id(self)}"
 
@@ -119,13 +126,16 @@ class ForkServer:
 
 
 _server = ForkServer()
+_helpers: dict[str, ForkServer] = {}
+"""The servers of `HELPERS`, where there are some."""
 enabled = True
 """Whether commands are forked now: false while a test needs true programs."""
 
 
 def close() -> None:
-    """End the server of this process."""
-    _server.close()
+    """End the servers of this process."""
+    for server in (_server, *_helpers.values()):
+        server.close()
 
 
 @contextlib.contextmanager
@@ -136,6 +146,7 @@ def forking() -> Iterator[None]:
         yield
         return
     _server = ForkServer()
+    _helpers.update((module, ForkServer(_OF_HELPERS)) for module in HELPERS)
     setattr(subprocess.Popen, "_execute_child", _execute_child)  # noqa: B010 - mypy knows no such method
     try:
         yield
@@ -153,7 +164,8 @@ def _execute_child(
     pipes = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
     special = executable is not None or preexec_fn or pass_fds or shell or umask != -1 or process_group != -1
     special = special or not close_fds or (gid, gids, uid) != (None, None, None)
-    if not enabled or special or not _is_ours(args) or not _is_usual(env):
+    server = _server if _is_ours(args) else _helper_server(args)
+    if not enabled or special or server is None or not _is_usual(env, server):
         _start_child(
             self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
             *pipes, restore_signals, gid, gids, uid, umask, start_new_session, process_group,
@@ -167,7 +179,7 @@ def _execute_child(
         "session": bool(start_new_session),
     }
     handed = [file if file != -1 else number for number, file in enumerate((p2cread, c2pwrite, errwrite))]
-    pid = _server.fork(order, handed)
+    pid = server.fork(order, handed)
     if pid == NO_FORK:
         raise OSError("The server of forks could not fork; its words are above.")
     self.pid = pid
@@ -188,6 +200,12 @@ def _is_ours(args: Any) -> bool:
     return words[2:3] != ["fit"] or not any(" " in word for word in words)
 
 
+def _helper_server(args: Any) -> ForkServer | None:
+    """Return the server that forks the helper which the command starts, if it does and there is one."""
+    words = list(map(str, args)) if isinstance(args, list | tuple) else []
+    return _helpers.get(words[3]) if words[:3] == [PYTHON, "-P", "-m"] and len(words) > 3 else None
+
+
 @contextlib.contextmanager
 def forking_of_qt() -> Iterator[None]:
     """Fork what a QProcess without arguments of `start` would start."""
@@ -200,7 +218,7 @@ def forking_of_qt() -> Iterator[None]:
         command = [process.program(), *process.arguments()]
         variables = process.processEnvironment()
         environment = {name: variables.value(name) for name in variables.keys()} or None  # noqa: SIM118
-        if enabled and not how and _is_ours(command) and _is_usual(environment):
+        if enabled and not how and _is_ours(command) and _is_usual(environment, _server):
             process.setProgram(PYTHON)
             process.setArguments(["-I", "-S", client, _server.listens_at(), *command])
         start(process, *how)
@@ -215,9 +233,9 @@ def forking_of_qt() -> Iterator[None]:
         QProcess.start = start  # type: ignore[method-assign]
 
 
-def _is_usual(env: Mapping[str, str] | None) -> bool:
+def _is_usual(env: Mapping[str, str] | None, server: ForkServer) -> bool:
     """Return whether an environment differs from the server's in nothing that is read at the start of a program."""
-    wanted, ours = dict(os.environ if env is None else env), _server.environment
+    wanted, ours = dict(os.environ if env is None else env), server.environment
     # Another folder of modules may hold what the server has looked for in vain.
     folders = {entry for entry in wanted.get("PYTHONPATH", "").split(os.pathsep) if entry}
     if not folders <= {str(ROOT), *sys.path}:
@@ -330,6 +348,9 @@ def _words(args: Sequence[str]) -> list[str]:
 
 def _import_for(words: Sequence[str]) -> None:
     """Import what the command needs, once for all that follow; nothing that starts a thread."""
+    if words[0] in HELPERS:
+        _import_helper(words[0])
+        return
     import psutil
 
     import trainer.cli
@@ -343,6 +364,20 @@ def _import_for(words: Sequence[str]) -> None:
         _import_charts()
     elif command in _TRAINED or words[0] == "trainer.training.agent":
         _import_training()
+    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
+
+
+def _import_helper(module: str) -> None:
+    importlib.import_module(module)
+    if module.startswith("trainer.images"):
+        return
+    import pyarrow.parquet
+
+    import trainer.untrusted.bounded
+
+    assert pyarrow.parquet
+    for reader in pkgutil.iter_modules(trainer.untrusted.bounded.__path__, "trainer.untrusted.bounded."):
+        importlib.import_module(reader.name)
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
 
 
@@ -412,7 +447,9 @@ def _take_over(order: Mapping[str, Any]) -> None:
     if environment.get("PYTHONFAULTHANDLER"):
         faulthandler.enable()
     _show(order["args"])
-    _be_asked()
+    _helpers.clear()
+    if _words(order["args"])[0] not in HELPERS:
+        _be_asked()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(int(environment.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
 

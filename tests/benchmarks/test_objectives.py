@@ -8,6 +8,7 @@ import pytest
 
 from tests.benchmarks import objectives
 from tests.benchmarks.__main__ import main
+from tests.nightly import few_plain
 from trainer import config
 from trainer.store import RunLog, Workspace
 
@@ -41,7 +42,7 @@ def fitted(monkeypatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("kind", objectives.kinds())
+@few_plain(3, "kind", objectives.kinds())
 def test_every_objective_sees_the_same_pairs(kind):
     run = objectives.planned(kind, 3)
     config.check(run)

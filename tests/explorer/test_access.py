@@ -24,6 +24,7 @@ from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
 from explorer.window import Window
 from tests.explorer.window_tabs import tabs_of
+from tests.nightly import few_plain
 from trainer.charts.marks import HeatMap
 
 
@@ -194,7 +195,7 @@ def test_arrow_keys_read_a_matrix_and_keep_the_cell_in_sight(dressed, qtbot) -> 
     assert clicked == [seen[-1]]
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
+@few_plain(1, "mode", ["light", "dark"])
 def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: PointMap, mode: theme.Mode) -> None:
     theme.theme().mode = mode
     row = ImageRowWidget(lambda _path: None)

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.views.chart_pane import ChartPane
+from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.class_task import ClassTexts, ClassWords, write_class_texts
@@ -45,6 +46,7 @@ OTHER: dict[str, dict[str, Any]] = {
 }
 """Chart -> values of settings that cannot be moved blindly, a row number for example."""
 
+CHARTS = [name for group in registry.BUILT_IN.values() for name in group]
 STEPS = (10, 20)
 ASKED = {task: Question(task, 48, 4) for task in ("zero_shot", "few_shot")}
 
@@ -166,7 +168,7 @@ def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return StandIn(tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for group in registry.BUILT_IN.values() for name in group])
+@pytest.mark.parametrize("name", nightly_except(CHARTS, *CHARTS[::3]))
 def test_the_screen_shows_what_is_exported(
     qtbot, make_context, embedding: StandIn, two_runs: tuple[int, int], tmp_path: Path, name: str
 ) -> None:

@@ -37,7 +37,7 @@ from explorer.widgets.point_map.labels import Label, Labels
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.switch import Switch
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.analysis import palette
 from trainer.charts import marks
 from trainer.charts.color_words import _ON_DARK, _ON_LIGHT
@@ -57,7 +57,7 @@ def light_first(qapp: QApplication) -> Iterator[QApplication]:
     theme.theme().apply(qapp, "light")
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=nightly_except(["light", "dark"], "light"))
 def mode(light_first: QApplication, request: pytest.FixtureRequest) -> str:
     """Dress the application in a theme unless it is: applying one takes longer than these tests."""
     if theme.theme().mode != request.param:
@@ -146,7 +146,7 @@ def inside(card: XYPlotCard) -> QRect:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tone", nightly_except(TONES, "run_b"))
+@few_plain(1, "tone", nightly_except(TONES, "run_b"))
 def test_every_mark_of_a_chart_can_be_seen(qtbot, mode: str, tone: marks.Tone) -> None:
     for kind, piece in drawn(tone).items():
         card = XYPlotCard("test", kind)
@@ -319,7 +319,7 @@ def test_marks_and_texts_of_a_legend_can_be_seen(qtbot, mode: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dimmed", [False, True])
+@few_plain(1, "dimmed", [False, True])
 def test_words_on_a_map_can_be_read_also_behind_a_selection(qtbot, mode: str, dimmed: bool) -> None:
     points = PointMap()
     shown(qtbot, points)

@@ -28,7 +28,7 @@ from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import catalog, config
 from trainer.distribution.published_models import FIRST
 from trainer.messages import Failure, ReadData
@@ -600,8 +600,8 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     assert "its own held-out part" in note
 
 
-@pytest.mark.parametrize("captions", nightly_except([1, 3, 24], 3))
-@pytest.mark.parametrize("kind", ["folder", "table"])
+@few_plain(1, "captions", nightly_except([1, 3, 24], 3))
+@few_plain(1, "kind", ["folder", "table"])
 def test_equal_captions_are_masked_in_the_window_as_by_fit(
     open_sheet, qtbot: QtBot, tmp_path: Path, kind: str, captions: int
 ) -> None:

@@ -17,7 +17,7 @@ from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
 from explorer.render_qt.xy_plot import read_at, tone_color
 from explorer.views.losslab import LosslabView
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.replayed_step import ReplaySettings
 from trainer.charts.settings import options
@@ -92,7 +92,7 @@ def test_cells_change_the_loss_and_bad_ones_are_marked(qtbot, view: LosslabView)
     assert view.settings_now() == view.chart.settings()
 
 
-@pytest.mark.parametrize("name", nightly_except(CHARTS, "toy-batch", "loss-margins"))
+@few_plain(1, "name", nightly_except(CHARTS, "toy-batch", "loss-margins"))
 def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: LosslabView, name: str):
     open_chart(qtbot, view, name)
     slides = [one for one in view.controls_of(view.chart).controls.values() if isinstance(one, Slide)]
@@ -111,7 +111,7 @@ def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: Los
     assert shlex.split(shlex.join(command)) == command
 
 
-@pytest.mark.parametrize("name", ["loss-saturation", "hopfield-temperature"])
+@few_plain(1, "name", ["loss-saturation", "hopfield-temperature"])
 def test_axes_are_those_of_the_chart(qtbot, view: LosslabView, name: str):
     for card in open_chart(qtbot, view, name).values():
         plot = getattr(card, "plot", None)

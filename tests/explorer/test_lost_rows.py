@@ -5,19 +5,19 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window import Window
+from tests.nightly import few_plain
 from trainer import config
 from trainer.__main__ import main
 from trainer.store import Workspace
 
 
-@pytest.mark.parametrize("lost", [True, False])
+@few_plain(1, "lost", [True, False])
 def test_run_folders_without_a_row_are_told_with_a_command_that_brings_them_back(
     lost: bool, dressed: QApplication, qtbot: QtBot, tmp_path: Path
 ) -> None:

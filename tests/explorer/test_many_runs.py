@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.models import runs as rooms
 from explorer.models.runs import RUN_ROLE, RunColumn, RunsFilter, RunsModel
+from tests.nightly import few_plain
 from trainer.store import RunRow
 
 _NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "session_at", "ended_at"))
@@ -66,7 +67,7 @@ def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.Monkey
     assert set(made.values()) == {2}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@few_plain(2, "seed", range(5))
 def test_any_change_ends_in_exactly_what_was_told(model: RunsModel, seed: int):
     shown = RunsFilter(model)
     shown.sort(RunColumn.LAST, Qt.SortOrder.AscendingOrder)

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import AT_ONCE
+from tests.nightly import few_plain
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
 
@@ -131,7 +132,7 @@ def test_an_answer_comes_with_its_progress_and_the_states(
     assert client.state("projections") == "cold"
 
 
-@pytest.mark.parametrize(("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
+@few_plain(1, ("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
 def test_cut_lines_and_noise_do_no_harm(
     qtbot: QtBot, make_client: Callable[..., ModelClient], text: str, answer: str
 ) -> None:
@@ -371,7 +372,7 @@ app.exec()
 """
 
 
-@pytest.mark.parametrize("how", ["delete", "quit"])
+@few_plain(1, "how", ["delete", "quit"])
 def test_a_window_that_goes_without_closing_goes_in_silence(make_client, tmp_path: Path, how: str) -> None:
     command = [sys.executable, "-c", ABRUPT, str(tmp_path / "answers.py"), how]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -28,6 +28,7 @@ from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import Skeleton, StatePage
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
+from tests.nightly import few_plain
 from trainer.charts import registry
 from trainer.store import Workspace
 
@@ -207,7 +208,7 @@ def first_content(window: Window) -> tuple[int, str]:
     return min(tops)
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in VIEWS])
+@few_plain(5, "name", [entry.name for entry in VIEWS])
 def test_content_begins_near_the_top(qtbot, window: Window, name: str) -> None:
     window.selection.pairs = []
     window.banner.hide()

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 from explorer.widgets import progress_row
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import JobSlot, ProgressRow
+from tests.nightly import few_plain
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ class Header(QWidget):
         row.addWidget(self.job_slot, 1)
 
 
-@pytest.mark.parametrize("width", [760, 1000, 2200])
+@few_plain(2, "width", [760, 1000, 2200])
 def test_the_note_takes_the_room_that_the_question_leaves_and_is_told_whole_by_its_tool_tip(
     qtbot, dressed, width: int
 ) -> None:

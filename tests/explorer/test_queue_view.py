@@ -27,6 +27,7 @@ from explorer.views.view import Context
 from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor
 from explorer.window.notifications import QUEUE_WAITS
+from tests.nightly import few_plain
 from trainer import config
 from trainer.config import ConfigError
 from trainer.scheduling import queue
@@ -308,7 +309,7 @@ def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monke
         window.deleteLater()
 
 
-@pytest.mark.parametrize("by", ["status", "banner"])
+@few_plain(1, "by", ["status", "banner"])
 def test_the_window_shows_what_starts_soon_and_holds_it(
     by: str, qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):

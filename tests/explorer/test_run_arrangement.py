@@ -22,6 +22,7 @@ from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice
 from tests.explorer.test_many_runs import row
+from tests.nightly import few_plain
 from trainer import config
 from trainer.store import RunLog, RunRow
 from trainer.store.run_values import ValueColumn
@@ -162,7 +163,7 @@ def test_columns_are_searched_added_moved_and_removed(qtbot: QtBot):
     assert kept == [["tag", "val/image_to_text_R@1"]]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@few_plain(2, "seed", range(5))
 def test_any_change_of_groups_ends_in_what_a_fresh_table_shows(qapp: QApplication, seed: int):
     rng = random.Random(seed)
     model, by = RunsModel(), ValueColumn("status", "Status")

@@ -18,6 +18,7 @@ from PySide6.QtCore import QDir, QObject, QRect
 from explorer.state.settings import FILE
 from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
 from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
+from tests.nightly import few_plain
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
@@ -212,7 +213,7 @@ sys.exit(explorer_main.main(sys.argv[1:]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["show", "_begin_services"])
+@few_plain(1, "moment", ["show", "_begin_services"])
 def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, moment: str) -> None:
     ended = _start(moment, "--workspace", str(tmp_path), program=INTERRUPTED)
     assert ended.returncode == 0, ended.stderr
@@ -313,7 +314,8 @@ def test_a_reset_starts_anew_and_keeps_a_copy(tmp_path: Path) -> None:
     assert seen["view"] != "map"
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("environment", "reason"),
     [
         ({}, "There is no screen to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set."),

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.nightly import few_plain
 from trainer.data import csv_lines
 from trainer.projection import ProjectError
 from trainer.projection.coordinates import read_coordinates
@@ -119,7 +120,7 @@ def test_what_this_computer_wrote_is_read_here(snapshot: Path, helped: list[str]
     assert helped == []
 
 
-@pytest.mark.parametrize("stranger", ["without a manifest", "without a seal", "with another seal", "of another user"])
+@few_plain(1, "stranger", ["without a manifest", "without a seal", "with another seal", "of another user"])
 def test_what_a_stranger_wrote_is_read_once_in_a_helper(
     stranger: str, snapshot: Path, helped: list[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -291,7 +292,8 @@ LARGEST = (json_objects, json_keys, json_lines, csv_cells, csv_useless, tar_name
 """Take seconds to unfold, by readers that another bomb reaches too: with `-m faults` and `-m nightly` only."""
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     "bomb",
     [pytest.param(bomb, marks=[pytest.mark.nightly] * (bomb in LARGEST)) for bomb in UNFOLDING],
     ids=lambda bomb: bomb.__name__,

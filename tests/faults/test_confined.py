@@ -20,6 +20,7 @@ from explorer.event_loop.exception_hooks import Hooks, _log
 from explorer.state.settings import Settings
 from explorer.views.map.selecting import written_rows
 from explorer.window.drop_handler import write_png
+from tests.nightly import few_plain
 from trainer import config
 from trainer.cli import bundle
 from trainer.data.atomic_folder import written_once
@@ -295,7 +296,7 @@ def two_runs(tmp_path: Path) -> Iterator[Workspace]:
 THESIS = b"my thesis"
 
 
-@pytest.mark.parametrize("name", ["config.toml", "run.json", "metrics.jsonl"])
+@few_plain(1, "name", ["config.toml", "run.json", "metrics.jsonl"])
 def test_the_bundle_packs_no_linked_file(two_runs: Workspace, outside: Path, tmp_path: Path, name: str):
     row = two_runs.runs.get(1)
     (row.folder / "metrics.jsonl").write_text("{}\n")
@@ -343,7 +344,7 @@ def test_what_the_window_keeps_in_scratch_follows_no_link(outside: Path, tmp_pat
     np.testing.assert_array_equal(np.load(kept), rows)
 
 
-@pytest.mark.parametrize("linked", ["folder", "journal"])
+@few_plain(1, "linked", ["folder", "journal"])
 def test_an_unfinished_folder_with_a_link_is_begun_anew(outside: Path, tmp_path: Path, linked: str):
     before = _state(outside)
     unfinished = tmp_path / "cache" / ".data.unfinished"

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.nightly import few_plain
 from trainer.places import ssh
 from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost, parse
 from trainer.untrusted import safe_subprocess
@@ -80,7 +81,7 @@ def test_the_sentence_names_the_peer_and_the_next_step(stand_in) -> None:
         ssh.check_path(parse("box", "ssh://nobody@box.invalid/usr/bin/python3"), "/data")
 
 
-@pytest.mark.parametrize("lines", [20, 4_000])
+@few_plain(1, "lines", [20, 4_000])
 def test_an_upload_with_many_errors_ends(lines: int, stand_in, tmp_path: Path) -> None:
     stand_in("ssh", "exit 0")
     stand_in("rsync", f"yes 'rsync: Permission denied (13)' | head -n {lines} >&2; echo '  100%'; exit 23")
@@ -97,7 +98,7 @@ def test_a_program_that_is_listened_to_may_print_errors_without_reading(stand_in
     assert lines == ["heard\n"]
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@few_plain(1, "stream", ["stdout", "stderr"])
 def test_output_up_to_the_bound_comes_whole_and_more_ends_the_process(stream: str) -> None:
     code = f"import sys; sys.{stream}.write('x' * int(sys.argv[1]))"
     answer = safe_subprocess.run(safe_subprocess.python("-c", code, "70000"), most=70_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import fuzz_formats as fuzzing
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(3_600)]
 
@@ -27,7 +27,7 @@ def test_a_sound_file_is_read(kind: str, tmp_path: Path) -> None:
     assert outcome.end == "read", told(outcome)
 
 
-@pytest.mark.parametrize("kind", nightly_except(fuzzing.KINDS, *QUICK, "csv", "framed events", "wandb", "tar"))
+@few_plain(4, "kind", nightly_except(fuzzing.KINDS, *QUICK, "csv", "framed events", "wandb", "tar"))
 def test_mutated_files_are_read_or_refused_in_words(kind: str, tmp_path: Path, faults) -> None:
     count = faults.times(400) if kind in QUICK else faults.times(100) // 10 + 2
     outcomes = [fuzzing.tried(kind, seed, tmp_path) for seed in range(count)]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.config.fields import field_type
@@ -95,7 +95,8 @@ def _content(path: Path) -> bytes:
         return "\n".join(connection.iterdump()).encode()
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     "tool",
     nightly_except(
         ["show_run", "compare_runs", "analyze chart", "analyze runs", "search run", "search"],
@@ -160,7 +161,7 @@ def test_an_agent_trains_on_nothing_that_a_preset_does_not_name(workspace: Path,
     faults.row("S7", "a change of a preset by an agent", "refused, nothing written or started", len(CHANGES), good)
 
 
-@pytest.mark.parametrize("section", ["data", "model"])
+@few_plain(1, "section", ["data", "model"])
 def test_an_agent_changes_no_text_of_data_or_models(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in config.SECTIONS[section]:
         preset = dataclasses.replace(catalog.preset("clip-scenes"), **{section: kind()})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.errors import UserError
 from trainer.plugins import module_of
@@ -91,8 +91,11 @@ def foreign(tmp_path: Path) -> Path:
 COMMANDS = [("runs",), ("runs", "show", "1"), ("doctor",), ("fit", "1"), ("export", "curves", "--runs", "1")]
 
 
-@pytest.mark.parametrize(
-    "words", nightly_except(COMMANDS, *[words for words in COMMANDS if words[0] not in ("doctor", "fit")]), ids=" ".join
+@few_plain(
+    1,
+    "words",
+    nightly_except(COMMANDS, *[words for words in COMMANDS if words[0] not in ("doctor", "fit")]),
+    ids=" ".join,
 )
 def test_a_plug_in_beside_a_workspace_of_others_is_the_only_one(words, foreign: Path, tmp_path: Path, faults) -> None:
     mine = tmp_path / "mine.py"

@@ -15,7 +15,7 @@ import pytest
 import torch
 from conftest import SMALL
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.inference.open_model import open_run
@@ -76,7 +76,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("what", LARGE)
+@few_plain(1, "what", LARGE)
 def test_a_model_far_larger_than_its_weights_is_not_built(what: str, theirs: Path, capsys, tmp_path, faults) -> None:
     _sized(theirs, **LARGE[what])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -113,7 +113,7 @@ BLUEPRINTS = {
 }
 
 
-@pytest.mark.parametrize("what", BLUEPRINTS)
+@few_plain(2, "what", BLUEPRINTS)
 def test_sizes_of_a_published_model_are_checked_again(what: str, faults) -> None:
     part, changes = BLUEPRINTS[what]
     with pytest.raises(ModelError):
@@ -271,7 +271,7 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", FACTS)
+@few_plain(1, "what", FACTS)
 def test_a_replay_of_odd_facts_ends_in_words(what: str, imported: Path, tmp_path, capsys) -> None:
     shutil.copytree(imported, tmp_path / "w")
     workspace = Workspace(tmp_path / "w")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.__main__ import main
 from trainer.experiments.experiment import clip_and_cloob, from_toml, read, to_toml
@@ -79,7 +80,7 @@ def test_odd_lines_among_reviews_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no pipes in its folders")
-@pytest.mark.parametrize("what", ["fifo", "zero", "folder", "many"])
+@few_plain(2, "what", ["fifo", "zero", "folder", "many"])
 def test_reviews_without_an_end_are_not_waited_for(tmp_path: Path, what: str, monkeypatch) -> None:
     from trainer.store import reviews
 

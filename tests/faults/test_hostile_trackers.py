@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -129,7 +129,8 @@ def _told(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return said.out + said.err + (file.read_text("utf-8") if file.exists() else "")
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    3,
     "what",
     nightly_except(
         samples(),
@@ -157,7 +158,7 @@ def test_a_hostile_file_of_a_tracker_is_imported_or_refused(what: str, tmp_path:
     assert good
 
 
-@pytest.mark.parametrize("what", nightly_except(LOGS, *[what for what in LOGS if "take" not in what]))
+@few_plain(1, "what", nightly_except(LOGS, *[what for what in LOGS if "take" not in what]))
 def test_a_hostile_log_of_open_clip_is_imported_or_refused(what: str, tmp_path: Path, faults) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -168,10 +169,10 @@ def test_a_hostile_log_of_open_clip_is_imported_or_refused(what: str, tmp_path: 
     assert good
 
 
-@pytest.mark.parametrize(
-    "name", nightly_except(["events.out.tfevents.1", "h.csv", "out.log", "params.txt", "results.jsonl"], "h.csv")
+@few_plain(
+    1, "name", nightly_except(["events.out.tfevents.1", "h.csv", "out.log", "params.txt", "results.jsonl"], "h.csv")
 )
-@pytest.mark.parametrize("place", nightly_except(["/dev/zero", "a pipe", "a folder", "itself"], "/dev/zero", "a pipe"))
+@few_plain(1, "place", nightly_except(["/dev/zero", "a pipe", "a folder", "itself"], "/dev/zero", "a pipe"))
 def test_devices_pipes_and_links_are_not_read(name: str, place: str, tmp_path: Path, faults) -> None:
     source = tmp_path / "source"
     source.mkdir()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from explorer.export import shell_command
+from tests.nightly import few_plain
 from tests.rules.sources import nodes
 from trainer.cli.export import command_line
 from trainer.untrusted import shell
@@ -56,7 +57,7 @@ HOSTILE = [
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@few_plain(1, "locale", ["C", "C.UTF-8"])
 def test_a_real_shell_gets_the_words_back(locale: str, faults) -> None:
     words = [*ORDINARY, *HOSTILE]
     line = shell.join(["printf", r"%s\0", *words], posix=True)

@@ -19,6 +19,7 @@ import pytest
 
 from explorer.models.runs import RunColumn, RunsFilter, RunsModel
 from explorer.views.experiments import listed
+from tests.nightly import few_plain
 from trainer import config
 from trainer.cli import runs
 from trainer.errors import UserError
@@ -219,7 +220,7 @@ def test_there_are_many_cells() -> None:
     assert {table for table, _, _ in CELLS} == {*TABLES}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@few_plain(3, "table", TABLES)
 def test_any_value_in_any_cell_hides_no_other_run(table, strict, loose, tmp_path, faults, qapp) -> None:
     """One table, so that each has a time limit of its own: `-n 4 --dist load` tries several at once."""
     cells = [cell for cell in CELLS if cell[0] == table]
@@ -379,8 +380,8 @@ def test_an_endless_query_ends_with_a_sentence(strict, tmp_path, monkeypatch) ->
     workspace.close()
 
 
-@pytest.mark.parametrize("column", ["facts", "reason", "metric", "pid"])
-@pytest.mark.parametrize("beyond_sqlite", [False, True])
+@few_plain(2, "column", ["facts", "reason", "metric", "pid"])
+@few_plain(2, "beyond_sqlite", [False, True])
 def test_values_of_gigabytes_hide_no_run(loose, tmp_path, monkeypatch, column, beyond_sqlite) -> None:
     """The limits are set low, so that two megabytes are as gigabytes are."""
     folder = tmp_path / "w"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.store import Workspace
 from trainer.untrusted import safe_subprocess
@@ -161,7 +162,7 @@ print(matplotlib.rcParams["text.usetex"], config.CACHE_DIR == "stolen", config.D
 """
 
 
-@pytest.mark.parametrize("endless", [False, True])
+@few_plain(1, "endless", [False, True])
 def test_settings_of_libraries_in_the_current_folder_are_not_read(tmp_path: Path, endless: bool):
     if endless:
         (tmp_path / "matplotlibrc").symlink_to("/dev/zero")
@@ -172,7 +173,7 @@ def test_settings_of_libraries_in_the_current_folder_are_not_read(tmp_path: Path
     assert said.splitlines()[-1] == "False False 0"
 
 
-@pytest.mark.parametrize("module", ["explorer", "trainer"])
+@few_plain(1, "module", ["explorer", "trainer"])
 def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path, module: str):
     gone = tmp_path / "gone"
     gone.mkdir()

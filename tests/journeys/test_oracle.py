@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.store import Snapshot, Workspace, read_snapshot
 
@@ -568,7 +569,7 @@ def _asked() -> Iterator[Any]:
         yield pytest.param(kind, *at, id=f"{kind}-{name}", marks=() if plain else ELSE)
 
 
-@pytest.mark.parametrize(("kind", "run", "at"), [*_asked()])
+@few_plain(5, ("kind", "run", "at"), [*_asked()])
 def test_every_number_of_an_analysis(
     trained: Workspace, capsys: pytest.CaptureFixture[str], kind: str, run: int, at: int
 ):

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 import trainer.cli
+from tests.nightly import few_plain
 from trainer.__main__ import _modules_of, main
 from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
@@ -202,7 +203,7 @@ def test_search_finds_the_nearest_pictures(ask: Answer, embedded, tmp_path: Path
         assert all(hit["cosine"] == pytest.approx(cosines[hit["row"]], abs=1e-5) for hit in own)
 
 
-@pytest.mark.parametrize("method", ["occlusion", "gradient"])
+@few_plain(1, "method", ["occlusion", "gradient"])
 def test_saliency_of_both_runs(ask: Answer, two_runs, tmp_path: Path, method: str):
     caption, picture = "a red circle on the left", str(two_runs.pictures[0])
     words = ("saliency", "1", "2", "--image", picture, "--caption", caption, "--grid", "4", "--method", method)
@@ -255,7 +256,7 @@ def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
         assert one["metrics"]["text_retrieval_recall@1"] == pytest.approx(first, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", _some_nightly(FIGURES))
+@few_plain(3, "kind", _some_nightly(FIGURES))
 def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
     more = ("--explain",) if kind == "protocol" else ()
     if kind in ("evaluation-scores", "confusion", "evaluation-curves", "protocol"):

@@ -16,6 +16,7 @@ import trainer.cli
 from explorer.views import VIEWS
 from tests.benchmarks.__main__ import NAMES
 from tests.benchmarks.__main__ import main as measure
+from tests.nightly import few_plain
 from trainer.__main__ import main, parse
 from trainer.errors import UserError
 
@@ -88,7 +89,7 @@ def test_every_benchmark_that_is_named_exists():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@few_plain(3, "name", NAMES)
 def test_every_benchmark_explains_itself(name: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         measure([name, "--help"])

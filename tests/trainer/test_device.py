@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.nightly import few_plain
+
 STEPS = """
 import resource, torch
 from trainer import device
@@ -36,7 +38,7 @@ def test_a_step_gets_no_new_pages_for_what_the_last_one_freed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("chosen", "policy"), [("", "PASSIVE"), ("ACTIVE", "ACTIVE")])
+@few_plain(1, ("chosen", "policy"), [("", "PASSIVE"), ("ACTIVE", "ACTIVE")])
 def test_waiting_threads_of_a_trainer_sleep_unless_told_otherwise(chosen, policy):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     environment |= {"OMP_WAIT_POLICY": chosen} if chosen else {}

@@ -41,7 +41,8 @@ def defer(name: str, *, with_init: bool = False, **constants: Any) -> None:
     begun: list[bool] = []
 
     def run(attribute: str) -> Any:
-        private = attribute.startswith("__") and attribute not in ("__version__", "__path__")
+        # No caller needs a private name first; tools that inspect modules ask for some of their own.
+        private = attribute.startswith("_") and attribute not in ("__version__", "__path__")
         with lock:  # another thread waits until all names are there
             if not private and not begun:
                 begun.append(True)

@@ -75,7 +75,6 @@ def test_memberships_after_the_nearest_sum_to_the_logarithm_of_k(seed: int, k: i
 
 @pytest.mark.slow
 @pytest.mark.nightly  # which takes half a minute to compile
-@pytest.mark.nightly  # which takes half a minute to compile
 def test_memberships_are_those_of_umap():
     umap = pytest.importorskip("umap.umap_", reason="umap-learn")
     distances = np.sort(np.random.default_rng(0).random((5, 12)).astype(np.float32) + 0.05, axis=1)

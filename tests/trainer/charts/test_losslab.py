@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.marks import HeatMap, ImageRow, NumberTable, Panel, ShadedTable, XYPlot
@@ -62,7 +62,7 @@ def test_bad_settings_are_a_sentence(name: str, text: str, says: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", nightly_except(CHARTS, *[name for name in CHARTS if name != "softmax-cost"]))
+@few_plain(3, "name", nightly_except(CHARTS, *[name for name in CHARTS if name != "softmax-cost"]))
 def test_numbers_are_finite_at_every_end_of_every_setting(name: str):
     """Where a value is intentionally NaN (the merge), nothing is drawn."""
     kind = load(name).settings

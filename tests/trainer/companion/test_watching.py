@@ -20,6 +20,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.nightly import few_plain
 from trainer import pretrained
 from trainer.__main__ import main
 from trainer.checkpoints import tensor_file
@@ -182,6 +183,7 @@ def test_each_epoch_is_a_step_with_the_recall_that_open_clip_gives(training, wat
     assert "guessed" not in answer.run.alerts
 
 
+@pytest.mark.nightly
 def test_all_pairs_are_one_split(training, watched) -> None:
     training.train(1, seed=1)
     answer = watched(training.folder)
@@ -191,7 +193,7 @@ def test_all_pairs_are_one_split(training, watched) -> None:
     assert list(snapshot.items.caption) == [f"picture number {number}" for number in range(PAIRS)]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.9, 0.999], ids=str)
+@few_plain(2, "share", [0.0, 0.02, 0.3, 0.9, 0.999], ids=str)
 def test_a_file_that_grows_waits_until_its_content_is_complete(training, watched, share) -> None:
     training.train(1, seed=1)
     training.log(2, 8.0)
@@ -203,6 +205,7 @@ def test_a_file_that_grows_waits_until_its_content_is_complete(training, watched
     assert sorted(watched(training.folder).steps) == [UPDATES, 2 * UPDATES]
 
 
+@pytest.mark.nightly
 def test_an_old_incomplete_file_is_named_once(training, watched) -> None:
     for epoch in (1, 2):
         training.train(epoch, seed=epoch)
@@ -253,6 +256,7 @@ def test_no_epoch_is_embedded_before_its_updates_are_known(training, watched) ->
     assert watched(training.folder).steps == [UPDATES]
 
 
+@pytest.mark.nightly
 def test_what_another_session_saw_is_void_though_it_was_not_embedded(training, watched) -> None:
     for epoch in (1, 2, 3):
         training.train(epoch, seed=epoch)
@@ -280,6 +284,7 @@ def test_temporary_and_latest_files_are_passed_over(training, watched) -> None:
     assert sorted(watched(training.folder).steps) == [UPDATES, 2 * UPDATES]
 
 
+@pytest.mark.nightly
 def test_one_checkpoint_in_so_many_updates(training, watched) -> None:
     for epoch in (1, 2, 3, 4):
         training.train(epoch, seed=epoch)
@@ -364,6 +369,7 @@ def test_a_watch_is_stopped_from_the_window_and_refuses_what_it_cannot_do(traini
         log.status("stopped")
 
 
+@pytest.mark.nightly
 def test_a_first_watch_embeds_no_epoch_of_a_time_before_the_training_went_back(training, watched) -> None:
     for epoch in (1, 2, 3):
         training.train(epoch, seed=epoch)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
@@ -120,7 +121,7 @@ def test_jsonl_is_read_line_by_line(tmp_path: Path) -> None:
     assert [where for where, _ in splits.report.problems] == ["line 4", "line 5", "line 6", "line 7"]
 
 
-@pytest.mark.parametrize("inside", ["path", "bytes", "struct"])
+@few_plain(1, "inside", ["path", "bytes", "struct"])
 def test_parquet_with_paths_or_with_the_images_themselves(inside: str, tmp_path: Path) -> None:
     images: list = []
     for number in range(10):

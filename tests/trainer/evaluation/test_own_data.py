@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.catalog import prompt_suites
@@ -157,7 +157,7 @@ def test_other_data_are_asked_in_the_sentence_that_the_run_learned(bare: Workspa
     assert asked(said, "cifar10") == asked(said, "others", suite="cifar10") == published
 
 
-@pytest.mark.parametrize("named", [False, True])
+@few_plain(1, "named", [False, True])
 def test_a_run_is_tried_on_what_it_holds_out(bare: Workspace, birds: Path, named: bool):
     learned, held = parts(bare)
     assert len(held) > 20
@@ -274,9 +274,7 @@ def packed(where: str, pictures: list[str], folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize(
-    "where", nightly_except(["copied", "linked", "tar", "parquet", "saved again"], "copied", "tar")
-)
+@few_plain(1, "where", nightly_except(["copied", "linked", "tar", "parquet", "saved again"], "copied", "tar"))
 def test_training_pictures_in_other_data_are_recognized(bare: Workspace, tmp_path: Path, where: str):
     learned, held = map(sorted, parts(bare))
     wanted = Evaluate(

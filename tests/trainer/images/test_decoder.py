@@ -108,6 +108,7 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, pixels_file: Path, decoder: D
     assert told.reason == "It is not a file but a folder, a pipe or a device."
 
 
+@pytest.mark.real_process
 def test_a_picture_that_takes_too_much_memory_is_named(tmp_path: Path, pixels_file: Path) -> None:
     Image.new("RGBA", (5000, 5000)).save(tmp_path / "large.png")
     little = Decoder(memory=250_000_000)
@@ -122,6 +123,7 @@ def test_a_picture_that_takes_too_much_memory_is_named(tmp_path: Path, pixels_fi
     little.close()
 
 
+@pytest.mark.real_process
 @pytest.mark.parametrize("mode", ["RGBA", "I;16"])
 def test_the_largest_pictures_fit_in_the_memory(mode: str, tmp_path: Path) -> None:
     Image.new(mode, (8000, 8000)).save(tmp_path / "large.tiff", compression="tiff_lzw")

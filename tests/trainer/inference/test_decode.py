@@ -418,6 +418,7 @@ def test_a_film_holds_each_decoded_step_and_fades_between_them(decoders, picture
     assert np.abs(middle - (first + 3 / 7 * (last - first))).max() <= 0.5
 
 
+@pytest.mark.nightly
 def test_many_decoders_are_drawn_below_each_other_and_all_are_compared(workspace, decoders, picture, tmp_path, capsys):
     out = tmp_path / "three.png"
     words = ["decode", "3", "4", "3", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
@@ -430,6 +431,7 @@ def test_many_decoders_are_drawn_below_each_other_and_all_are_compared(workspace
         decode(decoders, by([(3, None)] * 17, request), silent)
 
 
+@pytest.mark.nightly
 def test_the_command_writes_a_film(workspace, picture, tmp_path, capsys):
     out = tmp_path / "x.gif"
     words = ["decode", "3", "4", "--image", str(picture), "--steps", "2", "--workspace", str(workspace.folder)]
@@ -473,6 +475,7 @@ def test_recovery_is_drawn_over_the_steps_of_a_run(measures):
         assert curve.low.tolist() == [100 * share.low for share in wanted]
 
 
+@pytest.mark.nightly
 def test_the_command_draws_recovery(workspace, tmp_path, capsys):
     out = [str(tmp_path / name) for name in ("r.png", "r.csv")]
     call = ["decode", "3", "4", "--measure", "--most", "4", "--steps", "2", "--out", *out]

@@ -13,7 +13,7 @@ from open_clip.transform import image_transform
 from PIL import Image
 from safetensors.torch import load_file
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from tests.trainer.conftest import upright
 from trainer import api as ce
 from trainer import config
@@ -76,7 +76,7 @@ def exported(workspace: Workspace, run: str, form: str, folder: Path, capsys) ->
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("run", ["resnet", "vit"])
+@few_plain(1, "run", ["resnet", "vit"])
 def test_open_clip_opens_towers_scale_and_tokenizer(trained, tmp_path: Path, capsys, run: str):
     open_clip = pytest.importorskip("open_clip")
     answer = exported(trained, run, "open_clip", tmp_path / "out", capsys)
@@ -216,7 +216,8 @@ def test_byte_pairs_of_clip_are_those_of_transformers(tmp_path: Path):
         assert row[: len(wanted)] == wanted
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("run", "form"),
     nightly_except(
         [

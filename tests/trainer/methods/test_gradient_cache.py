@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.nightly import few_plain
 from trainer import config, models
 from trainer.methods import Batch, backward, build
 
@@ -34,7 +35,7 @@ def gradients(objective: config.Objective, micro_batch: int, *, dropout: float =
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro_batch", [1, 4, 5])
+@few_plain(2, "micro_batch", [1, 4, 5])
 @pytest.mark.parametrize(
     "objective", [config.Clip(), config.Cloob(), config.SigLip(), config.DhnNce()], ids=lambda choice: choice.kind
 )

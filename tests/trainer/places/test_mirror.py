@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from tests.trainer.places.conftest import DAY, There, WorkspaceSource
 from trainer.places.mirror import Mirror
 from trainer.places.remote_host import OutOfReach, PlaceError
@@ -82,7 +82,7 @@ class Unsound(WorkspaceSource):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", nightly_except(range(8), 2, 6))
+@few_plain(1, "seed", nightly_except(range(8), 2, 6))
 def test_the_mirror_equals_the_other_database_row_for_row(there: There, here: Workspace, seed: int) -> None:
     rng = np.random.default_rng(seed)
     source = Unsound(there, rng)
@@ -237,6 +237,7 @@ def test_a_checkpoint_comes_on_demand(there: There, here: Workspace, tmp_path: P
         mirror.fetch_checkpoint(3)
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_a_rewound_journal(there: There, here: Workspace) -> None:
     class Rewound(WorkspaceSource):
         """Answers first with a line, and then with another journal from its beginning."""

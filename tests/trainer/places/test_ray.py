@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from tests.trainer.places.ray_cluster import cluster
 from tests.trainer.places.test_mirror import rows_of
 from tests.trainer.places.test_ssh import pictures_in, wait, written
@@ -222,7 +223,7 @@ def test_nobody_there_is_out_of_reach(tmp_path: Path) -> None:
         parse("lab", "ray://127.0.0.1:8265")
 
 
-@pytest.mark.parametrize("part", ["its head", "its body", "everything"])
+@few_plain(1, "part", ["its head", "its body", "everything"])
 def test_an_answer_without_an_end_is_ended(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte now and then starts the timeout of a socket anew."""
     monkeypatch.setattr(RayJobs._request, "__kwdefaults__", {"kind": "", "wait_s": 0.2})

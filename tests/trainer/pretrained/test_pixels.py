@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import transforms
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from tests.trainer.conftest import upright
 from trainer.__main__ import main
 from trainer.data import load
@@ -80,7 +80,8 @@ def opened(path: Path, folder: Path, *more: str) -> OpenModel:
 
 @pytest.mark.slow
 @torch.inference_mode()
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("sizes", "preprocess"),
     nightly_except([[VIT, {}], [RESNET, {}], [RN50, {}], [VIT, SIGLIP], [VIT, CLIPA]], [RESNET, {}], [VIT, SIGLIP]),
     ids=["vit", "resnet", "RN50", "siglip", "longest"],

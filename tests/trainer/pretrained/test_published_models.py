@@ -9,13 +9,14 @@ import pytest
 import torch
 from open_clip.pretrained import get_pretrained_cfg, list_pretrained
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.distribution.published_models import PUBLISHED, PublishedModel
 from trainer.pretrained.specification import model_of
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one", PUBLISHED, ids=lambda one: one.repository)
+@few_plain(2, "one", PUBLISHED, ids=lambda one: one.repository)
 def test_the_size_is_that_of_its_towers_and_open_clip_knows_it(one: PublishedModel):
     sizes = open_clip.get_model_config(one.architecture)
     custom = sizes.pop("custom_text", False)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.nightly import few_plain
 from trainer import config, pretrained
 from trainer.__main__ import main
 from trainer.data import read_image
@@ -115,7 +116,8 @@ def test_frozen_towers_stay_as_they_are(workspace, hub_folder, clip):
     assert not towers.text.token_embedding.weight.equal(clip.token_embedding.weight)
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    2,
     ("freeze", "trained"),
     [
         (
@@ -196,7 +198,8 @@ def test_an_open_clip_run_is_opened_at_its_newest_epoch(tmp_path, quiet):
     pretrained.start_from(found, build(found.blueprint, vocabulary=found.tokenizer.size))
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("model", "sentence"),
     [
         ("nothing-here", "is not a known model: write open_clip:NAME/TAG"),

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.models import build
 from trainer.pretrained import PretrainedError, ResolvedModel, find, start_from
@@ -47,7 +48,7 @@ def found(file: Path, tmp_path: Path) -> ResolvedModel:
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("name", ["RN50.safetensors", "RN50.pt"])
+@few_plain(1, "name", ["RN50.safetensors", "RN50.pt"])
 def test_a_whole_file_beside_the_json_of_another_model_opens(tmp_path: Path, name: str) -> None:
     file, model = saved(tmp_path, name, RESNET)
     (tmp_path / "tiny-vit.json").write_text(json.dumps(VIT))

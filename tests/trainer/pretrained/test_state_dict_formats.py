@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.models import build
 from trainer.pretrained import PretrainedError, find, start_from
@@ -187,8 +188,8 @@ def opened(path, tmp_path, **changes):
 
 @pytest.mark.slow
 @torch.inference_mode()
-@pytest.mark.parametrize("sizes", [RESNET, VIT], ids=["resnet", "vit"])
-@pytest.mark.parametrize("with_settings", [True, False], ids=["settings", "shapes"])
+@few_plain(1, "sizes", [RESNET, VIT], ids=["resnet", "vit"])
+@few_plain(1, "with_settings", [True, False], ids=["settings", "shapes"])
 def test_a_published_cloob_embeds_as_its_own_code_does(tmp_path, sizes, with_settings):
     model = shaken(General(sizes))
     file = tmp_path / "cloob_rn50_yfcc_epoch_28.pt"

@@ -13,6 +13,7 @@ from PIL import Image
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
+from tests.nightly import few_plain
 from trainer.images import open_image
 from trainer.inference.transformers_layout import clip_config
 from trainer.models import build, file_preprocessing_of
@@ -121,7 +122,7 @@ def test_an_export_states_the_words_of_its_table_not_of_its_tokenizer(tmp_path: 
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("kind", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
+@few_plain(1, "kind", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
 def test_siglip_has_the_embeddings_scale_and_bias_of_transformers(tmp_path: Path, kind) -> None:
     folder = tmp_path / "siglip"
     model = saved(folder, kind, {"projection_size": 32})

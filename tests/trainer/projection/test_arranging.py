@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import umap.umap_ as reference
 
+from tests.nightly import few_plain
 from trainer.analysis import neighbor_cells, tiled_neighbors
 from trainer.analysis.compiled import compiled
 from trainer.analysis.map_quality import map_quality
@@ -21,7 +21,7 @@ from trainer.projection import fitting, layouts
 from trainer.projection.arranging import KERNELS as ARRANGING
 from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
-from trainer.projection.umap_learn import umap_layout, warm_up
+from trainer.projection.umap_learn import load_umap, umap_layout, warm_up
 from trainer.server.projection import answer_project
 from trainer.store import Items, write_snapshot
 
@@ -47,7 +47,7 @@ def clusters(n: int, count: int = 12, d: int = 24) -> np.ndarray:
 
 
 def test_the_graph_is_that_of_umap_learn():
-    vectors = clusters(300)
+    vectors, reference = clusters(300), load_umap().umap_
     found = neighbors_of_all(vectors, 9, silent)
     rows, distances = with_itself(found)
     theirs, _, _ = reference.fuzzy_simplicial_set(vectors, 10, np.random.RandomState(0), "cosine", {}, rows, distances)
@@ -56,7 +56,7 @@ def test_the_graph_is_that_of_umap_learn():
     assert curve_of(0.1) == pytest.approx(reference.find_ab_params(1.0, 0.1), rel=1e-6)
 
 
-@pytest.mark.parametrize("vectors", [clusters(1_500), manifold(1_500, 4)], ids=["clusters", "manifold"])
+@few_plain(1, "vectors", [clusters(1_500), manifold(1_500, 4)], ids=["clusters", "manifold"])
 def test_maps_are_as_good_as_those_of_umap_learn(vectors: np.ndarray):
     found = neighbors_of_all(vectors, 14, silent)
     graph = fuzzy_graph(found.rows, distances_of(found.cosines))

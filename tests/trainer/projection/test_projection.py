@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
@@ -46,6 +47,7 @@ def clusters(n: int, seed: int = 0, d: int = 12) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+@pytest.mark.nightly
 def test_umap_is_loaded_without_its_neighbor_search_which_others_still_get(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in ("umap", "pynndescent")]:
         monkeypatch.delitem(sys.modules, name)
@@ -135,7 +137,7 @@ def test_other_vectors_have_another_layout(asked: Workspace) -> None:
     assert one.file != two.file
 
 
-@pytest.mark.parametrize("method", ["pca", "umap"])
+@few_plain(1, "method", ["pca", "umap"])
 def test_a_rotated_copy_faces_the_original(tmp_path: Path, method: str) -> None:
     image, text = clusters(60), clusters(60, seed=1)
     rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((12, 12)))[0].astype(np.float32)
@@ -201,7 +203,7 @@ def test_of_too_many_points_a_sample_is_fitted_and_it_is_said(tmp_path: Path) ->
     assert layout_file(tmp_path, folder, method="pca", most=70).fitted == 120, "PCA needs no sample"
 
 
-@pytest.mark.parametrize("method", ["pca", "umap"])
+@few_plain(1, "method", ["pca", "umap"])
 def test_new_points_stand_where_their_twins_do(tmp_path: Path, method: str) -> None:
     image, text = clusters(60), clusters(60, seed=1)
     folder = snapshot_folder(tmp_path / "a", image, text)
@@ -216,7 +218,7 @@ def test_new_points_stand_where_their_twins_do(tmp_path: Path, method: str) -> N
         place_new(folder, found, np.ones((1, 3)))
 
 
-@pytest.mark.parametrize(("module", "method"), [("openTSNE", "tsne"), ("pacmap", "pacmap")])
+@few_plain(1, ("module", "method"), [("openTSNE", "tsne"), ("pacmap", "pacmap")])
 def test_the_extras_keep_clusters_apart(tmp_path: Path, module: str, method: str) -> None:
     pytest.importorskip(module)
     folder = snapshot_folder(tmp_path / "a", clusters(40), clusters(40, seed=1))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.ranks import RankError
 from trainer.training.rank_check import check
@@ -52,7 +53,7 @@ WITH_BATCH_NORM = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITHOUT_BATCH_NORM)
+@few_plain(4, "name", WITHOUT_BATCH_NORM)
 def test_two_ranks_equal_one_process(maker, by_threads, name):
     # PCL has clusters from the second epoch on, SwAV learns its prototypes from the second step on.
     updates = 5 if name == "pcl" else 3
@@ -64,7 +65,7 @@ def test_two_ranks_equal_one_process(maker, by_threads, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["clip", "cloob", "word2vec"])
+@few_plain(1, "name", ["clip", "cloob", "word2vec"])
 def test_four_ranks_equal_one_process(maker, by_threads, name):
     found = by_threads(4, lambda shared: check(maker(WITHOUT_BATCH_NORM[name]), shared, updates=3))[0]
     assert found.parts.loss == found.parts.weights == 0, "added in another order than micro-batches"
@@ -72,7 +73,7 @@ def test_four_ranks_equal_one_process(maker, by_threads, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["clip", "cloob", "siglip"])
+@few_plain(1, "name", ["clip", "cloob", "siglip"])
 def test_in_float64_two_ranks_equal_the_undivided_batch(maker, by_threads, name):
     """At the sixth update SigLIP differs by 1e-5 in float32: rounding that grew, of which float64 has less."""
     make = maker(WITHOUT_BATCH_NORM[name])
@@ -96,7 +97,7 @@ def test_in_float64_two_ranks_equal_the_undivided_batch(maker, by_threads, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WITH_BATCH_NORM)
+@few_plain(1, "name", WITH_BATCH_NORM)
 def test_batch_norms_see_the_rows_of_all_ranks(maker, by_threads, name):
     make = maker(*WITH_BATCH_NORM[name])
     found = by_threads(2, lambda shared: check(make, shared, updates=3))[0]
@@ -148,7 +149,7 @@ def test_a_loss_that_is_no_number_is_one_on_every_rank_and_changes_nothing(maker
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", [config.Clip(), config.SimSiam()], ids=["clip", "with batch norms"])
+@few_plain(1, "objective", [config.Clip(), config.SimSiam()], ids=["clip", "with batch norms"])
 def test_a_wrong_reduction_is_found_in_one_update(maker, by_threads, objective):
     """The gradient is averaged instead of added: Adam and the loss of a first update do not show it."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
 from trainer.errors import UserError
@@ -104,7 +105,7 @@ def page(folder: Path, n: int) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [N, 50_000])
+@few_plain(1, "n", [N, 50_000])
 def test_a_browser_draws_zooms_filters_and_shows_pictures(tmp_path: Path, n: int):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     browser = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)

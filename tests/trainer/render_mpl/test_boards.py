@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 KINDS = (*registry.BUILT_IN["hopfield"], *registry.BUILT_IN["explaining"])
 
 
-@pytest.mark.parametrize("kind", nightly_except(KINDS, "hopfield-pair", "hopfield-spectrum", "prototypes", "sources"))
+@few_plain(1, "kind", nightly_except(KINDS, "hopfield-pair", "hopfield-spectrum", "prototypes", "sources"))
 def test_every_panel_is_drawn_and_listed(charted, kind: str, tmp_path, recwarn):
     files = [tmp_path / f"a.{suffix}" for suffix in ("svg", "csv")]
     words = ["export", kind, "--runs", "1", "2", "--workspace", str(charted.folder)]

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.render_mpl.report import _facts
 
@@ -66,7 +66,7 @@ def test_compare_prints_and_writes(trainer, tmp_path):
     assert trainer("compare", "1", "--out", "x.docx")[0] == 2
 
 
-@pytest.mark.parametrize("analysis", ["similarity", "geometry"])
+@few_plain(1, "analysis", ["similarity", "geometry"])
 def test_analyze_prints_and_gives_json(trainer, analysis: str):
     status, out, _ = trainer("analyze", analysis, "1", "2", "--split", "combinations")
     assert status == 0

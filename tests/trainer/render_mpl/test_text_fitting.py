@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.calibration import CHART as CALIBRATION
@@ -91,7 +91,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return kept
 
 
-@pytest.mark.parametrize(("kind", "runs"), nightly_except(LAID_OUT, ["similarity", 6], ["timeline", 2]))
+@few_plain(1, ("kind", "runs"), nightly_except(LAID_OUT, ["similarity", 6], ["timeline", 2]))
 def test_nothing_is_cut_or_covered(named: Workspace, drawn: list[Figure], tmp_path: Path, kind: str, runs: int):
     assert _export(named, tmp_path, kind, runs) == 0
     assert complaints(drawn[0]) == []
@@ -106,8 +106,8 @@ def test_figures_of_pairs_and_spaces(named, drawn, tmp_path, kind: str, runs: in
     assert complaints(drawn[0]) == []
 
 
-@pytest.mark.parametrize("runs", nightly_except([2, 6], 6))
-@pytest.mark.parametrize("curved", [False, True])
+@few_plain(1, "runs", nightly_except([2, 6], 6))
+@few_plain(1, "curved", [False, True])
 def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: bool):
     workspace = Workspace(tmp_path / "evaluated")
     paths = np.array([f"{n}.png" for n in range(40)])
@@ -135,8 +135,8 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
         assert sum(map(len, plots)) >= 2 * runs
 
 
-@pytest.mark.parametrize("runs", nightly_except([2, 6], 6))
-@pytest.mark.parametrize("kind", nightly_except(["gap", "comparison", "hubness"], "comparison"))
+@few_plain(1, "runs", nightly_except([2, 6], 6))
+@few_plain(1, "kind", nightly_except(["gap", "comparison", "hubness"], "comparison"))
 def test_names_without_spaces(unbroken: Workspace, drawn: list[Figure], tmp_path: Path, kind: str, runs: int):
     assert _export(unbroken, tmp_path, kind, runs) == 0
     assert complaints(drawn[0]) == []
@@ -158,7 +158,7 @@ def test_names_without_spaces_beside_long_names_of_questions(drawn: list[Figure]
     assert complaints(drawn[0]) == []
 
 
-@pytest.mark.parametrize("groups", nightly_except([2, 6], 6))
+@few_plain(1, "groups", nightly_except([2, 6], 6))
 def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     workspace = Workspace(tmp_path / "groups")
     for place, name in enumerate(NAMES[:groups]):
@@ -172,7 +172,7 @@ def test_groups(drawn: list[Figure], tmp_path: Path, groups: int):
     assert complaints(drawn[0]) == []
 
 
-@pytest.mark.parametrize("kind", ["comparison", "groups"])
+@few_plain(1, "kind", ["comparison", "groups"])
 def test_long_questions_and_intervals_of_six_runs(drawn: list[Figure], tmp_path: Path, kind: str):
     """No number lies on another one: what is too wide for the page is drawn in parts, each with its runs' colors."""
     workspace = Workspace(tmp_path / "asked")
@@ -200,7 +200,7 @@ def test_long_questions_and_intervals_of_six_runs(drawn: list[Figure], tmp_path:
         assert len({text.get_color() for text in heads}) == 6
 
 
-@pytest.mark.parametrize("runs", nightly_except([2, 6], 2))
+@few_plain(1, "runs", nightly_except([2, 6], 2))
 def test_words_of_the_classes(named: Workspace, runs: int):
     texts = [_class_texts(named, run) for run in range(1, runs + 1)]
     for figure in (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import few_plain
 from trainer.scheduling import launch
 from trainer.store.process_lock import identity
 
@@ -165,7 +166,7 @@ def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny
     assert identity(pid) is None
 
 
-@pytest.mark.parametrize("end", [launch.kill, launch.end])
+@few_plain(1, "end", [launch.kill, launch.end])
 def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, stand_in, end):
     stand_in(SLEEPER)
     number = workspace.runs.create(tiny)

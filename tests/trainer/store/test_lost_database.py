@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.store import Items, RunLog, Workspace, manifests, write_snapshot
 from trainer.store.journal import read_journal
@@ -131,7 +132,7 @@ def test_a_lock_tells_its_process_and_forged_words_do_not(tmp_path: Path):
     assert holder_of(path) is None
 
 
-@pytest.mark.parametrize("how", ["damaged", "lost"])
+@few_plain(1, "how", ["damaged", "lost"])
 def test_stop_ends_a_trainer_whose_row_cannot_be_read(how: str, workspace: Workspace, tiny, capsys):
     number = workspace.runs.create(tiny)
     folder = workspace.runs.get(number).folder

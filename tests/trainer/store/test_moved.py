@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
 from trainer.store import StoreError, Workspace
@@ -100,7 +100,7 @@ def test_who_has_it_open_makes_none_at_the_old_place(workspace, tiny, tmp_path):
     assert not workspace.folder.exists()
 
 
-@pytest.mark.parametrize("command", [["fit", "1"], ["resume", "1"], ["fit", "1", "--detach"]])
+@few_plain(1, "command", [["fit", "1"], ["resume", "1"], ["fit", "1", "--detach"]])
 def test_commands_about_a_run_make_no_workspace(tmp_path: Path, capsys, command):
     gone = tmp_path / "gone"
     assert main([*command, "--workspace", str(gone)]) == 2

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from trainer.store import RunLog, StoreError, disk, reserve, run_log
 from trainer.store.database import Database
 from trainer.store.disk import DiskTrouble
@@ -372,7 +373,7 @@ def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, tiny):
     assert workspace.results.series(number, "a")[0].tolist() == [0, 1, 3]
 
 
-@pytest.mark.parametrize("value", ["zz", None, 2**70, {}, 2.5])
+@few_plain(2, "value", ["zz", None, 2**70, {}, 2.5])
 def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(workspace, tiny, value, hold):
     number = workspace.runs.create(tiny)
     process = hold(number)

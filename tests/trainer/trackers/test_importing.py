@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -271,7 +272,7 @@ ODD_RECORDS = (
 )
 
 
-@pytest.mark.parametrize("record", ODD_RECORDS)
+@few_plain(2, "record", ODD_RECORDS)
 def test_odd_records_of_wandb_are_passed_over(tmp_path: Path, imported, record: bytes):
     file = write_records(tmp_path / "run-x.wandb", "x", "n", {}, [{"_step": 1, "loss": 2.0}])
     framed = struct.pack("<IHB", zlib.crc32(b"\1" + record), len(record), 1) + record
@@ -346,7 +347,8 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
     assert workspace.runs.ranks_of(run) == 1  # a line of theirs is no instruction
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    2,
     ("name", "content", "words"),
     [
         ("events.out.tfevents.1.x", b"\xff" * 4000, "no numbers"),
@@ -364,7 +366,8 @@ def test_what_is_no_history_is_refused_in_words(tmp_path: Path, name: str, conte
     assert Workspace(tmp_path / "ws").runs.all() == []
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("name", "content", "curves"),
     [
         ("history.jsonl", '{"_step": 0, "loss": 2}\n{"_step": 3, "loss": 1}\n', ["loss"]),

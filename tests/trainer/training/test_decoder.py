@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.nightly import few_plain
 from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
@@ -166,7 +167,8 @@ def test_once_it_has_a_checkpoint_it_needs_its_source_no_more(workspace, tiny, d
     assert workspace.runs.get(run).status == "finished"
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    2,
     ("changes", "words"),
     [
         ({"objective.of": "nobody"}, "objective.of: There is no run 'nobody'"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config, data
 from trainer.checkpoints import checkpoint
 from trainer.data.tokenizer import train_tokenizer
@@ -64,7 +64,7 @@ def assert_identical(workspace, journal, run: int, other: int) -> None:
     assert all(torch.equal(left[name], right[name]) for name in left)
 
 
-@pytest.mark.parametrize("kind", OBJECTIVES)
+@few_plain(1, "kind", OBJECTIVES)
 def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, kind):
     run = straight(kind)
     row, curves = workspace.runs.get(run), journal(run)
@@ -253,6 +253,7 @@ def test_an_evaluation_gives_signs_of_life(workspace, tiny, monkeypatch):
     assert {phase for _, phase in told if phase} >= {TRAINING, EVALUATING}
 
 
+@pytest.mark.nightly
 def test_comparing_each_with_each_gives_signs_of_life(workspace, tiny, monkeypatch):
     told = []
     monkeypatch.setattr("trainer.analysis.tiled_ranks.EDGE", 1)

@@ -9,6 +9,7 @@ import open_clip
 import pytest
 import torch
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
@@ -34,7 +35,7 @@ def trained(objective: config.Objective | None = None, **optimizer: object) -> T
     return Trained(run, PAIRS, train_tokenizer(CAPTIONS, 256), run.model)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@few_plain(4, "name", OBJECTIVES)
 def test_every_objective_is_predicted_without_a_change_of_generators(name: str):
     state = torch.get_rng_state()
     prediction = predict(trained(OBJECTIVES[name]))
@@ -51,10 +52,8 @@ def test_every_objective_is_predicted_without_a_change_of_generators(name: str):
 def published(**optimizer: object) -> Trained:
     of_clip = trained(**optimizer)
     vocabulary = type("Vocabulary", (), {"size": 49_408})()
-    return replace(of_clip, tokenizer=vocabulary, architecture=Blueprint("open_clip", CONFIG))
-
-
-CONFIG = open_clip.get_model_config("ViT-B-32")
+    architecture = Blueprint("open_clip", open_clip.get_model_config("ViT-B-32"))
+    return replace(of_clip, tokenizer=vocabulary, architecture=architecture)
 
 
 def test_numbers_are_those_of_the_prototype_on_fakes_of_a_card():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import catalog, config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
@@ -102,7 +102,7 @@ def ends(journal, run: int) -> tuple[dict[str, float], dict[str, float]]:
     return curves[0], curves[max(curves)]
 
 
-@pytest.mark.parametrize("name", nightly_except(PAIRS, "infoloob", "siglip"))
+@few_plain(1, "name", nightly_except(PAIRS, "infoloob", "siglip"))
 def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     """Chance is 5/64 = 0.08."""
     objective, wanted = PAIRS[name]
@@ -116,7 +116,7 @@ def test_objectives_of_pairs_learn(workspace, tiny, journal, name):
     assert {"knn_acc1", "knn_words", "knn_ground"} <= last.keys()
 
 
-@pytest.mark.parametrize("name", nightly_except(VIEWS, "simclr", "moco"))
+@few_plain(1, "name", nightly_except(VIEWS, "simclr", "moco"))
 def test_objectives_of_two_views_learn(workspace, tiny, journal, name):
     """Six grounds: chance is 0.17, and even cropped and recolored images can be distinguished."""
     run = tiny(VIEWS[name], **QUICK)
@@ -161,6 +161,7 @@ def test_caption_prediction_learns_to_say_captions_and_is_asked_for_classes(work
     assert {"val/zero_shot_acc1", "val/knn_words"} <= before.keys() & after.keys()
 
 
+@pytest.mark.nightly
 def test_word2vec_learns_which_words_stand_in_the_same_places(workspace, tiny, journal):
     run = tiny(config.Word2Vec(), **SHORT | {"optimizer.epochs": 40, "optimizer.learning_rate": 0.05})
     fit(workspace, run)

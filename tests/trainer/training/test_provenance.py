@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.__main__ import main
 from trainer.store import Workspace
@@ -102,7 +103,7 @@ def test_run_json_tells_what_trained_it_at_every_session(workspace, tiny, monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", [False, True])
+@few_plain(1, "own", [False, True])
 def test_a_resumed_run_computes_with_as_many_threads_as_before(workspace, tiny, monkeypatch, own: bool):
     run, now = tiny(**{"optimizer.epochs": 1}), torch.get_num_threads()
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

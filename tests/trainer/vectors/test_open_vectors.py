@@ -17,7 +17,7 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import tiled_ranks
@@ -108,7 +108,8 @@ def clip_retrieval(folder: Path) -> list[str]:
     return ["--image", str(place)]
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     "write",
     nightly_except(
         [npy, npz, compressed_npz, safetensors, parquet, feather, clip_retrieval], npy, safetensors, parquet
@@ -333,6 +334,7 @@ def test_a_snapshot_of_the_hub_has_its_rows_in_order_and_classes_by_name(tmp_pat
     assert answer["rows"] == N
 
 
+@pytest.mark.nightly
 def test_a_snapshot_of_the_hub_with_several_splits_asks_for_one(tmp_path: Path, opened, capsys):
     folder = hub_snapshot(tmp_path / "abc", "train", "test")
     words = ["open", "vectors", "--image", str(folder), "--workspace", str(tmp_path / "ws")]
@@ -410,7 +412,8 @@ def test_items_written_on_windows_find_their_pictures(tmp_path: Path, opened):
     assert all(Path(path).is_file() for path in found.items.path)
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("lines", "said"),
     [
         (["id"] + [str(i // 2) for i in range(N)], "names 20 rows twice"),
@@ -425,7 +428,7 @@ def test_it_says_why_rows_are_known_by_number(tmp_path: Path, opened, lines: lis
     assert found.items.id.tolist() == list(range(N))
 
 
-@pytest.mark.parametrize("kind", ["i1", "u1", "u2", ">i4", "i8"])
+@few_plain(2, "kind", ["i1", "u1", "u2", ">i4", "i8"])
 def test_quantized_vectors_are_vectors(tmp_path: Path, opened, kind: str):
     whole = np.abs(IMAGE * 20).astype(kind)
     np.save(tmp_path / "q.npy", whole)
@@ -586,7 +589,8 @@ def shared_recall(sides: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
     return float(np.mean(by_image)), float(np.mean(by_text))
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    2,
     ("columns", "equality"),
     [
         ({}, "equal embeddings"),
