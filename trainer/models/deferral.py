@@ -41,8 +41,7 @@ def defer(name: str, *, with_init: bool = False, **constants: Any) -> None:
     begun: list[bool] = []
 
     def run(attribute: str) -> Any:
-        # No caller needs a private name first; tools that inspect modules ask for some of their own.
-        private = attribute.startswith("_") and attribute not in ("__version__", "__path__")
+        private = attribute.startswith("_") and attribute not in ("__version__", "__path__")  # inspectors ask for some
         with lock:  # another thread waits until all names are there
             if not private and not begun:
                 begun.append(True)
