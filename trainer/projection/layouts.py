@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+import mmap
 import os
 import tempfile
 import time
@@ -164,8 +165,10 @@ def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
     if len(parts) == 1:
         return parts[0]
     dtype = np.float16 if all(part.dtype == np.float16 for part in parts) else np.float32
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile() as file:
-        rows, done = np.memmap(file, dtype, "w+", shape=shape), 0
+        file.truncate(size)
+        rows, done = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape), 0
     for part in parts:
         for block in row_blocks(*part.shape):
             unit = fitting.normalize(np.array(part[block], np.float32))

@@ -1,4 +1,4 @@
-"""What an exact ranking has counted, kept while it runs: after an interruption it goes on from there."""
+"""The counts of an exact ranking in a file while it runs: after an interruption it continues from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeptCounts:
     """The counts of one snapshot's questions in both directions, in a file that is removed with the last of them."""
 
     def __init__(self, workspace_folder: Path, snapshot: Snapshot, images: int, texts: int) -> None:
-        """Name the file of a snapshot with so many distinct images and texts."""
+        """Name the file of a snapshot with these numbers of distinct images and texts."""
         self._folder, self._images, self._texts = workspace_folder, images, texts
         self._name = components_name(snapshot.folder).replace(".components.", ".ranks.")
         self._written = time.monotonic()

@@ -110,7 +110,7 @@ def measured_recall(
 def _all_ranks(
     snapshot: Snapshot, matching: Matching, progress: Progress, workspace_folder: Path
 ) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:
-    """Return the ranks of all questions; what was counted is kept, and progress says what it tells of the rest."""
+    """Return the ranks of all questions; counts are kept in a file, and progress estimates the recall from them."""
     kept = KeptCounts(workspace_folder, snapshot, len(matching.images), len(matching.texts))
     so_far = ""
 
