@@ -119,11 +119,11 @@ def _accuracies(read: ReadClasses, name: str, index: int) -> XYPlot:
     groups = [(of, rows) for of, rows in groups if rows.any()][:13]
     dots, gap = [], 0.5 / len(read.models)
     for at, (_, rows) in enumerate(groups):
-        for place, (model, predicted) in enumerate(zip(read.models, read.predicted, strict=True)):
+        for number, (model, predicted) in enumerate(zip(read.models, read.predicted, strict=True)):
             share = float((predicted[rows] == read.truth[rows]).mean())
             low, high = (100 * end for end in wilson(share, int(rows.sum())))
-            tone = "first" if not place else run_tone(place - 1)
-            x = at + gap * (place - (len(read.models) - 1) / 2)
+            tone = "first" if not number else run_tone(number - 1)
+            x = at + gap * (number - (len(read.models) - 1) / 2)
             dots.append(Marker(model, tone, x, 100 * share, low=low, high=high))
     names = tuple(f"{of} ({int(rows.sum()):,})" for of, rows in groups)
     chance = 100 / len(read.classes)

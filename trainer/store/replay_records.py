@@ -165,14 +165,14 @@ def _check_words(record: WordReplay) -> None:
     Raises:
         ValueError: They are not.
     """
-    words, pairs = len(record.words), record.pairs
+    count, pairs = len(record.words), record.pairs
     shaped = pairs.ndim == 2 and pairs.shape[1] >= 2
-    if not shaped or (pairs >= words).any() or (pairs < -1).any() or (pairs[:, :2] < 0).any():
+    if not shaped or (pairs >= count).any() or (pairs < -1).any() or (pairs[:, :2] < 0).any():
         raise ValueError("its pairs are not of its words")
-    shown = record.scores.shape[-1] if record.scores.ndim == 3 else words + 1
-    if record.losses.shape != (2, len(pairs)) or record.gradients.shape != (2, words):
+    size = record.scores.shape[-1] if record.scores.ndim == 3 else count + 1
+    if record.losses.shape != (2, len(pairs)) or record.gradients.shape != (2, count):
         raise ValueError("its losses or gradients are not of its pairs and words")
-    if record.scores.shape != (2, shown, shown) or shown > words:
+    if record.scores.shape != (2, size, size) or size > count:
         raise ValueError("its scores are not of its words")
     if not (np.isfinite(record.losses).all() and np.isfinite(record.scores).all() and math.isfinite(record.loss)):
         raise ValueError("a loss or a score is not a number")

@@ -54,8 +54,8 @@ def replay_words(
     (examples, *before), (_, *after) = made.before, made.after
     method = _method(made.state.training)
     tokens, pairs = _ordered(examples)
-    shown = tokens[: min(MOST_SCORED, len(torch.unique(examples[0])))]
-    losses, scores = zip(*((_losses(method, v, examples), _scores(method, v, shown)) for v in (before, after)))
+    scored = tokens[: min(MOST_SCORED, len(torch.unique(examples[0])))]
+    losses, scores = zip(*((_losses(method, v, examples), _scores(method, v, scored)) for v in (before, after)))
     return WordReplay(
         step=step,
         began=made.state.began,
@@ -120,11 +120,11 @@ def _log_paths(method: Word2VecTokens, center: Tensor, outputs: Tensor, contexts
     return decided.masked_fill(~used, 0).sum(1)
 
 
-def _scores(method: Word2VecTokens, vectors: Sequence[Tensor], shown: Int[Tensor, " s"]) -> Float[Tensor, "s s"]:
+def _scores(method: Word2VecTokens, vectors: Sequence[Tensor], scored: Int[Tensor, " s"]) -> Float[Tensor, "s s"]:
     inputs, outputs = vectors
     if method.softmax != "hierarchical":
-        return inputs[shown] @ outputs[shown].T
-    return torch.stack([_log_paths(method, inputs[word].expand(len(shown), -1), outputs, shown) for word in shown])
+        return inputs[scored] @ outputs[scored].T
+    return torch.stack([_log_paths(method, inputs[word].expand(len(scored), -1), outputs, scored) for word in scored])
 
 
 def _gradients(method: Word2VecTokens, vectors: Sequence[Tensor], examples: Examples) -> Float[Tensor, "2 v"]:
