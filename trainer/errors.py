@@ -7,3 +7,7 @@ class UserError(Exception):
     A room derives a class of its own only where somebody handles it apart. Whatever is not a UserError is a bug and
     keeps its traceback.
     """
+
+
+class NotYetError(UserError):
+    """What is asked for comes by itself, later."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
-from trainer.errors import UserError
+from trainer.errors import NotYetError, UserError
 
 Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
 Act = tuple[str, Callable[[], object]]
@@ -170,7 +170,7 @@ class StateArea(CurrentPageStack):
     def failed(
         self, what: str, why: Exception | str, *, retry: Callable[[], object] | None = None, repair: Act | None = None
     ) -> None:
-        """Show that it failed.
+        """Show that it failed; what comes by itself is waited for, without a warning.
 
         Args:
             what: In words, `Could not compare these snapshots`.
@@ -178,6 +178,9 @@ class StateArea(CurrentPageStack):
             retry: Tries it again.
             repair: What mends the cause; it becomes the primary button.
         """
+        if isinstance(why, NotYetError):
+            self.empty("clock", "No snapshot yet", reason_words(why))
+            return
         details = why if isinstance(why, str) else "".join(traceback.format_exception(why))
         self.details = f"{what}\n\n{details}"
         acts = [repair, ("Retry", retry) if retry else None, ("Copy details", self._copy)]

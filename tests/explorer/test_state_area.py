@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from explorer.views import PLACES
@@ -16,6 +16,7 @@ from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
+from trainer.charts.snapshots import NoSnapshotYetError
 from trainer.errors import UserError
 
 LEFT = Qt.MouseButton.LeftButton
@@ -28,6 +29,12 @@ def area(qtbot: QtBot, dressed: QApplication) -> StateArea:
     made.resize(600, 400)
     made.show()
     return made
+
+
+def test_what_comes_by_itself_is_waited_for_without_a_warning(area: StateArea):
+    area.failed("No map of this run", NoSnapshotYetError("It has no snapshot yet: wait."), retry=lambda: None)
+    assert (area.kind, area.page.text.text()) == ("empty", "It has no snapshot yet: wait.")
+    assert [button.text() for button in area.page.findChildren(QPushButton) if button.isVisible()] == []
 
 
 def test_nobody_has_looked_yet(area: StateArea):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trainer.charts import ChartError
+from trainer.errors import NotYetError
 from trainer.store import RunRow, SnapshotRow, Workspace, on_demand
 
 PREFERRED_SPLITS: Final = ("renderings", "heldout")
@@ -14,6 +15,10 @@ PREFERRED_SPLITS: Final = ("renderings", "heldout")
 
 BATCH: Final = "batch"
 """The split that is one training batch; `trainer.data.pairs` names it so, which a test compares."""
+
+
+class NoSnapshotYetError(ChartError, NotYetError):
+    """A run has not been evaluated yet, or its embeddings are being copied."""
 
 
 def choose_snapshot(
@@ -27,8 +32,10 @@ def choose_snapshot(
     rows = workspace.results.snapshots(run.id)
     if not rows:
         if on_demand.ask(run.folder, "snapshots"):
-            raise ChartError(f"The embeddings of {run.short_name}, if it has any, are on their way from its computer.")
-        raise ChartError(
+            raise NoSnapshotYetError(
+                f"The embeddings of {run.short_name}, if it has any, are on their way from its computer."
+            )
+        raise NoSnapshotYetError(
             f"Run {run.short_name} has no snapshot yet: wait for its first evaluation, or train it further."
         )
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
