@@ -20,7 +20,7 @@ class TimelineResult:
     """The chart of the available runs by place (0 is A), and why others are missing."""
 
     chart: TimelineChart | None
-    problems: dict[int, str] = field(default_factory=dict)
+    problems: dict[int, UserError] = field(default_factory=dict)
 
     def run(self, index: int) -> TimelineRun | None:
         """Return the run in this place."""
@@ -36,12 +36,12 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
     except UserError as error:
         if len(sides) == 1:
             return TimelineResult(None, {sides[0]: str(error)})
-    problems: dict[int, str] = {}
+    problems: dict[int, UserError] = {}
     for index in sides:
         try:
             timeline(workspace, [runs[index]], **options)
         except UserError as error:
-            problems[index] = str(error)
+            problems[index] = error
     able = [index for index in sides if index not in problems]
     if not able:
         return TimelineResult(None, problems)
