@@ -36,7 +36,6 @@ PLAIN = [
     "a run waits once for each row of its curves",
     "a tensor on the cpu is refused",
     "an item and a mask as an index are counted",
-    "a loss without its cast is seen",
 ]
 
 
