@@ -20,7 +20,7 @@ class FrameMap(PointMap):
     """A point map with animated steps and a fixed view; nothing is rescaled."""
 
     # Set before `__init__`: pyqtgraph's constructor resizes, which fits.
-    _frame: tuple[float, float, float, float] = (-1.0, -1.0, 1.0, 1.0)
+    frame_looked_at: tuple[float, float, float, float] = (-1.0, -1.0, 1.0, 1.0)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

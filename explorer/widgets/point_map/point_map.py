@@ -259,7 +259,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)
         # pyqtgraph's constructor resizes before there is a box, and its `close` after the box is gone.
-        if getattr(self, "_follows_fit", False) and not self.closed:
+        if getattr(self, "is_fitted", False) and not self.closed:
             self.fit()
 
     def _connect(self) -> None:
