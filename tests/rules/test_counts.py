@@ -56,7 +56,7 @@ def test_tests_use_ever_fewer_private_names() -> None:
     assert counts.private_names_in_tests() <= MOST_PRIVATE, "give the class a public hook instead"
 
 
-MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 162_722, 97_373, 90_415
+MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 162_500, 97_170, 90_440
 """Lines of explorer and trainer, of these code (no documentation, imports, blank lines), and of tests.
 
 They only fall, but for a new capability by what it needs; its commit says so.
@@ -64,7 +64,6 @@ They only fall, but for a new capability by what it needs; its commit says so.
 
 
 def test_the_code_gets_no_heavier() -> None:
-    # Zoom without a restart, right labels and learning curves on Home need 224 lines, 143 of code, and 82 of tests.
-    assert counts.source_lines("explorer", "trainer") <= MOST_SOURCE + 224
-    assert counts.code_in("explorer", "trainer") <= MOST_CODE_OF_ALL + 143
-    assert counts.source_lines("tests") <= MOST_TESTS + 82
+    assert counts.source_lines("explorer", "trainer") <= MOST_SOURCE
+    assert counts.code_in("explorer", "trainer") <= MOST_CODE_OF_ALL
+    assert counts.source_lines("tests") <= MOST_TESTS

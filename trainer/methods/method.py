@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -68,6 +69,7 @@ class Method(nn.Module):
         reads_texts: Whether it needs the captions of a batch.
         shuffles_keys: Whether images pass their batch norms in shuffled groups of the whole batch.
         samples_sentences: Whether one sentence of each caption is drawn in an epoch.
+        epoch_numbers: Name -> number of what `begin_epoch` prepared, logged with the loss; none for most.
     """
 
     views: ClassVar[int] = 1
@@ -75,6 +77,7 @@ class Method(nn.Module):
     reads_texts: ClassVar[bool] = False
     shuffles_keys: ClassVar[bool] = False
     samples_sentences: bool = False
+    epoch_numbers: Mapping[str, float] = MappingProxyType({})
 
     def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:
         """Return the loss of a batch; the towers may compute in bfloat16, the objective does not."""
@@ -97,11 +100,6 @@ class Method(nn.Module):
     def learned_inv_tau(self) -> Float[Tensor, ""] | None:
         """The inverse temperature on the device that learns it, where it can be read together with a loss."""
         return None
-
-    @property
-    def epoch_numbers(self) -> Mapping[str, float]:
-        """Name -> number of what `begin_epoch` prepared, logged with the loss; none for most."""
-        return {}
 
     @property
     def takes_all_as_negatives(self) -> bool:

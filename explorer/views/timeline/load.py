@@ -35,7 +35,7 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
         return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in sides], **options), sides))
     except UserError as error:
         if len(sides) == 1:
-            return TimelineResult(None, {sides[0]: str(error)})
+            return TimelineResult(None, {sides[0]: error})
     problems: dict[int, UserError] = {}
     for index in sides:
         try:

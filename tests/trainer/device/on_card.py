@@ -286,7 +286,8 @@ def an_unknown_card_is_measured_and_compared_with_what_was_predicted() -> None:
         found = gpu_bench.bench(CUDA, size, lambda share, note: None, minutes=1e6)
     cloob, pcl = found.waits
     assert (cloob.objective, cloob.found, cloob.predicted) == ("cloob", 1, 1)
-    assert pcl.found is not None  # the rounds of k-means vary
+    assert pcl.found is not None
+    assert 1 < pcl.found <= 41
     assert found.memory[0].predicted_mib, found.memory
     assert {one.form for one in found.losses} == {"dense", "tiled", "fused"}
     for one in found.losses:

@@ -1,4 +1,4 @@
-"""Cards as recorded answers of their drivers tell of them, and the energy that is added up."""
+"""Cards as answers in the documented form of their drivers tell of them, and the energy that is added up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def _refuse(*_):
     raise Refused("not supported")
 
 
-# Shapes of nvidia-ml-py 12 on an H100, and on a card of a laptop that tells no power and an old driver without energy.
+# As nvidia-ml-py 12 is documented, not recorded: a card of a data center, and a card of a laptop that tells no power
+# and an old driver without energy.
 NVML = SimpleNamespace(
     NVMLError=Refused,
     NVML_TEMPERATURE_GPU=0,
@@ -51,7 +52,7 @@ def test_nvidia():
     assert Nvidia(SimpleNamespace(NVMLError=Refused, nvmlDeviceGetCount=_refuse)).cards() == ()
 
 
-# Shapes of amdsmi 6.4 on an MI300X, which has no sensor at its edge and no average power.
+# As amdsmi 6.4 is documented, not recorded: a card that has no sensor at its edge and no average power.
 AMDSMI = SimpleNamespace(
     AmdSmiException=Refused,
     AmdSmiTemperatureType=SimpleNamespace(EDGE=0, HOTSPOT=1),
