@@ -54,6 +54,13 @@ class Tuning:
         unit="blocks",
         advanced=True,
     )
+    update_norms: bool = option(
+        False,
+        "Update batch norms",
+        "Let the statistics of batch norms follow the own data. Off: those of trained weights stay, since a small set "
+        "of other pictures replaces them within a few steps, and with them what the model knew.",
+        advanced=True,
+    )
     probe_steps: int = option(
         0,
         "Probe first",

@@ -55,6 +55,7 @@ class TwoTowers(nn.Module):
         self.text_head: nn.Module | None
         self.image_head, self.text_head = heads or (None, None)
         self._frozen: list[nn.Module] = []
+        self._holds_norms = False
 
     def freeze(self, what: published.Freeze) -> None:
         """Freeze towers from now on, including their batch norms."""
@@ -81,11 +82,16 @@ class TwoTowers(nn.Module):
         self.requires_grad_(False)
         self.train(self.training)
 
+    def hold_norms(self) -> None:
+        """Keep the running statistics of all batch norms from now on; their weights and biases still learn."""
+        self._holds_norms = True
+        self.train(self.training)
+
     def train(self, mode: bool = True) -> TwoTowers:
-        """Set training mode, except for frozen towers."""
+        """Set training mode, except for frozen towers and held batch norms."""
         super().train(mode)
-        for tower in self._frozen:
-            tower.eval()
+        for module in (*self._frozen, *(filter(_is_batch_norm, self.modules()) if self._holds_norms else ())):
+            module.eval()
         return self
 
     def encode_image(self, images: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
@@ -230,7 +236,11 @@ def _unit(rows: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
 
 def has_batch_norm(module: nn.Module) -> bool:
     """Return whether, in training, a row's embedding depends on other rows of the batch."""
-    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
+    return any(map(_is_batch_norm, module.modules()))
+
+
+def _is_batch_norm(module: nn.Module) -> bool:
+    return isinstance(module, nn.modules.batchnorm._BatchNorm)
 
 
 def _image_tower(model: config.TinyTowers) -> nn.Module:

@@ -449,6 +449,8 @@ def restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None)
     towers.freeze(getattr(run.model, "freeze", "none"))
     towers.freeze_lowest(image=tuning.freeze_image, text=tuning.freeze_text)
     towers.freeze_towers(image=tuning.image_rate == 0, text=tuning.text_rate == 0)
+    if config.continues_training(run) and not tuning.update_norms:
+        towers.hold_norms()
     if adapter is not None or tuning.lora_rank:
         rank, alpha = tuning.lora_rank, tuning.lora_alpha
         attach(towers, rank=rank, alpha=alpha, targets=tuning.lora_targets, adapter=adapter)

@@ -124,6 +124,21 @@ def test_layers_and_towers_that_are_frozen_stay(workspace, tune, base):
     assert "towers.text.text_projection" in changed
 
 
+def test_batch_norms_keep_the_statistics_of_the_start_unless_asked_otherwise(workspace, tiny, stripes):
+    start = tiny()
+    fit(workspace, start)
+    before = weights(workspace, start)
+    statistics = [name for name in before if name.endswith(("running_mean", "running_var"))]
+    assert statistics
+    for name, changes in (("held", ()), ("followed", ("--set", "tuning.update_norms=true"))):
+        command = ["fit", "--from", str(start), "--data", str(stripes), "--name", name, *SHORT, *changes]
+        assert main([*command, "--workspace", str(workspace.folder)]) == 0
+        after = weights(workspace, workspace.runs.get(name).id)
+        assert {torch.equal(before[key], after[key]) for key in statistics} == {name == "held"}
+        norm = statistics[0].replace("running_mean", "weight").replace("running_var", "weight")
+        assert not torch.equal(before[norm], after[norm]), "what is not a statistic learns"
+
+
 def test_a_probe_trains_the_last_layers_alone(workspace, tune, base):
     run = tune("probe", "--set", "tuning.probe_steps=4", "--set", "tuning.reference=")
     assert workspace.runs.get(run).total_steps == 4
