@@ -18,7 +18,6 @@ from explorer.widgets.still import StillDoubleSpinBox
 from explorer.widgets.switch import Switch
 from explorer.window.appearance import MODES, Appearance
 from trainer.errors import UserError
-from trainer.scheduling.energy import Tariff, set_tariff, tariff
 
 WIDTH: Final = 560
 
@@ -127,11 +126,16 @@ class SettingsSheet(Overlay):
         self._show()
 
     def _keep_tariff(self) -> None:
+        from trainer.scheduling.energy import set_tariff
+
         with contextlib.suppress(UserError):  # the settings are not to be written; the fields show what holds
             set_tariff(self._price.value(), self._currency.text())
         self._show_tariff()
 
     def _show_tariff(self) -> None:
+        # The store, which it leads to, is not loaded before the first paint.
+        from trainer.scheduling.energy import Tariff, tariff
+
         now = tariff() or Tariff(0.0, self._currency.text().strip() or "EUR")
         self._price.setValue(now.price)
         self._currency.setText(now.currency)
