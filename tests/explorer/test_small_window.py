@@ -293,5 +293,6 @@ def test_names_in_a_narrow_table_of_numbers_leave_the_numbers_in_sight(qtbot, wi
     panel = window.pages.open_view.hubs.pane.panel
     qtbot.waitUntil(lambda: "numbers" in panel.cards and not panel.filling, timeout=20_000)
     card = panel.cards["numbers"]
-    qtbot.waitUntil(lambda: card.width() <= panel.viewport().width())
+    panel.show_numbers(True)
+    qtbot.waitUntil(lambda: card.isVisible() and card.width() <= panel.viewport().width())
     qtbot.waitUntil(lambda: all(name.height() >= name.heightForWidth(name.width()) for name in card._names))
