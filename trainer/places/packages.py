@@ -10,13 +10,11 @@ from typing import Final
 
 from trainer.distribution.training_install import Downloads
 from trainer.places import bindings, ssh
-from trainer.places.remote_host import PlaceError, RemoteHost
+from trainer.places.remote_host import INSTALL_FOLDER, PlaceError, RemoteHost
 from trainer.places.source import record
 from trainer.places.wheel import wheel
 from trainer.untrusted import files as untrusted_files
 
-FOLDER: Final = "~/.local/share/contrastive-explorer"
-"""There, unless another one is named."""
 _FOLDER: Final = re.compile(r"(~/|/)[^\x00-\x1f\x7f]{1,500}")
 _BUILD: Final = re.compile(r"[a-z]{2,8}[0-9.]{0,8}")
 _LINES: Final = 12
@@ -48,7 +46,7 @@ open(sys.argv[1], "wb").write(sys.stdin.buffer.read())
 Say = Callable[[float, str], None]
 
 
-def install(host: RemoteHost, say: Say, *, folder: str = FOLDER, build: str = "auto") -> RemoteHost:
+def install(host: RemoteHost, say: Say, *, folder: str = INSTALL_FOLDER, build: str = "auto") -> RemoteHost:
     """Install training there, and let the place use the Python that has it; return the place.
 
     Args:

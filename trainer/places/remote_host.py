@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from trainer.errors import UserError
 
+INSTALL_FOLDER: Final = "~/.local/share/contrastive-explorer"
+"""Where training is installed on another computer, unless another folder is named."""
 KINDS: Final = ("ssh", "slurm", "ray")
 OPTIONS: Final = {
     "ssh": ("workspace", "config", "prologue"),

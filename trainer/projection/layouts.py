@@ -6,9 +6,7 @@ import hashlib
 import io
 import json
 import math
-import mmap
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.arrays import load_npy, map_npy
+from trainer.untrusted.bounded.arrays import load_npy, map_npy, temporary_array
 
 Show: TypeAlias = Callable[[Float[np.ndarray, "m 2"]], None]
 """Gets the points on the way to a layout."""
@@ -165,10 +163,7 @@ def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
     if len(parts) == 1:
         return parts[0]
     dtype = np.float16 if all(part.dtype == np.float16 for part in parts) else np.float32
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    with tempfile.TemporaryFile() as file:
-        file.truncate(size)
-        rows, done = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape), 0
+    rows, done = temporary_array(shape, dtype), 0
     for part in parts:
         for block in row_blocks(*part.shape):
             unit = fitting.normalize(np.array(part[block], np.float32))

@@ -12,11 +12,11 @@ HELP = "install training at a place by ssh or SLURM: by uv, into a folder there,
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the place, the build of torch and the folder."""
-    from trainer.places.packages import FOLDER
+    from trainer.places.remote_host import INSTALL_FOLDER
 
     parser.add_argument("name", metavar="NAME", help="of the place")
     parser.add_argument("--build", default="auto", help="of torch: auto, cpu, cu128, rocm6.4, ... or index (auto)")
-    parser.add_argument("--folder", default=FOLDER, metavar="DIR", help=f"there ({FOLDER})")
+    parser.add_argument("--folder", default=INSTALL_FOLDER, metavar="DIR", help=f"there ({INSTALL_FOLDER})")
 
 
 def run(args: argparse.Namespace) -> int:

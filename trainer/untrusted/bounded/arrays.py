@@ -8,6 +8,7 @@ this package) would only copy them. A `.npz` may be compressed, and has a limit 
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,12 @@ def map_npy(path: Path, kinds: str = NUMBERS, *, sparse: bool = False) -> np.mem
     """Return the array in a `.npy` as a read-only map; otherwise like `load_npy`, `sparse` as for `check_npy`."""
     check_npy(path, kinds, sparse=sparse)
     return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def temporary_array(shape: tuple[int, ...], kind: type[np.floating]) -> np.memmap:
+    """Return a writable array in a temporary file without a name, which is gone with its last use."""
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, kind, "w+", shape=shape)
 
 
 def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
