@@ -63,9 +63,11 @@ def test_a_selected_pair_is_ticked_at_its_mean_angle(qtbot: QtBot, context: Any,
     plot = pane.panel.cards["angles-image"].plot
     assert sorted(plot.ticked()) == pytest.approx(wanted, abs=1e-3)
 
-    # Between two angles each: one at an end would be in or out by its rounding.
+    # In the widest gaps between angles: one at an end would be in or out by its rounding.
     ends = sorted(angle for angles in naive for angle in angles)
-    low, high = (ends[k] + (ends[k + 1] - ends[k]) / 2 for k in (2, len(ends) // 2))
+    parts = (range(2, 20), range(len(ends) // 2, len(ends) - 1))
+    widest = [max(part, key=lambda k: ends[k + 1] - ends[k]) for part in parts]
+    low, high = (ends[k] + (ends[k + 1] - ends[k]) / 2 for k in widest)
     pane.panel.plot_brushed.emit("angles-image", (low, high))
     inside = {pair for angles in naive for pair, angle in enumerate(angles) if low <= angle <= high}
     assert {*context.selection.pairs.tolist()} == inside

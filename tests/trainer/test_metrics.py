@@ -25,7 +25,7 @@ def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
     expected |= {
         f"train/{n}" for n in ("loss", "learning_rate", "inv_tau", "gradient_norm", "pairs_per_s", "data_wait")
     }
-    expected |= {f"system/{n}" for n in ("cpu_percent", "memory_mib", "gpu_percent", "gpu_memory_mib")}
+    expected |= {f"system/{n}" for n in ("cpu_percent", "memory_mib", "gpu_percent", "gpu_memory_mib", "energy_wh")}
     assert set(METRICS) == expected
     assert HEADLINE in METRICS
     assert len({m.label for m in METRICS.values()}) == len(METRICS)
