@@ -55,10 +55,10 @@ def test_the_command_branches_and_trains(workspace, tiny, capsys):
     original = tiny(**{"optimizer.epochs": 2})
     fit(workspace, original)
     capsys.readouterr()
-    words = ["resume", str(original), "--step", "4", "--as", "again", "--foreground", "--json"]
+    words = ["resume", str(original), "--step", "4", "--as", "branched", "--foreground", "--json"]
     assert main([*words, "--workspace", str(workspace.folder)]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (said["name"], said["status"], said["step"]) == ("again", "finished", 8)
+    assert (said["name"], said["status"], said["step"]) == ("branched", "finished", 8)
     assert workspace.runs.get(said["id"]).parent == original
 
 
