@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,9 +112,9 @@ def _script(workspace: Workspace, run: int, options: Mapping[str, str], *, by_sr
     if image := options.get("container"):
         data = str(getattr(workspace.runs.config_of(run).data, "path", ""))
         bound = [str(workspace.folder), *([data] if data.startswith("/") and Path(data).exists() else [])]
-        binds = " ".join(f"--bind {shlex.quote(folder)}" for folder in bound)
+        binds = shell.script_line(word for folder in bound for word in ("--bind", folder))
         home = image.removeprefix("~/")
-        quoted = f'"$HOME"/{shlex.quote(home)}' if home != image else shlex.quote(image)
+        quoted = f'"$HOME"/{shell.script_line([home])}' if home != image else shell.script_line([image])
         program = '"$(command -v apptainer || command -v singularity || echo apptainer)"'
         inside = shell.script_line(["python3", "-P", *arguments])
         line = f"{program} exec {'--nv ' if options.get('gpus') else ''}{binds} {quoted} {inside}"
@@ -124,7 +123,7 @@ def _script(workspace: Workspace, run: int, options: Mapping[str, str], *, by_sr
         # The script runs on the first node, as rank 0 does.
         lines += ['export MASTER_ADDR="$(hostname)"', 'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"']
         # Each writes to the log itself, and so knows that what it prints is there already.
-        log = shlex.quote(str(workspace.runs.get(run).folder / "log.txt"))
+        log = shell.script_line([str(workspace.runs.get(run).folder / "log.txt")])
         line = f'srun --kill-on-bad-exit=1 sh -c \'exec "$@" >> "$0" 2>&1\' {log} {line}'
     # `exec`: a signal is for the trainer, not for the shell before it.
     return "\n".join([*lines, f"exec {line}", ""])
