@@ -68,8 +68,8 @@ def map_quality(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "n 
 
     def count(columns: slice, ahead: Int[np.ndarray, "q k"]) -> None:
         tile = asking @ exact(vectors[columns]).T
-        own = np.flatnonzero((questions >= columns.start) & (questions < columns.stop))
-        tile[own, questions[own] - columns.start] = -np.inf
+        in_tile = np.flatnonzero((questions >= columns.start) & (questions < columns.stop))
+        tile[in_tile, questions[in_tile] - columns.start] = -np.inf
         for neighbor in range(ahead.shape[1]):
             ahead[:, neighbor] += np.count_nonzero(tile > limit[:, neighbor, None], axis=1)
 

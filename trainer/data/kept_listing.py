@@ -44,8 +44,8 @@ def listed_once(tars: Sequence[Path], settings: str, workspace_folder: Path, mak
             stat = tar.stat()
             digest.update(f"{tar.absolute()} {stat.st_size} {stat.st_mtime_ns}\n".encode("utf-8", "replace"))
     folder = derived.place(workspace_folder, workspace_folder / "cache" / f"{digest.hexdigest()}-listing")
-    if folder.is_dir() and (kept := _read(folder, tars)) is not None:
-        return kept
+    if folder.is_dir() and (listing := _read(folder, tars)) is not None:
+        return listing
     made, number_of = make(), {tar: number for number, tar in enumerate(tars)}
     # A whole tar that is a problem may be mended without a trace in its time; one that was unpacked lies elsewhere.
     is_sound = all("/" in name for name, _ in made[1]) and all(file_of(pair.path) in number_of for pair in made[0])
@@ -72,9 +72,9 @@ def _read(folder: Path, tars: Sequence[Path]) -> Listing | None:
         with untrusted_files.open_ordinary(folder / _FILE) as stream:
             count, problems, notes = json.loads(stream.readline(untrusted_files.MOST_FACTS))
             problems = [(f"{name}", f"{why}") for name, why in problems]
-            found = [_source(json.loads(line), tars) for line in iter(lambda: stream.readline(_MOST_LINE), b"")]
+            sources = [_source(json.loads(line), tars) for line in iter(lambda: stream.readline(_MOST_LINE), b"")]
         os.utime(folder)
-        return (found, problems, [f"{note}" for note in notes]) if len(found) == count else None
+        return (sources, problems, [f"{note}" for note in notes]) if len(sources) == count else None
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 

@@ -28,18 +28,18 @@ class KeptCounts:
     def read(self) -> AheadCounts | None:
         """Return what was counted before; None: nothing."""
         shape = (2 * self._images + self._texts,)
-        kept = kept_array(self._folder, self._name, shape, np.float64)
-        if kept is None:
+        numbers = kept_array(self._folder, self._name, shape, np.float64)
+        if numbers is None:
             return None
-        lines, done, columns = np.split(kept, [self._images, 2 * self._images])
+        lines, done, columns = np.split(numbers, [self._images, 2 * self._images])
         return AheadCounts(lines.astype(np.int64), columns.astype(np.int64), None, done > 0)
 
     def see(self, counts: AheadCounts) -> None:
         """Write the counts, at most once in `EVERY_S`."""
         if time.monotonic() - self._written < EVERY_S or counts.columns is None:
             return
-        whole = np.concatenate([counts.lines, counts.done, counts.columns]).astype(np.float64)
-        keep_array(self._folder, self._name, whole)
+        numbers = np.concatenate([counts.lines, counts.done, counts.columns]).astype(np.float64)
+        keep_array(self._folder, self._name, numbers)
         self._written = time.monotonic()
 
     def remove(self) -> None:

@@ -111,12 +111,12 @@ def _all_ranks(
     snapshot: Snapshot, matching: Matching, progress: Progress, workspace_folder: Path
 ) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:
     """Return the ranks of all questions; counts are kept in a file, and progress estimates the recall from them."""
-    kept = KeptCounts(workspace_folder, snapshot, len(matching.images), len(matching.texts))
+    counts_file = KeptCounts(workspace_folder, snapshot, len(matching.images), len(matching.texts))
     so_far = ""
 
     def see(counts: AheadCounts, placed: Int[np.ndarray, " s"]) -> None:
         nonlocal so_far
-        kept.see(counts)
+        counts_file.see(counts)
         if len(placed):
             share = float((placed == 1).mean())
             low, high = wilson(share, len(placed))
@@ -128,10 +128,10 @@ def _all_ranks(
     both = both_question_ranks(
         *(snapshot.image, snapshot.text, matching),
         progress=lambda share, note: progress(share, f"{note}{so_far}"),
-        counts=kept.read(),
+        counts=counts_file.read(),
         seen=see,
     )
-    kept.remove()
+    counts_file.remove()
     return both
 
 

@@ -160,7 +160,7 @@ def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: 
     training = training_of(run_of(data, workers=2), splits)  # the other tests have one
     assert losses(training, 7) == expected
     assert training.news() == []
-    training._stream.close()
+    training.end()
 
 
 @pytest.mark.parametrize("way", ["streamed", "auto"])

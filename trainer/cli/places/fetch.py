@@ -36,7 +36,9 @@ def run(args: argparse.Namespace) -> int:
         fetch_checkpoint(args.workspace, row.id, args.step, say=_tell)
     steps = {
         "snapshots": [snapshot.step for snapshot in args.workspace.results.snapshots(row.id)],
-        "checkpoints": [kept.step for kept in args.workspace.results.checkpoints(row.id) if kept.folder.is_dir()],
+        "checkpoints": [
+            checkpoint.step for checkpoint in args.workspace.results.checkpoints(row.id) if checkpoint.folder.is_dir()
+        ],
     }
     text = "; ".join(f"{kind} of {len(numbers)} steps" for kind, numbers in steps.items())
     say_json(json.dumps({"id": row.id, **steps})) if args.json else say(f"Of run {row.id} there are here: {text}.")
