@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QTimer, QUrl, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QPaintEvent
 
 from explorer import intents
@@ -26,7 +26,7 @@ from explorer.window.menus import CommandedFrame, Menus
 from explorer.window.more_charts import MoreCharts
 from explorer.window.navigation import INSTALL_PAGE, Navigation
 from explorer.window.notifications import Notifications
-from explorer.window.sample_window import window_on_sample
+from explorer.window.sample_window import SampleWindow
 from explorer.window.saved_views import SavedViews
 from explorer.window.services import Services, build, load_readers
 from explorer.window.settings_sheet import SettingsDialogs
@@ -75,7 +75,6 @@ class Window(CommandedFrame):
         self.notifications: Notifications | None = None
         self.job_center: JobCenter | None = None
         self.inspector: PairInspector | None = None
-        self._sample: Window | None = None
         self._was_painted = self._may_close = self.opens_again = False
         self._build_parts()
         self._restore()
@@ -97,6 +96,7 @@ class Window(CommandedFrame):
             self, self._entries, self.pages, self.navigation, self.background, self.selection, self.settings
         )
         self.undo = Undo(self.selection.undo, self.banner)
+        self._sample = SampleWindow(Window, self, self.hooks)
         self.appearance = Appearance(self.settings, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
         settings_button = self.rail.add_at_foot("showSettings", "sliders-horizontal", "Settings")
@@ -184,7 +184,7 @@ class Window(CommandedFrame):
         return {
             intents.OpenImport: self.dialogs.import_data,
             intents.ChooseModel: self.dialogs.open_model,
-            intents.OpenSample: self._open_sample,
+            intents.OpenSample: lambda _: self._sample.show(),
             intents.OpenVectors: self.dialogs.open_vectors,
             intents.ImportCurves: self.dialogs.import_curves,
             intents.WatchTraining: self.dialogs.watch_training,
@@ -199,16 +199,12 @@ class Window(CommandedFrame):
         """Show the page that installs torch, which is missing; views can still be opened."""
         from explorer.window.training_page import TrainingOffer
 
+        assert self.notifications is not None
         offer = TrainingOffer(INSTALL_PAGE, self.pages, self.status, self.settings, self.background, self)
         self.navigation.offer = offer
         offer.turned.connect(self.navigation.show_view)
-        offer.installed.connect(self._take_torch)
+        offer.installed.connect(self.notifications.take_torch)
         self.navigation.show_view()
-
-    def _take_torch(self) -> None:
-        self.banner.show_message("Torch is installed: training and models work now.", tone="good")
-        if self.notifications is not None:
-            self.notifications.read_facts()
 
     def _listen(self, name: str) -> None:
         """Take what a new view sends, and show it if it is the open one."""
@@ -264,15 +260,11 @@ class Window(CommandedFrame):
             self.appearance,
             SettingsDialogs(
                 parallel_runs=lambda: self.router.send(intents.ChooseSlots()),
-                notices=self._choose_notices,
+                notices=lambda: self.job_center.choose_notices() if self.job_center is not None else None,
                 keys=self.menus.change_keys,
                 shortcuts=self.menus.show_keys,
             ),
         )
-
-    def _choose_notices(self) -> None:
-        if self.job_center is not None:
-            self.job_center.choose_notices()
 
     def start_demo(self) -> None:
         """Queue the demo runs and show them."""
@@ -281,22 +273,6 @@ class Window(CommandedFrame):
         if self.services is not None:
             self.jobs.do(actions.create_demo)
             self.navigation.go_to(self._entries[0].name)
-
-    def _open_sample(self, _intent: intents.OpenSample) -> None:
-        """Open the finished runs in a window of their own, or bring it to the front."""
-        if not catalog.sample_workspace().is_dir():
-            self.banner.show_message("The finished runs are not part of this installation.", "Install it again.")
-            return
-        if self._sample is None:
-            self._sample = window_on_sample(Window, self.hooks)
-            self._sample.resize(self.size())
-            self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            self._sample.destroyed.connect(self._forget_sample)
-            self._sample.show()
-        self._sample.come_forward()
-
-    def _forget_sample(self) -> None:
-        self._sample = None
 
     def show_result(self, job: Job) -> None:
         """Open the view, or the import dialog, that shows the result of a job."""
@@ -336,9 +312,7 @@ class Window(CommandedFrame):
         backup = self.settings.forget()
         self._restore()
         text = f"The previous settings are kept as {backup.name}." if backup else "There were no saved settings."
-        self.painted.connect(
-            lambda: self.banner.show_message("The window uses the default settings.", text, tone="info")
-        )
+        self.painted.connect(lambda: self.banner.show_message("The window uses default settings.", text, tone="info"))
 
     def open_again(self) -> None:
         """Close, and have another window opened."""
@@ -357,11 +331,6 @@ class Window(CommandedFrame):
         else:
             close_dialog.ask(self, self.jobs, self.settings, self.close)
 
-    def ask_again(self) -> None:
-        """Forget the answer to what happens to active runs when the window closes."""
-        self.settings.set(close_dialog.KEY, None)
-        self.banner.show_message("The window asks again before closing with active runs.", tone="good")
-
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the state and close; the window's close button asks first, the end of the session does not."""
         session_ends = bool(getattr(QGuiApplication.instance(), "isSavingSession", lambda: False)())
@@ -369,8 +338,7 @@ class Window(CommandedFrame):
             event.ignore()
             QTimer.singleShot(0, self.leave)
             return
-        if self._sample is not None:
-            self._sample.close()
+        self._sample.close()
         self.watchdog.close()
         self.state.close()
         if self.navigation.offer is not None:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from explorer import intents
 from explorer.widgets import banner
 from explorer.widgets.command_palette import PaletteEntry
+from explorer.window import close_dialog
 from explorer.window.actions import Actions, Command
 from explorer.window.frame import Frame
 from explorer.window.key_bindings import KeyBindings
@@ -51,6 +52,8 @@ class CommandedFrame(Frame):
 
     def ask_again(self) -> None:
         """Forget the answer to what happens to active runs when the window closes."""
+        self.settings.set(close_dialog.KEY, None)
+        self.banner.show_message("The window asks again before closing with active runs.", tone="good")
 
     def escape(self) -> None:
         """Close the message, and clear the selection."""

@@ -75,6 +75,11 @@ class Notifications(QObject):
         services.client.state_changed.connect(self._show_model)
         self._selection.runs_changed.connect(self.read_facts)
 
+    def take_torch(self) -> None:
+        """Say that torch is installed, and read what the selected runs can answer now."""
+        self._banner.show_message("Torch is installed: training and models work now.", tone="good")
+        self.read_facts()
+
     def read_facts(self) -> None:
         """Read which steps and data the selected runs have, and which of these runs can answer queries."""
         services, runs = self._services.context, self._selection.runs

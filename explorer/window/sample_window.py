@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from PySide6.QtCore import Qt
+
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window.menus import CommandedFrame
@@ -29,3 +31,34 @@ def window_on_sample(make_window: Callable[..., FrameT], hooks: Hooks, *, safe: 
     window.selection.queries = [str(path) for path in sorted(window.folder.glob(_PICTURES))[::_ONE_OF]]
     window.selection.undo.clear()
     return window
+
+
+class SampleWindow:
+    """The finished runs in a window of their own, which is opened once and closes with the first."""
+
+    def __init__(self, make_window: Callable[..., CommandedFrame], window: CommandedFrame, hooks: Hooks) -> None:
+        self._make_window, self._window, self._hooks = make_window, window, hooks
+        self._sample: CommandedFrame | None = None
+
+    def show(self) -> None:
+        """Open it, or bring it to the front."""
+        if not catalog.sample_workspace().is_dir():
+            self._window.banner.show_message(
+                "The finished runs are not part of this installation.", "Install it again."
+            )
+            return
+        if self._sample is None:
+            self._sample = window_on_sample(self._make_window, self._hooks)
+            self._sample.resize(self._window.size())
+            self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            self._sample.destroyed.connect(self._forget)
+            self._sample.show()
+        self._sample.come_forward()
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self._sample is not None:
+            self._sample.close()
+
+    def _forget(self) -> None:
+        self._sample = None
