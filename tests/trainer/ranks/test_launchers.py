@@ -75,6 +75,7 @@ def test_another_number_of_processes_and_a_missing_address_are_refused_in_words(
         ranks.take_place(2)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun")
 def test_mpirun_trains_a_run(tmp_path):

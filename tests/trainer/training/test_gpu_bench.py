@@ -16,6 +16,7 @@ from trainer.training.gpu_bench import OpenClipLoop, _session, resumes_equal
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 def test_the_small_form_measures_everything_and_says_what_it_is(capsys, tmp_path):
     words = ["bench", "gpu", "--device", "cpu", "--pairs", "32", "--batch", "8", "--steps", "2"]
     assert main([*words, "--json", "--out", str(tmp_path / "bench.json"), "--workspace", str(tmp_path)]) == 0

@@ -56,6 +56,7 @@ def published(**optimizer: object) -> Trained:
     return replace(of_clip, tokenizer=vocabulary, architecture=architecture)
 
 
+@pytest.mark.nightly
 def test_numbers_are_those_of_the_prototype_on_fakes_of_a_card():
     plain = predict(published(batch_size=256))
     recomputed = predict(published(batch_size=256, recompute=True))
