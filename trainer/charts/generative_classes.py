@@ -101,15 +101,15 @@ def _strips(read: ReadClasses, name: str, index: int) -> list[ImageRow]:
     ):
         for number in range(pictures.shape[1]):
             cells = tuple(_cell(pictures[at, number], of) for at, of in enumerate(read.classes[: len(pictures)]))
-            label = f"{name}: {title}" if not number else ""
+            label = f"{name}: {title}, {number + 1} of {pictures.shape[1]}"
             strips.append(ImageRow(f"{key}-{index}-{number}", label, run_tone(index), cells))
     left = len(read.classes) - len(read.samples)
     note = f"the first {len(read.samples)} of {len(read.classes):,} classes" if left > 0 else ""
-    return [ImageRow(s.key, s.title, s.tone, s.cells, note if s.title else "") for s in strips]
+    return [ImageRow(s.key, s.title, s.tone, s.cells, note) for s in strips]
 
 
 def _cell(pixels: UInt8[np.ndarray, "h w 3"], name: str) -> RowImage:
-    return RowImage(-1, "", name, name, pixels=np.ascontiguousarray(pixels))
+    return RowImage(-1, "", name, "", pixels=np.ascontiguousarray(pixels))
 
 
 def _accuracies(read: ReadClasses, name: str, index: int) -> XYPlot:
