@@ -11,10 +11,12 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
-from trainer.scheduling.energy import tariff
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from explorer.views.view import Context
+    from trainer.scheduling.energy import Tariff
     from trainer.scheduling.graphics_cards import Gpu
     from trainer.scheduling.system_usage import SystemUsage
 
@@ -67,15 +69,14 @@ class DeviceMonitor(QFrame):
         super().hideEvent(event)
 
     def _read(self) -> None:
-        from trainer.scheduling import system_usage
-
         runs = [
             (run.id, run.short_name, run.pid) for run in self._context.jobs.runs if run.active and run.pid is not None
         ]
-        read = partial(system_usage.read, self._context.workspace.folder, tuple(runs))
+        read = partial(_usage_and_price, self._context.workspace.folder, tuple(runs))
         self._context.background.run(self, read, done=self._show, key="gauges")
 
-    def _show(self, now: SystemUsage) -> None:
+    def _show(self, answer: tuple[SystemUsage, Tariff | None]) -> None:
+        now, price = answer
         while self._grid.count():
             self._grid.takeAt(0).widget().deleteLater()
         self._row = 0
@@ -85,7 +86,7 @@ class DeviceMonitor(QFrame):
         used = 1 - now.free_disk_mib / now.disk_mib if now.disk_mib else 0.0
         self._line("Disk", used, f"{now.free_disk_mib / 1024:,.1f} GiB free of {now.disk_mib / 1024:,.0f}")
         for gpu in now.gpus:
-            self._show_gpu(gpu)
+            self._show_gpu(gpu, price)
         if now.without_gpu:
             self._line("GPU", None, now.without_gpu)
         for job in now.jobs:
@@ -97,11 +98,10 @@ class DeviceMonitor(QFrame):
         self.adjustSize()
         self._place()
 
-    def _show_gpu(self, gpu: Gpu) -> None:
+    def _show_gpu(self, gpu: Gpu, price: Tariff | None) -> None:
         said = [f"{gpu.percent:.0f} %"] if gpu.percent is not None else []
         said += [f"{gpu.celsius:.0f} °C"] if gpu.celsius is not None else []
         if gpu.watts is not None:
-            price = tariff()
             said.append(f"{gpu.watts:.0f} W" + (f" ({price.words(gpu.watts)} an hour)" if price else ""))
         share = gpu.percent / 100 if gpu.percent is not None else None
         self._line(f"GPU {gpu.number}", share, ", ".join([*said, gpu.name]))
@@ -130,3 +130,9 @@ class DeviceMonitor(QFrame):
         corner = self._anchor.mapToGlobal(QPoint(self._anchor.width(), 0))
         size = self.sizeHint().expandedTo(self.minimumSize())
         self.move(corner - QPoint(size.width(), size.height() + theme.SPACE))
+
+
+def _usage_and_price(folder: Path, runs: tuple[tuple[int, str, int], ...]) -> tuple[SystemUsage, Tariff | None]:
+    from trainer.scheduling import energy, system_usage
+
+    return system_usage.read(folder, runs), energy.tariff()

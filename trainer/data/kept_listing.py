@@ -81,8 +81,8 @@ def _read(folder: Path, tars: Sequence[Path]) -> Listing | None:
 
 def _source(line: list[Any], tars: Sequence[Path]) -> Source:
     number, offset, size, name, caption, label, metadata = line
-    texts = (name, caption, label, *metadata, *metadata.values())
-    if min(number, offset, size) < 0 or not all(isinstance(text, str) for text in texts):
+    spans = all(type(count) is int and count >= 0 for count in (number, offset, size)) and isinstance(metadata, dict)
+    if not spans or not all(isinstance(text, str) for text in (name, caption, label, *metadata, *metadata.values())):
         raise ValueError("not a line of a listing")
     tar = tars[number]
-    return Source(Member(tar, int(offset), int(size), name), f"{tar.name}/{name}", caption, label, metadata)
+    return Source(Member(tar, offset, size, name), f"{tar.name}/{name}", caption, label, metadata)

@@ -6,6 +6,7 @@ import gzip
 import http.server
 import io
 import json
+import math
 import os
 import tarfile
 import threading
@@ -217,7 +218,11 @@ def test_tars_are_listed_once_until_they_change(tmp_path: Path, monkeypatch: pyt
         assert opened == []
     (kept,) = (tmp_path / "workspace" / "cache").glob("*-listing/listing.jsonl")
     lines = kept.read_bytes().splitlines(keepends=True)
-    for content in (b"".join(lines)[:-9], b"".join(lines[:-1]), kept.read_bytes().replace(b"[0, ", b"[7, "), b"[]\n"):
+    member = json.loads(lines[1])
+    hostile = ([*member[:6], ["a list"]], [*member[:2], math.inf, *member[3:]], [*member[:2], 1.5, *member[3:]])
+    changed = (b"".join([lines[0], json.dumps(line).encode() + b"\n", *lines[2:]]) for line in hostile)
+    torn = (b"".join(lines)[:-9], b"".join(lines[:-1]), kept.read_bytes().replace(b"[0, ", b"[7, "), b"[]\n")
+    for content in (*torn, *changed):
         kept.write_bytes(content)
         assert shard_sources(data, tmp_path / "workspace", silent) == first
     tar_of(tars[0], pairs_of(0, 6))
