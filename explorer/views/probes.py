@@ -35,7 +35,7 @@ class ProbesView(ChartView):
 
     def build(self) -> Iterator[None]:
         self.probes: tuple[PinnedProbe, ...] = ()
-        self._is_read = False
+        self._is_read = self._is_writing = False
         self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin")
         self.line.setPlaceholderText("Type a sentence and press Enter, or drop a picture")
         self.line.setMaxLength(MOST_LETTERS)
@@ -90,8 +90,9 @@ class ProbesView(ChartView):
             self._keep(every)
 
     def read(self) -> None:
-        """Read the pinned probes, which another view may have changed."""
-        self._ask(pinned)
+        """Read the pinned probes, which another view may have changed; a read must not replace a write."""
+        if not self._is_writing:
+            self._ask(pinned, self._show)
 
     def _pin_sentence(self) -> None:
         if sentence := " ".join(self.line.text().split()):
@@ -104,20 +105,31 @@ class ProbesView(ChartView):
     def _keep(self, probes: tuple[PinnedProbe, ...]) -> None:
         """Show these at once and write all of them: of two writes the later one is whole."""
         self._show(probes)
-        self._ask(keep, probes)
+        self._is_writing = True
+        self._ask(keep, self._end_writing, probes)
 
-    def _ask(self, function: Callable[..., tuple[PinnedProbe, ...]], *values: object) -> None:
+    def _end_writing(self, _probes: tuple[PinnedProbe, ...]) -> None:
+        self._is_writing = False
+        self.read()
+
+    def _ask(
+        self,
+        function: Callable[..., tuple[PinnedProbe, ...]],
+        done: Callable[[tuple[PinnedProbe, ...]], None],
+        *values: object,
+    ) -> None:
         self.context.background.run(
             self,
             function,
             self.context.workspace,
             *values,
-            done=self._show,
+            done=done,
             failed=self._refuse,
             key="probes",
         )
 
     def _refuse(self, error: Exception) -> None:
+        self._is_writing = False
         self.failed.emit(str(error), "The pinned probes stay as they are.")
 
     def _show(self, probes: tuple[PinnedProbe, ...]) -> None:

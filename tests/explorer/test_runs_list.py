@@ -98,8 +98,7 @@ def test_nine_runs_are_seen_and_the_charts_fill_the_rest(qtbot: QtBot, context: 
     assert table.viewport().height() // table.verticalHeader().defaultSectionSize() >= 9 + 3, "with three groups"
     assert 300 <= view.splitter.sizes()[0] <= 364
     qtbot.waitUntil(lambda: len(grid.plots) == 4 and grid.is_complete, timeout=10_000)
-    tops = {plot.y() for plot in grid.plots.values()}
-    assert len(tops) == 2, "two rows of two"
+    qtbot.waitUntil(lambda: len({plot.y() for plot in grid.plots.values()}) == 2)  # two rows of two, once laid out
     titles = {plot.panel.title: {line.key for line in plot.panel.lines} for plot in grid.plots.values()}
     assert titles["Training loss, CLIP"] == {ids["CLIP 0"], ids["CLIP 1"]}
     assert titles["Training loss, CLOOB"] == {ids["CLOOB 0"], ids["CLOOB 1"]}
