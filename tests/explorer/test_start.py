@@ -21,7 +21,7 @@ from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
 from tests.nightly import few_plain
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent")
+HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent", "scipy", "pandas")
 AFTER_PAINT = (
     *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
     *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),

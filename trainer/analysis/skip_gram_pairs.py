@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
 _WORD: Final = re.compile(r"\w+")
 _SENTENCE: Final = re.compile(r"[.;!?\n]+")
@@ -69,6 +68,8 @@ def gradient_step(
     `L = -ln sigma(c_pos . w) - sum_k ln sigma(-c_k . w)`; Jurafsky and Martin, Speech and Language Processing, 3rd ed.,
     equations 6.34 to 6.39 and figure 6.14.
     """
+    from scipy.special import expit
+
     right, wrong = expit(positive @ center), expit(negatives @ center)
     loss = -np.log(right) - np.log1p(-wrong).sum()
     pull = (right - 1) * positive + wrong @ negatives

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
 
 def nt_xent_push(
@@ -22,6 +21,8 @@ def nt_xent_push(
 
 def nt_logistic_push(cosine: Float[np.ndarray, " m"], inv_tau: float) -> Float[np.ndarray, " m"]:
     """Return `dL / d cosine` of a negative, `sigmoid(cosine / tau) / tau`, which does not know the others."""
+    from scipy.special import expit
+
     return inv_tau * expit(inv_tau * cosine)
 
 

@@ -1,6 +1,7 @@
 """The augmentations of SimCLR's figure 4, each on one picture, with its strength given.
 
 Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, figure 4 and appendix A. Pixels are 0 to 1.
+SciPy is imported when a picture is changed: the window lists these charts as it starts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
-from scipy import ndimage
 
 Picture = Float[np.ndarray, "h w 3"]
 LUMA: Final = np.array([0.299, 0.587, 0.114])
@@ -18,6 +18,8 @@ LUMA: Final = np.array([0.299, 0.587, 0.114])
 
 def crop_and_resize(picture: Picture, left: float, top: float, width: float, height: float) -> Picture:
     """Return a part of the picture, given in shares of its sides, in the picture's size, by straight lines."""
+    from scipy import ndimage
+
     rows, columns, _ = picture.shape
     down = (top + height * (np.arange(rows) + 0.5) / rows) * rows - 0.5
     across = (left + width * (np.arange(columns) + 0.5) / columns) * columns - 0.5
@@ -68,12 +70,16 @@ def noisy(picture: Picture, deviation: float, generator: np.random.Generator) ->
 
 def blurred(picture: Picture, sigma: float) -> Picture:
     """Return the picture blurred with a Gaussian of `sigma` pixels; the kernel is a tenth of the side."""
+    from scipy import ndimage
+
     reach = max(1, round(min(picture.shape[:2]) / 20))
     return ndimage.gaussian_filter(picture, (max(sigma, 1e-2),) * 2 + (0,), radius=(reach, reach, 0), mode="nearest")
 
 
 def edges(picture: Picture) -> Picture:
     """Return the length of the luma's gradient by Sobel's kernels / 4 in all channels, at most 1."""
+    from scipy import ndimage
+
     gray = picture @ LUMA
     length = np.hypot(*(ndimage.sobel(gray, axis, mode="nearest") for axis in (0, 1))) / 4
     return np.repeat(np.minimum(length, 1)[..., None], 3, axis=-1)

@@ -6,7 +6,7 @@ counts, compares and sorts them without Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -72,7 +72,7 @@ class StoredColumn(Sequence):
 
     def take(self, rows: Int[np.ndarray, " k"]) -> StoredColumn:
         """Return the values of these rows."""
-        return StoredColumn(self._array.take(_arrow(rows)))
+        return StoredColumn(self._array.take(integers(rows)))
 
     def coded(self) -> tuple[Int[np.ndarray, " n"], list[Any]] | None:
         """Return an integer code per row and the value of each code (None: missing); None for lists.
@@ -140,7 +140,7 @@ class StoredColumn(Sequence):
         """Return places in `rows` (None: all rows) by ascending value, stable, missing ones last."""
         import pyarrow.compute as pc
 
-        values = self._array if rows is None else self._array.take(_arrow(rows))
+        values = self._array if rows is None else self._array.take(integers(rows))
         # Arrow's order is stable.
         return _numpy(pc.array_sort_indices(values)).astype(np.int64)
 
@@ -163,8 +163,17 @@ def _whole(column: StoredColumn) -> bool:
     return bool(len(column)) and kinds.is_int64(column._array.type) and column._array.null_count == 0
 
 
-def _arrow(rows: Int[np.ndarray, " k"]) -> pa.Array:
-    """Return the rows as an Arrow array; `pa.array` would import pandas where that is installed, for a second."""
+def strings(values: Iterable[str | None]) -> pa.Array:
+    """Return the values as an Arrow array; `pa.array` would import pandas where that is installed."""
+    import pyarrow as pa
+
+    builder = pa.lib.StringBuilder()
+    builder.append_values(values)
+    return builder.finish()
+
+
+def integers(rows: Int[np.ndarray, " k"]) -> pa.Array:
+    """Return the rows as an Arrow array; `pa.array` would import pandas where that is installed."""
     import pyarrow as pa
 
     plain = np.ascontiguousarray(rows, np.int64)

@@ -20,7 +20,7 @@ from jaxtyping import Float, Shaped
 
 from trainer import catalog
 from trainer.store import manifests, picture_paths
-from trainer.store.columns import StoredColumn, read_ids
+from trainer.store.columns import StoredColumn, integers, read_ids, strings
 from trainer.store.files import write_atomically
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
@@ -305,9 +305,9 @@ def _write_items(path: Path, items: Items) -> None:
     import pyarrow.parquet as pq
 
     ids = np.asarray(items.id)
-    columns: dict[str, Any] = {"id": pa.array(ids if ids.dtype == np.int64 else ids.tolist())}
-    columns |= {name: pa.array(list(getattr(items, name)), pa.string()) for name in _COLUMNS[1:]}
-    columns |= {_CONTENT: pa.array(list(items.content), pa.string())} if len(items.content) else {}
+    columns: dict[str, Any] = {"id": integers(ids) if ids.dtype == np.int64 else pa.array(ids.tolist())}
+    columns |= {name: strings(getattr(items, name)) for name in _COLUMNS[1:]}
+    columns |= {_CONTENT: strings(items.content)} if len(items.content) else {}
     columns |= {_METADATA_PREFIX + name: pa.array(list(values)) for name, values in items.metadata.items()}
     pq.write_table(pa.table(columns), path)
 

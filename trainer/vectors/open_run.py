@@ -28,9 +28,9 @@ from trainer.vectors.step_files import Side
 from trainer.vectors.unit_copy import UnitCopy, copy_unit_rows
 
 SPLIT: Final = "vectors"
-MOST_COSINES: Final = 2**27
+MOST_COSINES: Final = 2**26
 """With so many cosines every question is ranked when vectors are opened, which takes a third of a second; of more,
-so many questions are drawn that no more are computed: 11,585 pairs with each other, 1,342 questions of 100,000."""
+so many questions are drawn that no more are computed: 8,192 pairs with each other, 671 questions of 100,000."""
 
 
 @dataclass(frozen=True)
