@@ -30,6 +30,11 @@ class WriteQueue(QObject):
         self._waiting: deque[tuple[Callable[[], Any], Callable[[Any], object] | None]] = deque()
         self._busy = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is written and nothing waits."""
+        return not self._busy and not self._waiting
+
     def add(self, function: Callable[[], Any], done: Callable[[Any], object] | None = None) -> None:
         """Run `function` after all earlier ones; `done` receives its result."""
         self._waiting.append((function, done))

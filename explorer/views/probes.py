@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from PySide6.QtWidgets import QLineEdit, QPushButton
 
 from explorer import theme
+from explorer.run_control.write_queue import WriteQueue
 from explorer.views.chart_view import ChartView
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
@@ -35,7 +36,10 @@ class ProbesView(ChartView):
 
     def build(self) -> Iterator[None]:
         self.probes: tuple[PinnedProbe, ...] = ()
-        self._is_read = self._is_writing = False
+        self._is_read = False
+        self._writes = WriteQueue(self.context.background, self)
+        self._writes.written.connect(self.read)
+        self._writes.failed.connect(self._refuse)
         self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin")
         self.line.setPlaceholderText("Type a sentence and press Enter, or drop a picture")
         self.line.setMaxLength(MOST_LETTERS)
@@ -90,9 +94,11 @@ class ProbesView(ChartView):
             self._keep(every)
 
     def read(self) -> None:
-        """Read the pinned probes, which another view may have changed; a read must not replace a write."""
-        if not self._is_writing:
-            self._ask(pinned, self._show)
+        """Read the pinned probes, which another view may have changed; not while what is shown is yet to be written."""
+        if self._writes.is_idle:
+            self.context.background.run(
+                self, pinned, self.context.workspace, done=self._show, failed=self._refuse, key="probes"
+            )
 
     def _pin_sentence(self) -> None:
         if sentence := " ".join(self.line.text().split()):
@@ -103,34 +109,12 @@ class ProbesView(ChartView):
         self._keep(tuple(probe for at, probe in enumerate(self.probes) if at != index))
 
     def _keep(self, probes: tuple[PinnedProbe, ...]) -> None:
-        """Show these at once and write all of them: of two writes the later one is whole."""
+        self.context.background.forget(self, "probes")
         self._show(probes)
-        self._is_writing = True
-        self._ask(keep, self._end_writing, probes)
+        self._writes.add(partial(keep, self.context.workspace, probes))
 
-    def _end_writing(self, _probes: tuple[PinnedProbe, ...]) -> None:
-        self._is_writing = False
-        self.read()
-
-    def _ask(
-        self,
-        function: Callable[..., tuple[PinnedProbe, ...]],
-        done: Callable[[tuple[PinnedProbe, ...]], None],
-        *values: object,
-    ) -> None:
-        self.context.background.run(
-            self,
-            function,
-            self.context.workspace,
-            *values,
-            done=done,
-            failed=self._refuse,
-            key="probes",
-        )
-
-    def _refuse(self, error: Exception) -> None:
-        self._is_writing = False
-        self.failed.emit(str(error), "The pinned probes stay as they are.")
+    def _refuse(self, reason: object) -> None:
+        self.failed.emit(str(reason), "The pinned probes stay as they are.")
 
     def _show(self, probes: tuple[PinnedProbe, ...]) -> None:
         self._is_read, self.probes = True, probes

@@ -12,11 +12,11 @@ from PySide6.QtGui import QAction, QUndoCommand
 from PySide6.QtWidgets import QCompleter, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
+from explorer.run_control.write_queue import WriteQueue
 from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.state_area import reason_words
 from trainer.charts.one_pair import OnePair
 from trainer.charts.probes import PinnedProbe
 from trainer.store.selections import NamedSelection
@@ -56,7 +56,9 @@ class PairActions(QWidget):
         self.context = context
         self.facts: StoredFacts | None = None
         self._loaded: LoadedPair | None = None
-        self._writes: list[tuple[Callable[..., None], tuple[object, ...]]] = []
+        self._writes = WriteQueue(context.background, self)
+        self._writes.written.connect(self._announce)
+        self._writes.failed.connect(lambda reason: self.failed.emit(reason, "Nothing was saved."))
         self._buttons: dict[str, QPushButton] = {}
         for state, label, hint in STATES:
             button = QPushButton(label, objectName=f"inspector-{state}", checkable=True, toolTip=hint)
@@ -154,34 +156,11 @@ class PairActions(QWidget):
             self.show_pair(dataclasses.replace(self._loaded, facts=facts))
 
     def _write(self, function: Callable[..., None], *values: object) -> None:
-        self._writes.append((function, values))
-        if len(self._writes) == 1:
-            self._write_next()
+        self._writes.add(partial(function, self.context.workspace, *values))
 
-    def _write_next(self) -> None:
-        """Write one after the other: a change and its undo must not overtake each other."""
-        function, values = self._writes[0]
-        self.context.background.run(
-            self,
-            function,
-            self.context.workspace,
-            *values,
-            done=self._written,
-            failed=self._refuse,
-            key="inspector-write",
-        )
-
-    def _written(self, _nothing: None) -> None:
-        del self._writes[0]
-        if self._writes:
-            self._write_next()
-        else:
+    def _announce(self) -> None:
+        if self._writes.is_idle:  # what is read between two writes would show the state before the second
             self.context.selection.facts_changed.emit()
-
-    def _refuse(self, error: Exception) -> None:
-        self._writes.clear()
-        self.failed.emit(reason_words(error), "Nothing was saved.")
-        self.context.selection.facts_changed.emit()
 
     def _press(self, state: str, _checked: bool = False) -> None:
         self.decide(state)
