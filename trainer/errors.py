@@ -10,4 +10,6 @@ class UserError(Exception):
 
 
 class NotYetError(UserError):
-    """What is asked for comes by itself, later."""
+    """What is asked for comes by itself, later; `title` says in a few words what is not there yet."""
+
+    title = "No result yet"

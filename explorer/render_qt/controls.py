@@ -255,12 +255,15 @@ class Controls(QWidget):
 
     changed = Signal()
 
-    def __init__(self, kind: type, name: str, *, below: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, kind: type, name: str, *, below: bool = False, beside_px: int = 0) -> None:
+        """Create them stacked with `below`, else in a row; with `beside_px` choices lie next to their names."""
+        super().__init__()
         self.setObjectName(f"{name}-controls")
         self._kind = kind
         self._settings = kind()
-        self.controls = {setting.name: control for setting in fields_of(kind) if (control := control_of(setting, name))}
+        self.controls = {
+            setting.name: control for setting in fields_of(kind) if (control := control_of(setting, name, beside_px))
+        }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         row = FlowRow()
@@ -291,11 +294,13 @@ class Controls(QWidget):
             control.show_value(getattr(settings, name))
 
 
-def control_of(setting: Field, name: str) -> Control | None:
+def control_of(setting: Field, name: str, beside_px: int = 0) -> Control | None:
     """Return the control of a setting in a row; None for settings without a control."""
     if not setting.control or setting.kind in ("rows", "texts", "numbers"):
         return None
-    kinds: dict[str, type[Control]] = {"choice": Choose, "flag": Check, "cells": Cells, "text": Line}
+    if setting.kind == "choice":
+        return Choose(setting, name, beside_px=beside_px)
+    kinds: dict[str, type[Control]] = {"flag": Check, "cells": Cells, "text": Line}
     control = kinds.get(setting.kind, Slide)(setting, name)
     if setting.kind not in kinds or setting.kind == "text":
         control.setFixedWidth(SLIDE_PX)

@@ -641,13 +641,14 @@ def read_at(spec: marks.XYPlot, x: float) -> str:
     """Return the values of the curves at x: `0.52: InfoNCE 3.1, InfoLOOB 14.3`."""
     parts = []
     for curve in spec.curves:
-        if not len(curve.x) or not curve.x[0] <= x <= curve.x[-1]:
+        name = curve.hint or curve.name
+        if not name or not len(curve.x) or not curve.x[0] <= x <= curve.x[-1]:
             continue
         if curve.stepped:
             y = float(curve.y[min(int(np.searchsorted(curve.x, x, side="right")) - 1, len(curve.y) - 1)])
         else:
             y = float(np.interp(x, curve.x, curve.y))
-        parts.append(f"{curve.name} {y:.3g}")
+        parts.append(f"{name} {y:.3g}")
     where = f"{x:,.0f}" if spec.x.integer or spec.x.low >= 1 else f"{x:.2f}"
     return f"{where}: {', '.join(parts)}".replace("-", "−")
 

@@ -27,6 +27,7 @@ from trainer.scheduling import experiments
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
+    from trainer.experiments.counted import RunGroup
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
@@ -101,6 +102,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.analysis.repeated_intervals import OPEN
+    from trainer.experiments.counted import counted_line
     from trainer.experiments.verdict import judge
     from trainer.scheduling.experiments import planned_seeds, progress
 
@@ -115,13 +117,18 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     return ExperimentEntry(
         row.name,
         row.state,
-        ". ".join(filter(None, (progress(row, experiment, verdict), verdict.not_counted))),
+        ". ".join(filter(None, (progress(row, experiment, verdict), counted_line(map(_ended, verdict.groups))))),
         verdict.headline,
         0 if verdict.decided else left,
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),
         len(experiment.arms) * planned_seeds(experiment, verdict),
     )
+
+
+def _ended(group: RunGroup) -> RunGroup:
+    """Return the group without the runs that wait or train: of these the progress tells."""
+    return replace(group, members=tuple(member for member in group.members if not member.run.active))
 
 
 def import_definition(workspace: Workspace, file: str) -> str:

@@ -179,7 +179,7 @@ class StateArea(CurrentPageStack):
             repair: What mends the cause; it becomes the primary button.
         """
         if isinstance(why, NotYetError):
-            self.empty("clock", "No snapshot yet", reason_words(why))
+            self.empty("clock", why.title, reason_words(why))
             return
         details = why if isinstance(why, str) else "".join(traceback.format_exception(why))
         self.details = f"{what}\n\n{details}"

@@ -63,7 +63,7 @@ class Status(QStatusBar):
         self._load.setToolTip("Load of all processors, and memory in use; click for GPUs, disk, and each run's share")
         self._load.clicked.connect(lambda: self.load_clicked.emit(self._load))
         self._look_only = QToolButton(objectName="statusLookOnly", accessibleName="Show why training is disabled")
-        self._look_only.setText("Look only")
+        self._look_only.setText("Read-only")
         self._look_only.clicked.connect(self.look_only_clicked)
         self._install = QToolButton(objectName="statusInstall", accessibleName="Show the installation of torch")
         self._install.clicked.connect(self.install_clicked)

@@ -438,7 +438,7 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     qtbot.waitUntil(lambda: named() == ["good seed*", "bad seed*"], timeout=20_000)
     qtbot.waitUntil(lambda: not view.seeds.pane.busy)
     panel = view.seeds.pane.panel
-    assert panel.notes.text().endswith("With so few runs, permutation gives 0.029 at least.")
+    assert panel.notes.text().endswith("With so few runs, the smallest permutation p is 0.029.")
     card = panel.cards["numbers"]
     texts = [card.text("Zero-shot accuracy", column) for column in range(5)]
     assert texts == ["41.0 ± 0.5 %", "71.0 ± 0.5 %", "4", "< 0.001", "0.029"]
@@ -471,13 +471,13 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     panel = view.efficiency.pane.panel
     curves = panel.panel.mark("curves").curves
     means = [curve for curve in curves if curve.low is not None]
-    assert [curve.tone for curve in means] == ["run_a", "run_b"]
+    assert [curve.tone for curve in means] == ["run_a:0", "run_b:0"]
     assert means[0].x == pytest.approx((0, 1.28, 2.56, 3.84))
     assert means[1].y == pytest.approx((11, 31, 51, 71))
     assert means[0].high[0] > means[0].y[0] > means[0].low[0]
     assert panel.panel.head[0].endswith("n = 60")
     told = panel.notes.text()
-    assert told.startswith("Mean of 41.0 % is reached by good seed* after 3,840, bad seed* after 1,920 pairs")
+    assert told.startswith("good seed* reaches a mean of 41.0 % after 3,840 pairs, bad seed* after 1,920")
     assert "updates x pairs in a batch" in told
     assert "4 seeds" in means[0].name
     measure = view.efficiency.measure

@@ -67,6 +67,10 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     assert [(row.arm, row.status) for row in rows] == [("CLIP", "queued"), ("CLOOB", "queued")] * 3
     assert view.stop.isEnabled()
     assert not view.go.isEnabled()
+    # Without a value there are no empty plots, but a sentence with what comes next.
+    qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
+    assert view.pane.area.page.text.text().startswith("The first evaluation of a run of CLIP + CLOOB on Scenes")
+    assert view.progress.text() == "Running: CLIP 0 of 3 seeds, CLOOB 0 of 3."
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen.state == "stopped")
     # The experiment stops first, so that no run is started while they leave the queue.
@@ -102,7 +106,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
-    assert view.progress.text().startswith("Running: CLIP 3 of 3 seeds, CLOOB 2 of 3. 1 run not counted")
+    assert view.progress.text() == "Running: CLIP 3 of 3 seeds, CLOOB 2 of 3."
     assert view.verdict.text() == "Too early to say: CLOOB +0.0 points on the 2 seeds that both have finished"
     assert view.go.text() == "Add 3 seeds, about 6 min"
     assert (view.go.isEnabled(), view.stop.isEnabled()) == (False, True)

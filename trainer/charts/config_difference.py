@@ -72,7 +72,7 @@ def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
     lines = tuple(NumberRow(name, "", tuple(value or "–" for value in row)) for name, row in fields.items())
     same = len(data.fields) - len(data.different)
     note = f"{len(data.different)} fields differ, {same} are the same in all {len(data.runs)} runs."
-    columns = tuple(f"#{run} {name}" for run, name in data.runs)
+    columns = tuple(name for _, name in data.runs)
     title = "Fields of the configurations" if settings.every else "Fields that differ"
     return Panel(title="Configurations", rows=((NumberTable("fields", title, columns, lines),),), notes=(note,))
 

@@ -13,7 +13,18 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import (
+    Marker,
+    NumberRow,
+    NumberTable,
+    Panel,
+    Series,
+    XYPlot,
+    arm_tone,
+    axis_over,
+    run_tone,
+    shade,
+)
 from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
@@ -71,8 +82,8 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
         curves.append(Series("level", "quiet", np.array([x.low, x.high]), level, dashed=True, width=1))
         dots = tuple(
             Marker(
-                f"{group.pattern} reaches it",
-                run_tone(group.index),
+                f"{group.pattern} reaches the level",
+                arm_tone(group.hue),
                 reached / 1000,
                 scale * chart.level,
                 mark="diamond",
@@ -90,14 +101,15 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
 
 
 def _curves(group: EfficiencyGroup, scale: float) -> list[Series]:
-    tone, band, several = run_tone(group.index), group.band, len(group.runs) > 1
+    tone, band, several = arm_tone(group.hue), group.band, len(group.runs) > 1
     mean, reach = scale * band.mean, scale * np.nan_to_num(band.std)
-    seeds = "1 seed" if not several else f"{len(group.runs)} seeds"
-    name = f"{group.pattern} ({', '.join(group.objectives)}; {seeds})"
+    objectives = f" ({', '.join(group.objectives)})" if group.objectives != (group.pattern,) else ""
+    name = f"{group.pattern}{objectives} · {len(group.runs)} seed{'s' * several}"
     low, high = (mean - reach, mean + reach) if several else (None, None)
     curves = [Series(name, tone, band.pairs / 1000, mean, low=low, high=high, marked=True)]
     for run in group.runs if several else ():
-        curves.append(Series("", tone, np.array(run.pairs) / 1000, scale * np.array(run.values), width=0.6))
+        tone, x = shade(run_tone(group.hue), max(run.seed, 0)), np.array(run.pairs) / 1000
+        curves.append(Series("", tone, x, scale * np.array(run.values), width=1.0, hint=run.name))
     return curves
 
 
@@ -108,7 +120,7 @@ def _table(chart: EfficiencyChart, scale: float) -> NumberTable:
         NumberRow("Best mean", "Over the points where all its runs were measured.", _of(chart, "best", scale), digits),
         NumberRow("Pairs to the level", "Pairs seen when its mean first reaches the level.", _of(chart, "reached"), 0),
     ]
-    return NumberTable("groups", "Groups", tuple(group.pattern for group in chart.groups), tuple(rows))
+    return NumberTable("groups", "Groups", tuple(group.pattern for group in chart.groups), tuple(rows), badges=False)
 
 
 def _of(chart: EfficiencyChart, name: str, scale: float = 1.0) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Training curves of an experiment: mean and interval of each arm over its seeds, with every run faint beneath."""
+"""Training curves of an experiment: mean and interval of each arm over its seeds, with every run thin beneath."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from trainer.analysis.efficiency import band
 from trainer.analysis.progress import Progress
 from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
-from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over
+from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over, run_tone, shade
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.errors import NotYetError
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
 from trainer.experiments.experiment import Experiment, from_toml
 from trainer.metrics import metric
@@ -25,12 +26,12 @@ from trainer.store.number_series import number_series
 
 METHOD: Final = """\
 The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged; \
-the band is the interval of the mean at each single step, of the kind and level of the verdict. Faint lines are the \
+the band is the interval of the mean at each single step, of the kind and level of the verdict. Thin lines are the \
 runs, and gray ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
 arm; what decides is the interval of the differences. Losses of different objectives are different quantities: each \
 arm has its own plot."""
-Curve = tuple[int, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
-"""Id of a run, steps and values."""
+Curve = tuple[CountedRun, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
+"""A run, steps and values."""
 USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
 
@@ -52,7 +53,7 @@ class ArmCurve:
         steps: Where every run of the arm has a value.
         mean: Over its runs there.
         low, high: Ends of the interval of the mean; infinite where there is none yet.
-        runs: Id, steps and values of each run that counts.
+        runs: Steps and values of each run that counts.
         left_out: Those of the others.
     """
 
@@ -63,8 +64,8 @@ class ArmCurve:
     mean: Float[np.ndarray, " k"]
     low: Float[np.ndarray, " k"]
     high: Float[np.ndarray, " k"]
-    runs: tuple[tuple[int, np.ndarray, np.ndarray], ...]
-    left_out: tuple[tuple[int, np.ndarray, np.ndarray], ...]
+    runs: tuple[Curve, ...]
+    left_out: tuple[Curve, ...]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,16 @@ class ArmCurves:
     name: str
     curves: tuple[ArmCurve, ...]
     not_counted: str
+
+
+class NoResultYetError(ChartError, NotYetError):
+    """No run of an experiment has been measured."""
+
+    def __init__(self, name: str, state: str) -> None:
+        """Say what comes next of an experiment in this state."""
+        start = f"No run of {name} has been evaluated yet. Press Run, or type trainer experiment run '{name}'."
+        going = f"The first evaluation of a run of {name} begins the curves; the first seed of two arms is the result."
+        super().__init__(going if state == "going" else start)
 
 
 def newest(workspace: Workspace, name: str) -> str:
@@ -101,30 +112,29 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
     curves = arm_curves(workspace, experiment, groups, settings.metrics or USUAL)
     if not curves:
-        raise ChartError(f"No run of {row.name} has logged anything yet. Start it: trainer experiment run {row.name}.")
+        raise NoResultYetError(row.name, row.state)
     return ArmCurves(row.name, curves, counted_line(groups))
 
 
 def arm_curves(
     workspace: Workspace, experiment: Experiment, groups: Sequence[RunGroup], metrics: Sequence[str]
 ) -> tuple[ArmCurve, ...]:
-    """Return the curve of each metric and arm that has logged it."""
+    """Return the curve of each metric and arm of which a run has logged it twice."""
     curves = []
     for name in metrics:
         for index, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
             series = [(member, number_series(workspace, member.run.id, name)) for member in members]
-            logged = [
-                (member, (member.run.id, curve.steps, curve.values)) for member, curve in series if len(curve.steps)
-            ]
-            if logged:
+            logged = [(member, curve.steps, curve.values) for member, curve in series if len(curve.steps)]
+            # A single value is no line.
+            if any(len(curve.steps) > 1 for _, curve in series):
                 curves.append(_curve(experiment, name, index, logged))
     return tuple(curves)
 
 
-def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[tuple[CountedRun, Curve]]) -> ArmCurve:
-    counted = tuple(curve for member, curve in logged if not member.reason)
-    others = tuple(curve for member, curve in logged if member.reason)
+def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[Curve]) -> ArmCurve:
+    counted = tuple(curve for curve in logged if not curve[0].reason)
+    others = tuple(curve for curve in logged if curve[0].reason)
     arm = experiment.arms[index].name
     if not counted:
         none = np.zeros(0)
@@ -147,30 +157,29 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
         groups.setdefault((arm_curve.metric, arm_curve.arm if arm_curve.metric in apart else ""), []).append(arm_curve)
     plots = [arm_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
-    note = "Line and band: mean over seeds and its interval, as in the verdict. Gray: runs that do not count."
+    note = "Mean over seeds with its interval, as in the verdict. Thin lines are runs, gray ones do not count."
     head = (data.not_counted,) if data.not_counted else ()
     return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
 
 
 def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:
-    """Return the plot of one metric: mean and band of each arm, its runs faint, and gray those that do not count."""
+    """Return the plot of one metric: mean and band of each arm, its runs thin, and gray those that do not count."""
     metric_of = metric(name)
     factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []
     for curve in curves:
         tone = arm_tone(curve.place)
-        for line_tone, runs in ((tone, curve.runs), ("quiet", curve.left_out)):
-            lines += [
-                Series("", line_tone, s.astype(np.float64), factor * v, faint=line_tone != "quiet", width=1.0)
-                for _, s, v in runs
-            ]
+        for member, at, logged in (*curve.runs, *curve.left_out):
+            line = "quiet" if member.reason else shade(run_tone(curve.place), max(member.seed, 0))
+            x, y = at.astype(np.float64), factor * logged
+            lines.append(Series("", line, x, y, width=1.0, hint=member.run.short_name))
         if not curve.runs:
             continue
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean
         banded = bool(np.isfinite(curve.low).all())
         low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
-        legend = f"{curve.arm} ({len(curve.runs)})"
-        lines.append(Series(legend, tone, steps, mean, low=low, high=high, dashed=curve.place % 2 == 1))
+        legend = f"{curve.arm} · {len(curve.runs)} seed{'s' * (len(curve.runs) != 1)}"
+        lines.append(Series(legend, tone, steps, mean, low=low, high=high))
     x = axis_over("Step", [line.x for line in lines], margin=0.015, integer=True)
     y = axis_over("", [line.y for line in lines])
     unit = "%" if metric_of.percent else metric_of.unit
@@ -193,13 +202,12 @@ def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]
 def records(data: ArmCurves, _settings: ArmCurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return every logged value of every run, and whether the run counts."""
     lines = [
-        (curve.metric, curve.arm, run, step, value, counted)
+        (curve.metric, curve.arm, member.run.id, member.run.short_name, step, value, int(not member.reason))
         for curve in data.curves
-        for counted, runs in ((1, curve.runs), (0, curve.left_out))
-        for run, steps, numbers in runs
+        for member, steps, numbers in (*curve.runs, *curve.left_out)
         for step, value in zip(steps.tolist(), numbers.tolist(), strict=True)
     ]
-    return ("metric", "arm", "run", "step", "value", "counted"), lines
+    return ("metric", "arm", "run", "name", "step", "value", "counted"), lines
 
 
 CHART: Final = Chart(

@@ -97,8 +97,8 @@ def runs_table(verdict: ExperimentVerdict) -> NumberTable:
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     lines = tuple(
         NumberRow(
-            f"#{run_outcome.run.id} {run_outcome.run.short_name}",
             run_outcome.run.short_name,
+            run_outcome.run.name,
             _cells(run_outcome, outcomes),
         )
         for run_outcome in verdict.runs

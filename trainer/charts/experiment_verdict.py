@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts.experiment_curves import ArmCurve, arm_curves, arm_plot, newest
+from trainer.charts.experiment_curves import ArmCurve, NoResultYetError, arm_curves, arm_plot, newest
 from trainer.charts.experiment_tables import arms_table, compared_table, design_table, runs_table, scaled
 from trainer.charts.marks import (
     Axis,
@@ -63,9 +63,15 @@ class DrawnVerdict(ExperimentVerdict):
 def compute(
     workspace: Workspace, _request: Request, settings: ExperimentSettings, _progress: Progress
 ) -> ExperimentVerdict:
-    """Return the verdict as the runs stand now."""
+    """Return the verdict as the runs stand now.
+
+    Raises:
+        ChartError: No run has been measured yet.
+    """
     verdict = judge(workspace, newest(workspace, settings.experiment))
     curves = arm_curves(workspace, verdict.experiment, verdict.groups, (f"val/{verdict.experiment.outcome.metric}",))
+    if not (curves or verdict.is_measured):
+        raise NoResultYetError(verdict.experiment.name, verdict.state)
     return DrawnVerdict(**{part.name: getattr(verdict, part.name) for part in fields(verdict)}, curves=curves)
 
 
@@ -74,8 +80,10 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     experiment = verdict.experiment
     by_field = outcome_by_field(verdict)
     curves = verdict.curves if isinstance(verdict, DrawnVerdict) else ()
-    learning = arm_plot("learning", curves[0].metric, "", curves) if curves else _values(verdict)
-    rows: list[tuple[Any, ...]] = [(learning, _differences(verdict)), *([(by_field,)] if by_field else [])]
+    plots = [arm_plot("learning", curves[0].metric, "", curves)] if curves else []
+    if verdict.is_measured:
+        plots = [*(plots or [_values(verdict)]), _differences(verdict)]
+    rows: list[tuple[Any, ...]] = [tuple(each) for each in (plots, [by_field] if by_field else []) if each]
     rows.append((_decisive(verdict),))
     if verdict.secondaries:
         rows.append((compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict),))
@@ -88,10 +96,7 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
 def _differences(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
     factor, unit = scaled(metric(f"val/{outcome.metric}"))
-    clouds = [
-        factor * np.array([gap for _, gap in comparison.differences], dtype=np.float64)
-        for comparison in verdict.primary
-    ]
+    clouds = [factor * np.array([gap for _, gap in each.differences], np.float64) for each in verdict.primary]
     margin = factor * verdict.experiment.margin
     # Over the seeds and not over the bars: an interval that is still wide would squeeze the seeds into a line.
     y = axis_over(

@@ -17,10 +17,12 @@ from trainer.charts.marks import (
     Panel,
     Points,
     XYPlot,
+    arm_tone,
     axis_over,
     categories,
     heading_row,
     run_tone,
+    shade,
 )
 from trainer.charts.measures.comparison import CERTAIN_NOTE, label_of
 from trainer.charts.measures.groups import (
@@ -30,29 +32,31 @@ from trainer.charts.measures.groups import (
     GroupTable,
     cell,
     group_table,
+    legend_of,
     n_text,
     p_cells,
     p_heads,
     sections,
 )
 from trainer.charts.spec import Chart, Request
+from trainer.metrics import split_words
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
 METHOD: Final = (
-    "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs, adjusted for "
-    "all lines (Holm), has p < 0.05. p (permutation) is unadjusted and cannot fall below its least value."
+    "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs has p < 0.05, "
+    "Holm-corrected over all rows. The permutation p is not corrected."
 )
-_ADJUSTED: Final = {"table": "all lines", "line": "the groups of a line"}
+_ADJUSTED: Final = {"table": "all rows", "line": "the groups of a row"}
 
 
 def note(table: GroupTable) -> str:
     """Return the explanation of the table's signs."""
-    text = METHOD.replace("all lines", _ADJUSTED[table.family])
+    text = METHOD.replace("all rows", _ADJUSTED[table.family])
     if len(table.groups) == 2:
         return text
     several = text.replace("the better group where", "better than the first group (the first: than all others) where")
-    return several.partition(" p (permutation)")[0]
+    return several.partition(" The permutation")[0]
 
 
 def compute(workspace: Workspace, _request: Request, settings: GroupSettings, _progress: Progress) -> GroupTable:
@@ -65,7 +69,7 @@ def draw(table: GroupTable, _settings: GroupSettings) -> Panel:
     few = [group.pattern for group in table.groups if len(group.runs) < 2]
     least = max((test.least for line in table.lines for test in line.tests if test), default=0.0)
     told_few = (f"A test over seeds needs two runs or more of {' and of '.join(few)}.",) if few else ()
-    bound = (f"With so few runs, permutation gives {least:.3f} at least.",) if not few and least > FEW_P else ()
+    bound = (f"With so few runs, the smallest permutation p is {least:.3f}.",) if not few and least > FEW_P else ()
     shares = [line for line in table.lines if line.metric.percent]
     plots = ((_plot(table, shares),),) if shares else ()
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in table.lines)
@@ -88,20 +92,24 @@ def _table(table: GroupTable) -> NumberTable:
 def _plot(table: GroupTable, lines: Sequence[GroupLine]) -> XYPlot:
     gap, middle = 0.5 / len(table.groups), (len(table.groups) - 1) / 2
     dots, clouds = [], []
-    for number, name in enumerate(_names(table)):
-        singles = []
+    for number, group in enumerate(table.groups):
+        singles: dict[int, list[tuple[float, float]]] = {}
         for index, line in enumerate(lines):
             values = 100 * np.array(line.values[number])
             at = index + gap * (number - middle)
-            singles += [(at, value) for value in values.tolist()]
+            for seed, value in zip(line.seeds[number], values.tolist(), strict=True):
+                singles.setdefault(seed, []).append((at, value))
             if len(values):
                 mean, spread = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else math.nan
                 ends: dict[str, Any] = {"low": mean - spread, "high": mean + spread}
-                dots.append(Marker(name, run_tone(number), at, mean, mark="diamond", **ends))
-        clouds.append(Points("", run_tone(number), np.array(singles).reshape(-1, 2), size=6.0))
+                dots.append(Marker(legend_of(group), arm_tone(group.hue), at, mean, mark="diamond", **ends))
+        clouds += [
+            Points("", shade(run_tone(group.hue), max(seed, 0)), np.array(singles[seed]), size=6.0)
+            for seed in sorted(singles)
+        ]
     every = [end for dot in dots for end in (dot.y, dot.low, dot.high)]
     y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)], percent=True), tuple(_rows_of(lines))
-    note = "diamond: mean, with its deviation over runs; dot: a run"
+    note = "diamond: mean ± standard deviation; dot: a run, in the tone of its seed"
     marks: dict[str, Any] = {"dots": tuple(dots), "points": tuple(clouds), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Shares", categories("", names), y, **marks)
 
@@ -112,8 +120,13 @@ def _names(table: GroupTable) -> tuple[str, ...]:
 
 def _rows_of(lines: Sequence[GroupLine]) -> list[str]:
     """Return the measure of each line, with split and question where needed to distinguish them."""
-    several = len({(line.dataset, line.split) for line in lines}) > 1
-    names = [f"{_label(line)}, {line.dataset} {line.split}" if several else _label(line) for line in lines]
+    several_sets = len({line.dataset for line in lines}) > 1
+    several_splits = len({line.split for line in lines}) > 1
+    names = []
+    for line in lines:
+        label, split = _label(line), split_words(line.split)
+        parts = (label, split if several_splits and f", {split}" not in label else "", line.dataset * several_sets)
+        names.append(", ".join(filter(None, parts)))
     often = Counter(names)
     return [
         f"{name}, {question_text(line.question)}" if often[name] > 1 else name

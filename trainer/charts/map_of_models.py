@@ -163,10 +163,9 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
         odd = data.unusual[index] > ODD
         # A few can all be named; of many, those that are chosen or odd: names over names cannot be read.
         named = odd or index < 2 or len(runs) <= MOST_NAMED
-        label = f"#{run}, step {end.step:,}" + (", odd" if odd else "")
+        label = f"{name}, step {end.step:,}" + (", outlier" if odd else "")
         x, y = path[-1]
-        hint = f"#{run} {name}, step {end.step:,}" + (", odd" if odd else "")
-        dots.append(Marker("", tone, float(x), float(y), 9.0, "diamond", label if named else "", hint=hint))
+        dots.append(Marker("", tone, float(x), float(y), 9.0, "diamond", label if named else "", hint=label))
     half = 0.55 * float(max(np.ptp(data.places, axis=0).max(), 1e-9))
     middle = (data.places.max(0) + data.places.min(0)) / 2
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]
@@ -184,7 +183,7 @@ def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
         unusual = float(data.unusual[index])
         says = "outlier" if unusual > ODD else "" if math.isfinite(unusual) else "–"
         values = (f"{data.mean[index]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
-        label = f"#{space.run} {space.name}, step {space.step:,}"
+        label = f"{space.name}, step {space.step:,}"
         lines.append(NumberRow(label, "", values, strong=says == "outlier"))
     columns = (f"Mean {MEASURES[settings.measure]} to the others", "Robust deviations from the median", "")
     note = "" if len(lines) >= 4 else "Outliers need at least four runs."

@@ -151,6 +151,7 @@ class Series:
         low, high: Ends of a shaded band around the line; None for none.
         marked: Every point is marked.
         faint: It is pale, what was measured under what was made of it.
+        hint: What the window says of it under the pointer; its name where empty.
     """
 
     name: str
@@ -165,6 +166,7 @@ class Series:
     high: Float[np.ndarray, " m"] | None = None
     marked: bool = False
     faint: bool = False
+    hint: str = ""
 
 
 @dataclass(frozen=True)

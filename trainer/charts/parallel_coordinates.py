@@ -108,9 +108,8 @@ def _table(data: RunFields, names: list[str]) -> NumberTable:
     order = np.argsort(np.where(np.isfinite(signed), -signed, np.inf), kind="stable")[:MOST_LISTED]
     lines = []
     for index in order.tolist():
-        run, name = data.runs[index]
         cells = [_cell(data, field, index) for field in names]
-        lines.append(NumberRow(f"#{run} {name}", "", (_number(data.values[index], data.percent), *cells)))
+        lines.append(NumberRow(data.runs[index][1], "", (_number(data.values[index], data.percent), *cells)))
     more = f"The best {MOST_LISTED} of {len(data.runs):,}." if len(data.runs) > MOST_LISTED else ""
     short = [name.rpartition(".")[2] for name in names]
     heads = [brief if short.count(brief) == 1 else name for brief, name in zip(short, names, strict=True)]

@@ -203,8 +203,9 @@ def _spectra(data: SmallMultiples) -> list[XYPlot]:
 
 def _plots(data: SmallMultiples, x: Axis, y: Axis, notes: Sequence[str] = ()) -> list[XYPlot]:
     """Return an empty plot per run, all with these axes."""
-    titles = [f"#{run.run} {name}" for run, name in zip(data.runs, labels(data.runs), strict=True)]
-    return [XYPlot(f"run-{at}", title, x, y, note=notes[at] if notes else "") for at, title in enumerate(titles)]
+    return [
+        XYPlot(f"run-{at}", title, x, y, note=notes[at] if notes else "") for at, title in enumerate(labels(data.runs))
+    ]
 
 
 def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str, Any]]:

@@ -20,6 +20,8 @@ BATCH: Final = "batch"
 class NoSnapshotYetError(ChartError, NotYetError):
     """A run has not been evaluated yet, or its embeddings are being copied."""
 
+    title = "No snapshot yet"
+
 
 def choose_snapshot(
     workspace: Workspace, run: RunRow, *, step: int | None = None, dataset: str | None = None, split: str | None = None

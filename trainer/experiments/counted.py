@@ -10,6 +10,7 @@ from typing import Final
 from trainer import config
 from trainer.experiments.experiment import Arm, Experiment, from_toml
 from trainer.store import RunRow, StoreError, Workspace
+from trainer.store.run_label import parts_of
 
 FINISHED: Final = "finished"
 MOST_NAMED: Final = 6
@@ -90,6 +91,20 @@ def run_groups(
     definitions = _Definitions(workspace)
     groups = tuple(RunGroup(name, _members(workspace, rows, definitions)) for name, rows in named)
     return _paired(groups) if paired else groups
+
+
+def labeled(groups: Sequence[RunGroup]) -> tuple[RunGroup, ...]:
+    """Return the groups under what their runs share, an arm or the label without its seed, if it is of one alone."""
+    labels = []
+    for group in groups:
+        runs = [member.run for member in group.members]
+        arms = {(run.experiment, run.arm) for run in runs}
+        shared = {run.arm for run in runs} if len(arms) == 1 and runs[0].arm else set()
+        shared = shared or {parts_of(run.short_name)[0] for run in runs}
+        labels.append(shared.pop() if len(shared) == 1 and len(runs) > 1 else group.name)
+    if len({*labels}) < len(labels):
+        return tuple(groups)
+    return tuple(replace(group, name=label) for group, label in zip(groups, labels, strict=True))
 
 
 def arm_groups(experiment: Experiment, runs: Sequence[CountedRun]) -> tuple[RunGroup, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainer.store import RunRow
+from trainer.store.run_label import parts_of
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,9 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
     styles = {}
     for row in ordered:
         if row.experiment:
-            styles[row.id] = RunStyle(arms[row.experiment].index(row.arm), _seed(row))
+            # Of the label, so that a deleted run changes no other's tone.
+            styles[row.id] = RunStyle(arms[row.experiment].index(row.arm), parts_of(row.short_name)[1])
         else:
             styles[row.id] = RunStyle(first + objectives.index(row.objective), earlier[row.objective])
             earlier[row.objective] += 1
     return styles
-
-
-def _seed(row: RunRow) -> int:
-    """Return the seed that the label ends with, so that a deleted run changes no other's tone; 0 where it has none."""
-    match = re.search(r"· s(\d{1,6})(?: \(\d+\))?$", row.label)
-    return int(match[1]) if match else 0

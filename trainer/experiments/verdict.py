@@ -109,6 +109,11 @@ class ExperimentVerdict:
         return counted_line(self.groups)
 
     @property
+    def is_measured(self) -> bool:
+        """Whether an arm and the control have been measured on a seed."""
+        return any(comparison.differences for comparison in self.primary)
+
+    @property
     def decided(self) -> bool:
         """Whether every comparison on the primary outcome is decided."""
         return all(comparison.decision != "undecided" for comparison in self.primary)
@@ -122,7 +127,7 @@ class ExperimentVerdict:
     @property
     def words(self) -> str:
         """The verdict: a line for each arm that is compared, and one of what follows where some are undecided."""
-        if not any(comparison.differences for comparison in self.primary):
+        if not self.is_measured:
             return "Waiting for the first seed of two arms: none has been measured in both."
         follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
         more = () if self.decided else (follows.get(self.state, self._stopped()),)

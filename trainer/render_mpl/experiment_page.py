@@ -75,7 +75,7 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
             curves.compute(workspace, Request(), curves.ArmCurveSettings(verdict.experiment.name), _quiet),
             curves.ArmCurveSettings(verdict.experiment.name),
         )
-        parts += ["<h2>Training curves</h2>", _image(lines, "Mean and interval of each arm over seeds, runs faint")]
+        parts += ["<h2>Training curves</h2>", _image(lines, "Mean and interval of each arm over seeds, runs thin")]
         parts += [f'<p class="quiet">{_text(line)}</p>' for line in lines.notes]
     except ChartError as problem:
         parts += ["<h2>Training curves</h2>", f"<p>{_text(str(problem))}</p>"]

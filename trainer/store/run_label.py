@@ -57,6 +57,12 @@ def read_back_label(connection: Connection, values: Mapping[str, Any], run_id: i
     return free_label(connection, label, run_id)
 
 
+def parts_of(label: str) -> tuple[str, int]:
+    """Return what a label says was trained, and the seed that it ends with: 0 where it has none."""
+    match = re.search(r" · s(\d{1,6})(?: \(\d+\))?$", label)
+    return (label[: match.start()], int(match[1])) if match else (label, 0)
+
+
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return the text on one line, cut at the end of a word where it is longer than `most` characters."""
     line = " ".join(text.split())

@@ -24,6 +24,7 @@ from trainer.charts.spec import Request
 from trainer.store import Workspace
 
 SEEDS: Final = 5
+LABEL_PX: Final = 112
 _NUMBERS: Final = r"-\d+(?:-\d+)?"
 _NUMBERED: Final = re.compile(rf"(.+?){_NUMBERS}")
 """`clip-emoji-2`, and `clip-emoji-2-2` where that name was taken."""
@@ -49,7 +50,7 @@ class SeedsPane(QWidget):
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.launch = QPushButton("Train both over seeds", objectName="evaluate-launch")
         self.note = layouts.text(NOTHING, "small", wrap=True)
-        self.controls = Controls(CHART.settings, CHART.name)
+        self.controls = Controls(CHART.settings, CHART.name, beside_px=LABEL_PX)
         self.pane = ChartPane(context, CHART.name)
         self.groups.wanted.connect(self.compare)
         self.controls.changed.connect(lambda: self.compare(*self.drawn) if self.drawn else None)

@@ -79,7 +79,7 @@ class EvaluateView(View):
         ]
         self._actions[1].triggered.connect(self.copy_evaluation)
         self.working = ProgressRow("evaluate-working", self, asks=True)
-        self.status = layouts.elided(PROCESS, "small")
+        self.status = layouts.elided("", "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
         self.tabs = layouts.tab_bar(
             "evaluate-tabs", "Views of the evaluation", ((chart.label, chart.question) for chart in TABS)

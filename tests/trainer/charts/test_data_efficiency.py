@@ -59,9 +59,7 @@ def test_pairs_seen_level_and_budget(trained: Workspace):
     assert (chart.test.mean_a, chart.test.mean_b) == (pytest.approx(0.62), pytest.approx(0.16))
     assert chart.test.welch < 1e-3
     sentence = chart.sentence()
-    assert (
-        "42.0 % is reached by clip* after 320, bag* after 1,920 pairs (between measurements by a straight" in sentence
-    )
+    assert "clip reaches a mean of 42.0 % after 320 pairs, bag after 1,920 (interpolated linearly)" in sentence
     assert "times as" not in sentence, "a ratio would need an interval"
 
 
@@ -81,7 +79,7 @@ def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Pat
     assert all(file.stat().st_size > 500 for file in files)
     assert "pairs seen" in files[0].read_text(encoding="utf-8")
     rows = list(csv.DictReader(files[2].open(encoding="utf-8")))
-    means = [float(row["y"]) for row in rows if row["series"].startswith("clip* (CLIP; 3 seeds)")]
+    means = [float(row["y"]) for row in rows if row["series"].startswith("clip (CLIP) · 3 seeds")]
     assert means == pytest.approx((100 * CLIP.mean(0)).tolist())
     assert main(["export", "data-efficiency", *groups, "--records", "--out", str(files[2]), *where]) == 0
     assert len(list(csv.DictReader(files[2].open(encoding="utf-8")))) == 24

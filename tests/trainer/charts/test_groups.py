@@ -73,7 +73,7 @@ def test_every_later_group_is_tested_against_the_first(seeds: Workspace, capsys)
     assert main(["compare", *words, "--holm", "line", "--workspace", str(seeds.folder)]) == 0
     said = capsys.readouterr().out
     assert "p (Welch, Holm) *-[01]" in said
-    assert "adjusted for the groups of a line" in said
+    assert "Holm-corrected over the groups of a row" in said
     header, rows = records(whole, GroupSettings())
     assert {len(row) for row in rows} == {len(header)}
 

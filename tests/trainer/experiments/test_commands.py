@@ -91,7 +91,7 @@ def test_the_verdict_is_one_page_with_every_run(ask, workspace, stored, tmp_path
     assert all(load.startswith("data:image/svg+xml;base64,") for load in page.loads)
     assert len(page.loads) == 1, "without curves there is one figure"
     for run in found["runs"]:
-        assert f"#{run['run']} {run['label']}" in text
+        assert run["label"] in text
         assert run["label"] in files[1].read_text(encoding="utf-8").replace("\\", "")
     assert len(list(csv.DictReader(files[3].open(encoding="utf-8")))) == len(found["runs"]) == 6
     tables = files[2].read_text(encoding="utf-8").split(r"\toprule")[1:]
@@ -138,7 +138,11 @@ def test_a_band_is_the_interval_of_the_mean_and_losses_have_plots_of_their_own(w
     panel = experiment_curves.CHART.panel(data, settings)
     titles = [plot.title for plot in panel.marks]
     assert [title for title in titles if "loss" in title] == ["Training loss, CLIP", "Training loss, CLOOB"]
-    assert sum(curve.faint for curve in panel.marks[0].curves) == 6
+    thin = [curve for curve in panel.marks[0].curves if not curve.name]
+    assert sorted(curve.hint for curve in thin) == sorted(
+        row.short_name for row in workspace.runs.of_experiment("duel")
+    )
+    assert len({curve.tone for curve in thin}) == 6, "a hue an arm, a tone a seed"
     home = experiment_verdict.ExperimentSettings("duel")
     drawn = experiment_verdict.CHART.panel(
         experiment_verdict.CHART.result(workspace, Request(), home, lambda *_: None), home

@@ -14,7 +14,7 @@ from trainer.analysis.significance import Groups, compare_groups
 from trainer.charts import ChartError, objective_label
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.measures.comparison import COMPARED
-from trainer.charts.measures.groups import runs_of_groups
+from trainer.charts.measures.groups import hues_of, runs_of_groups
 from trainer.experiments.counted import counted_line
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
@@ -48,14 +48,14 @@ class EfficiencyGroup:
     """Runs of one kind.
 
     Attributes:
-        index: Place of the group; decides its color.
+        hue: Of its runs in every view.
         objectives: Their labels, those of the group alone.
         band: Mean and deviation over the runs where all of them were measured.
         best: The largest mean; of measures where down is better, the smallest.
         reached: Pairs seen when the mean first reaches the level of the chart; None if it does not.
     """
 
-    index: int
+    hue: int
     pattern: str
     objectives: tuple[str, ...]
     runs: tuple[EfficiencyRun, ...]
@@ -104,14 +104,16 @@ class EfficiencyChart:
         reached = [group for group in self.groups if group.reached is not None]
         if len(self.groups) < 2 or len(reached) < 2:
             return PAIRS_SEEN
-        ends = ", ".join(f"{group.pattern} after {group.reached:,.0f}" for group in reached)
+        first, *others = (f"{group.pattern}{{}} after {group.reached:,.0f}" for group in reached)
+        level = f" reaches a mean of {show(self.level)}"
         # No ratio of these: the level is the largest mean of one of them, which flatters it, and has no interval.
-        sentences = [f"Mean of {show(self.level)} is reached by {ends} pairs (between measurements by a straight line)"]
+        ends = ", ".join((f"{first.format(level)} pairs", *(each.format("") for each in others)))
+        sentences = [f"{ends} (interpolated linearly)"]
         if self.test is not None and self.budget is not None:
             a, b = (show(value) for value in (self.test.mean_a, self.test.mean_b))
             p = "< 0.001" if self.test.welch < 0.001 else f"= {self.test.welch:.3f}"
-            sentences.append(f"at the same {self.budget:,} pairs: {a} and {b} (Welch p {p})")
-        return "; ".join(sentences) + "."
+            sentences.append(f"At {self.budget:,} pairs: {a} and {b} (Welch p {p})")
+        return ". ".join(sentences) + "."
 
 
 def efficiency(
@@ -142,7 +144,8 @@ def efficiency(
     curves = [[(row, _measured(workspace, row, measure, same)) for row in group.counted] for group in named]
     chosen = _chosen(curves, (dataset, split), measure, [group.name for group in named], same)
     key, question = chosen[:2], chosen[2]
-    groups = [_group(workspace, index, named[index].name, curves[index], chosen) for index in range(len(named))]
+    hues = hues_of(workspace, named)
+    groups = [_group(workspace, hues[index], named[index].name, curves[index], chosen) for index in range(len(named))]
     metric_of = metric(f"val/{measure}")
     worst, best = (min, max) if metric_of.better != "down" else (max, min)
     bests = [float(best(group.band.mean)) for group in groups]
@@ -248,7 +251,7 @@ def _chosen(
 
 def _group(
     workspace: Workspace,
-    index: int,
+    hue: int,
     pattern: str,
     curves: list[tuple[RunRow, dict[Asked, dict[int, float]]]],
     key: Asked,
@@ -266,7 +269,7 @@ def _group(
             "Name runs of one batch size that are measured equally often."
         )
     objectives = tuple(dict.fromkeys(objective_label(row.objective) for row, _ in curves))
-    return EfficiencyGroup(index, pattern, objectives, tuple(runs), made, math.nan, None)
+    return EfficiencyGroup(hue, pattern, objectives, tuple(runs), made, math.nan, None)
 
 
 def _at_budget(groups: Sequence[EfficiencyGroup]) -> tuple[int | None, Groups | None]:

@@ -15,7 +15,8 @@ from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.measures.comparison import COMPARED, Key, newest_answers
 from trainer.config.fields import option
-from trainer.experiments.counted import RunGroup, counted_line, run_groups
+from trainer.experiments.counted import RunGroup, counted_line, labeled, run_groups
+from trainer.experiments.run_style import run_style
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.question import question_text
@@ -25,6 +26,10 @@ ALPHA: Final = 0.05
 
 FEW_P: Final = 0.01
 """A permutation test that cannot give less is told to have so few runs."""
+
+
+Member = tuple[int, dict[Key, dict[str, float]]]
+"""Seed of a run, and its numbers of each question."""
 
 
 Family = Literal["table", "line"]
@@ -38,18 +43,19 @@ class GroupSettings:
     group: tuple[str, ...] = option((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
     holm: Literal["table", "line"] = option(
         "table",
-        "p adjusted for",
-        "Which tests p is adjusted for: those of the whole table, or of each line alone.",
+        "Holm correction",
+        "Which tests are corrected together: those of the whole table, or those of a row.",
         named={"table": "Whole table", "line": "Per row"},
     )
 
 
 @dataclass(frozen=True)
 class GroupColumn:
-    """Runs of one kind: `pattern` as requested, and the names of the runs that it matches and that count."""
+    """Runs of one kind: its label, the names of its runs that count, and their hue in every view."""
 
     pattern: str
     runs: tuple[str, ...]
+    hue: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class GroupLine:
         tests: Of each later group against the first; None with fewer than 2 values in one, without a question, or where
             k is at least the number of answers.
         p: Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
+        seeds: Of each group, those of its values.
         better: Places of the groups that are really better: later ones than the first, the first than all others.
         question: What all the values answer; None where it is not known.
     """
@@ -74,6 +81,7 @@ class GroupLine:
     p: tuple[float, ...] = ()
     better: frozenset[int] = frozenset()
     question: Question | None = None
+    seeds: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,11 +108,13 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
         raise ChartError("Name a group of runs at least: --group 'clip-*' --group 'cloob-*'.")
     groups, members = [], []
     named = runs_of_groups(workspace, patterns)
+    hues = hues_of(workspace, named)
     same = same_splits(workspace, [row for group in named for row in group.counted])
-    for group in named:
-        groups.append(GroupColumn(group.name, tuple(row.short_name for row in group.counted)))
-        members.append([_newest(workspace, row, same) for row in group.counted])
-    keys = list(dict.fromkeys(key for group in members for run in group for key in run))
+    for group, hue in zip(named, hues, strict=True):
+        groups.append(GroupColumn(group.name, tuple(row.short_name for row in group.counted), hue))
+        counted = [member for member in group.members if not member.reason]
+        members.append([(member.seed, _newest(workspace, member.run, same)) for member in counted])
+    keys = list(dict.fromkeys(key for group in members for _, run in group for key in run))
     splits = list(dict.fromkeys(key[:2] for key in keys))
     # Of a split the questions that are known come first.
     keys.sort(key=lambda key: (splits.index(key[:2]), key[2] is None))
@@ -136,10 +146,17 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
             names = ", ".join(row.name for row in rows) or "none"
             raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
         groups.append((pattern, matching))
-    found_groups = run_groups(workspace, groups)
-    if empty := next((group for group in found_groups if not group.counted), None):
+    counted_groups = labeled(run_groups(workspace, groups))
+    if empty := next((group for group in counted_groups if not group.counted), None):
         raise ChartError(f"No run of {empty.name} counts yet. {counted_line([empty])} Train them to the end.")
-    return found_groups
+    return counted_groups
+
+
+def hues_of(workspace: Workspace, groups: Sequence[RunGroup]) -> tuple[int, ...]:
+    """Return the hue of each group: that of its runs in every view, or its place where two would have one."""
+    styles = run_style(workspace.runs.all())
+    hues = tuple(styles[group.counted[0].id].hue for group in groups)
+    return hues if len({*hues}) == len(hues) else tuple(range(len(groups)))
 
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
@@ -147,13 +164,13 @@ def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, di
     return {key: evaluation.metrics for key, evaluation in newest_answers(workspace, row, same).items()}
 
 
-def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, name: str) -> GroupLine | None:
-    values = tuple(
-        tuple(
-            value for run in group if key in run and (value := run[key].get(name)) is not None and math.isfinite(value)
-        )
-        for group in members
-    )
+def _line(members: Sequence[Sequence[Member]], key: Key, name: str) -> GroupLine | None:
+    numbers = [[(seed, run[key].get(name, math.nan)) for seed, run in group if key in run] for group in members]
+    measured = [
+        [(seed, value) for seed, value in group if value is not None and math.isfinite(value)] for group in numbers
+    ]
+    values = tuple(tuple(value for _, value in group) for group in measured)
+    seeds = tuple(tuple(seed for seed, _ in group) for group in measured)
     if not any(values):
         return None
     tests = tuple(
@@ -162,7 +179,7 @@ def _line(members: Sequence[Sequence[dict[Key, dict[str, float]]]], key: Key, na
         else None
         for later in values[1:]
     )
-    return GroupLine(metric(f"val/{name}"), name, *key[:2], values, tests, question=key[2])
+    return GroupLine(metric(f"val/{name}"), name, *key[:2], values, tests, question=key[2], seeds=seeds)
 
 
 def _judged(family: Sequence[GroupLine]) -> list[GroupLine]:
@@ -181,6 +198,11 @@ def _with_p(line: GroupLine, p: tuple[float, ...]) -> GroupLine:
     ]
     better = {index for index, gain in enumerate(gains, 1) if gain > 0}
     return replace(line, p=p, better=frozenset(better or ({0} if gains and max(gains) < 0 else ())))
+
+
+def legend_of(group: GroupColumn) -> str:
+    """Return the label of a group with its runs: `CLIP · 3 runs`."""
+    return f"{group.pattern} · {len(group.runs)} run{'s' * (len(group.runs) != 1)}"
 
 
 def cell(line: GroupLine, index: int) -> str:
