@@ -98,8 +98,10 @@ def one_to_one(n: int) -> DistinctItems:
 
 def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
     """Return the correct items among `answering` for the queries `asking` of n pairs."""
-    question, _ = in_order(asking)
+    question, questions = in_order(asking)
     position, rows = in_order(answering)
+    if len(questions) == len(rows) == len(question):
+        return one_to_one(len(rows))
     edges = np.unique(question * max(len(rows), 1) + position)
     edge_question, right = np.divmod(edges, max(len(rows), 1))
     starts = np.searchsorted(edge_question, np.arange(int(question.max(initial=-1)) + 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import Matching
 from trainer.analysis.tiles import exact, row_blocks
@@ -20,15 +20,26 @@ def modality_gap(
     Liang et al., Mind the Gap: Understanding the Modality Gap, 2022, https://arxiv.org/abs/2203.02053
     """
     if matched is None:
-        gap = exact(image).mean(0, dtype=np.float64) - exact(text).mean(0, dtype=np.float64)
+        gap = _weighted_sum(image) / len(image) - _weighted_sum(text) / len(text)
         return gap, float(np.linalg.norm(gap))
     sizes = np.diff(matched.texts.starts)
     weights = np.bincount(matched.texts.right, np.repeat(1 / sizes, sizes), len(matched.texts)) / len(sizes)
-    captions, mean = matched.texts.gallery(text), np.zeros(text.shape[1])
-    for rows in row_blocks(len(captions), text.shape[1]):
-        mean += weights[rows] @ captions[rows].astype(np.float64)
-    gap = exact(matched.images.gallery(image)).mean(0, dtype=np.float64) - mean
+    mean = _weighted_sum(text, matched.texts.rows, weights)
+    gap = _weighted_sum(image, matched.images.rows) / len(matched.images) - mean
     return gap, float(np.linalg.norm(gap))
+
+
+def _weighted_sum(
+    vectors: Float[np.ndarray, "n d"],
+    items: Int[np.ndarray, " g"] | None = None,
+    weights: Float[np.ndarray, " g"] | None = None,
+) -> Float[np.ndarray, " d"]:
+    """Return the sum of some rows in double precision, block by block: a mapped file is never copied whole."""
+    total = np.zeros(vectors.shape[1])
+    for part in row_blocks(len(vectors) if items is None else len(items), vectors.shape[1]):
+        block = exact(vectors[part] if items is None or len(items) == len(vectors) else vectors[items[part]])
+        total += block.sum(0, dtype=np.float64) if weights is None else weights[part] @ block
+    return total
 
 
 def alignment(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -20,6 +21,16 @@ def test_gap_is_the_distance_of_the_means(pairs):
     assert size == pytest.approx(math.dist(image.mean(0), text.mean(0)))
     assert modality_gap(text, text)[1] == 0
     assert modality_gap(np.eye(2)[:1], np.eye(2)[1:])[1] == pytest.approx(math.sqrt(2))
+
+
+def test_the_gap_of_half_precision_copies_no_side():
+    image, text = np.random.default_rng(0).standard_normal((2, 400_000, 64)).astype(np.float16)
+    tracemalloc.start()
+    size = modality_gap(image, text, matching(np.arange(len(text))))[1]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert size == pytest.approx(np.linalg.norm(image.mean(0, dtype=float) - text.mean(0, dtype=float)))
+    assert most < image.nbytes, "a copy in single precision is twice as large"
 
 
 @pytest.mark.usefixtures("small_blocks")
