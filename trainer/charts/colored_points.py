@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -109,11 +109,11 @@ class ColoredPoints:
         shade = np.rint(np.clip(np.where(is_number, share, 0), 0, SHADES - 1))
         return np.where(is_number, shade, missing).astype(np.int32)
 
-    def stops(self, count: int) -> Iterator[tuple[str, int]]:
-        """Yield evenly spaced values of a scale, and their rows of `table`."""
-        low, high = self.ends or (0.0, 0.0)
-        for share in np.linspace(0, 1, count).tolist():
-            yield f"{low + share * (high - low):.3g}".replace("-", "−"), round(share * (SHADES - 1))
+    def value(self, pair: int) -> str | float:
+        """Return the number or the class of a pair; empty where it is not known."""
+        if self.numbers is not None:
+            return "" if np.isnan(self.numbers[pair]) else float(self.numbers[pair])
+        return self.names[self.place[pair]] if self.place is not None and self.place[pair] >= 0 else ""
 
 
 def _between(stops: UInt8[np.ndarray, "k 3"], shades: int) -> UInt8[np.ndarray, "s 3"]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,9 +13,10 @@ from jaxtyping import Bool, Float, Int
 from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
-from trainer.charts import BOTH, ChartError
+from trainer.charts import BOTH, ChartError, objective_label
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
+from trainer.charts.marks import PairMap, Panel, run_tone
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
@@ -26,6 +27,7 @@ from trainer.charts.pair_colors import (
     ColoredMap,
     PairNumbers,
     changed_columns,
+    color_notes,
     pair_colors,
     pair_numbers,
     words,
@@ -38,6 +40,15 @@ from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 _BUILT_IN: Final = ("label", "split", "caption")
 _MOST_CLASSES: Final = 256
+_CAUTION: Final = "; distances between clusters are not meaningful"
+_METHODS: Final = {
+    "pca": ("First two principal components of images and texts together", ""),
+    "umap": ("UMAP of images and texts together", _CAUTION),
+    "umap-learn": ("UMAP of images and texts together", _CAUTION),
+    "tsne": ("t-SNE of images and texts together", _CAUTION),
+    "pacmap": ("PaCMAP of images and texts together", _CAUTION),
+    "file": ("Coordinates of a file, shown as they are", ""),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +150,70 @@ def embedding_maps(
         _selected(chart, pairs) if same_pairs(snapshot.items, snapshots[0].items) else chart
         for chart, snapshot in zip(charts, snapshots, strict=True)
     ]
+
+
+def draw(charts: Sequence[MapChart]) -> Panel:
+    """Return the maps of one or several runs, two in a row, with common notes."""
+    maps = [
+        _mark(chart, index, bar=chart.colors.own_scale or index == len(charts) - 1)
+        for index, chart in enumerate(charts)
+    ]
+    rows = tuple(tuple(maps[at : at + 2]) for at in range(0, len(maps), 2))
+    return Panel(title="Embedding maps", rows=rows, notes=(_note(charts),))
+
+
+def _mark(chart: MapChart, index: int, *, bar: bool) -> PairMap:
+    names = [""] * 2
+    if chart.method == "pca" and chart.side is None:
+        of_variance = [f", {100 * share:.0f} % of the variance" for share in chart.shares or ()] or [""] * 2
+        names = [f"Component {number}{share}" for number, share in enumerate(of_variance, start=1)]
+    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}"
+    count = f"n = {chart.n:,} pairs{' (sampled)' if chart.sampled else ''}"
+    drawn = {name: getattr(chart, name) for name in ("images", "texts", "colors", "lit", "near")}
+    return PairMap(
+        f"map-{index}",
+        chart.name,
+        tone=run_tone(index),
+        notes=(detail, count),
+        x_label=names[0],
+        y_label=names[1],
+        bar=bar,
+        **drawn,
+    )
+
+
+def _note(charts: Sequence[MapChart]) -> str:
+    first = charts[0]
+    what, caution = _METHODS.get(first.method, (first.method, ""))
+    if first.side is not None:
+        what = "First three principal components of images and texts together, paler where farther away"
+    notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
+    if len(charts) > 1 and first.side is None and first.method != "file":
+        notes.append("Maps of the same pairs are aligned to the first")
+    highlighted = next((chart for chart in charts if chart.lit is not None), None)
+    if highlighted is not None:
+        lit = highlighted.lit_note
+        notes.append(f"{lit[0].upper()}{lit[1:]}, n = {highlighted.lit_n:,}; the others gray")
+    missing = "; gray where it is missing" if any(chart.colors.has_missing for chart in charts) else ""
+    notes += color_notes(first.colors, missing)
+    return ". ".join(notes) + "."
+
+
+def point_rows(charts: Sequence[MapChart]) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """Return a header and a row of every point: run, modality, class or number, place, caption and path."""
+    header = ("run", "name", "step", "dataset", "split", "method", "pair", "modality", "class", "x", "y")
+    lit = ("in color",) if any(chart.lit is not None for chart in charts) else ()
+    return (*header, *lit, "caption", "path"), _rows(charts, with_lit=bool(lit))
+
+
+def _rows(charts: Sequence[MapChart], *, with_lit: bool) -> Iterator[tuple[Any, ...]]:
+    for chart in charts:
+        facts = (chart.run, chart.name, chart.step, chart.dataset, chart.split, chart.method)
+        for modality, points in (("image", chart.images), ("text", chart.texts)):
+            for pair, (x, y) in enumerate([] if points is None else points.tolist()):
+                lit = (int(chart.lit is None or chart.lit[pair]),) if with_lit else ()
+                color = chart.colors.value(pair)
+                yield *facts, pair, modality, color, x, y, *lit, chart.captions[pair], chart.paths[pair]
 
 
 def _isolated(chart: MapChart, names: Sequence[str]) -> MapChart:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
+
+from trainer.charts.colored_points import ColoredPoints
 
 Tone = str
 """What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done, and `quiet`.
@@ -216,6 +218,43 @@ class Points:
     mark: Literal["disc", "diamond"] = "disc"
     classes: tuple[str, ...] = ()
     at: int = 0
+
+
+@dataclass(frozen=True)
+class PairMap:
+    """Pairs in the plane, whose axes have one scale and no numbers: images are discs, texts diamonds.
+
+    Attributes:
+        images, texts: Their places; None where the snapshot has none.
+        colors: Of the pairs.
+        tone: Of the swatch before its title.
+        notes: Lines under the title.
+        frame: Left, bottom, right and top of what is seen; None: all points.
+        lit: Pairs in color while the others are gray; None: all.
+        near: How near each point is to the eye, images first: distant ones are paler. None in the plane.
+        size: Of the points: of a map of half a page 1.
+        bar: The scale of its numbers stands beside it.
+    """
+
+    key: str
+    title: str
+    images: Float[np.ndarray, "n 2"] | None
+    texts: Float[np.ndarray, "n 2"] | None
+    colors: ColoredPoints
+    tone: Tone
+    notes: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    frame: tuple[float, float, float, float] | None = None
+    lit: Bool[np.ndarray, " n"] | None = None
+    near: Float[np.ndarray, " m"] | None = None
+    size: float = 1.0
+    bar: bool = True
+
+    @property
+    def count(self) -> int:
+        """The number of points."""
+        return sum(len(points) for points in (self.images, self.texts) if points is not None)
 
 
 @dataclass(frozen=True)
@@ -475,7 +514,7 @@ def heading_row(label: str) -> NumberRow:
     return NumberRow(label, "", ())
 
 
-Mark = XYPlot | ShadedTable | HeatMap | ImageRow | NumberTable
+Mark = XYPlot | PairMap | ShadedTable | HeatMap | ImageRow | NumberTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -490,6 +529,7 @@ class Panel:
         warnings: What is wrong with the embeddings, a sentence each.
         commands: What fills in what is missing, for a terminal; in the window a button does.
         steps: Name and step of each run, where these differ.
+        compact: Plots are small, under one legend.
     """
 
     title: str
@@ -499,6 +539,7 @@ class Panel:
     warnings: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     steps: tuple[tuple[str, int], ...] = ()
+    compact: bool = False
 
     @property
     def marks(self) -> tuple[Mark, ...]:

@@ -84,6 +84,13 @@ class ColoredMap:
     numbers: PairNumbers | None = None
 
 
+def color_notes(colors: ColoredPoints, detail: str = "") -> list[str]:
+    """Return the sentences, without their dots, on what points are colored by; none for modalities without a note."""
+    by, note = words(colors.by), colors.note
+    colored = [f"Colored by {by[0].lower()}{by[1:]}{detail}"] if colors.by != MODALITY else []
+    return [*colored, *([note[0].upper() + note[1:]] if note else [])]
+
+
 def words(by: str) -> str:
     """Return the name of a coloring: `subject_color` becomes `Subject color`."""
     if by in CHANGED:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from trainer.analysis.projection import principal_axes
 from trainer.charts import BOTH, ChartError
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
+from trainer.charts.marks import Mark, PairMap, Panel, run_tone
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
@@ -26,15 +27,19 @@ from trainer.charts.pair_colors import (
     MODALITY,
     ColoredMap,
     changed_columns,
+    color_notes,
     pair_colors,
     pair_numbers,
     words,
 )
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.snapshot_series import TimelineRun, measured, snapshots_of, timeline_run
+from trainer.charts.snapshot_curves import measure_plot
+from trainer.charts.snapshot_series import MEASURES, TimelineRun, measured, snapshots_of, timeline_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
+MOST_STEPS: Final = 5
+"""Maps a row of the still figure; of more steps evenly chosen ones are shown, and the note says so."""
 MOST_CLASSES: Final = 256
 """A column of more different words is an identity, not a class."""
 Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
@@ -110,6 +115,74 @@ def timeline(
             run.curves.update(measured(workspace, run, progress=part))
         made.append(run)
     return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
+
+
+def draw(chart: TimelineChart) -> Panel:
+    """Return one row of maps per run, all in one frame, above the curves."""
+    steps = _chosen(chart.steps)
+    maps = tuple(
+        tuple(map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps) for run in chart.runs
+    )
+    plots = tuple(measure_plot(measure, chart.runs) for measure in MEASURES)
+    rows: tuple[tuple[Mark, ...], ...] = (*maps, plots[:4], plots[4:])
+    return Panel(title="Geometry over training", rows=rows, notes=(note_of(chart, steps),), compact=True)
+
+
+def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1.0, bar: bool = True) -> PairMap:
+    """Return the map of a run at a step; in a film the scale of all runs stands at the last."""
+    index = run.at(step)
+    xy, colors = run.points[index], (chart.colors or point_colors(chart))[chart.runs.index(run)]
+    return PairMap(
+        f"map-{run.index}-{step}",
+        f"Step {run.steps[index]:,}",
+        xy[: run.images],
+        xy[run.images :],
+        colors,
+        run_tone(run.index),
+        notes=(run.name,),
+        frame=chart.frame,
+        size=size,
+        bar=bar and (colors.own_scale or run is chart.runs[-1]),
+    )
+
+
+def curve_rows(chart: TimelineChart) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+    """Return a header and a row of every point of every curve: run, measure, step, value, whether it was logged."""
+    header = ("run", "name", "objective", "dataset", "split", "n", "measured_on", "measure", "unit", "step", "value")
+    return (*header, "logged"), _rows(chart)
+
+
+def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
+    for run in chart.runs:
+        for measure in MEASURES:
+            curve = run.curves.get(measure.key)
+            if curve is None:
+                continue
+            for step, value in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+                facts = (run.run, run.name, run.objective, run.dataset, run.split, run.n)
+                measured_on = run.n if curve.logged else run.measured
+                yield *facts, measured_on, measure.key, measure.unit, int(step), value, str(curve.logged).lower()
+
+
+def _chosen(steps: Sequence[int]) -> list[int]:
+    indices = np.unique(np.linspace(0, len(steps) - 1, min(MOST_STEPS, len(steps))).round().astype(int))
+    return [steps[index] for index in indices]
+
+
+def note_of(chart: TimelineChart, steps: Sequence[int]) -> str:
+    """Return the note: how points are placed and colored, and what was sampled."""
+    sizes = ", ".join(f"{run.n:,} ({run.name})" for run in chart.runs)
+    sentences = [chart.note, f"Pairs: {sizes}"]
+    colors = (chart.colors or point_colors(chart))[0]
+    question = ", of the last step" if colors.by in COMPUTED else ""
+    question = f" from A to B: {compared_words(chart.runs)}" if colors.by in CHANGED else question
+    sentences += color_notes(colors, question)
+    if len(steps) < len(chart.steps):
+        sentences.append(f"{len(steps)} of {len(chart.steps)} steps are shown")
+    sampled = [run for run in chart.runs if run.measured < run.n]
+    if sampled:
+        sentences.append(f"Curves that are not logged: measured on {sampled[0].measured:,} of {sampled[0].n:,} pairs")
+    return ". ".join(sentences) + "."
 
 
 def compared(runs: Sequence[TimelineRun]) -> tuple[tuple[int, int], tuple[int, int]] | None:

@@ -21,7 +21,7 @@ from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.errors import UserError
-from trainer.render_mpl.point_colors import colors_of_pairs, colors_of_table
+from trainer.render_mpl.pair_map import colors_of_pairs, colors_of_table
 from trainer.render_mpl.style import IMAGE_COLOR, TEXT_COLOR, run_color
 
 MOST_POINTS: Final = 200_000

@@ -18,15 +18,17 @@ from trainer.charts.marks import (
     ImageRow,
     Mark,
     NumberTable,
+    PairMap,
     Panel,
     RowImage,
     ShadedTable,
     XYPlot,
     run_tone,
 )
+from trainer.render_mpl.pair_map import MOST_VECTOR_POINTS, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
-from trainer.render_mpl.xy_plot import TONES, draw_plot, legend_lines, lying_names, note_lines, tone_color
+from trainer.render_mpl.xy_plot import TONES, draw_plot, draw_small, legend_lines, lying_names, note_lines, tone_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +60,11 @@ MOST_BESIDE: Final = 3
 """More marks of one row than these go into further lines."""
 LEAST_MARK_IN: Final = 1.7
 """Of a plot next to another."""
+MOST_SMALL, LEAST_SMALL_IN, SMALL_IN = 5, 1.4, 1.45
+"""The same of small marks, and the height of a small plot."""
+LARGEST_MAP_IN: Final = 4.4
+"""Of a map that stands alone."""
+LEGEND_LINE_IN: Final = 0.16
 LETTERS_PER_IN: Final = 132 / PAGE_IN
 """Of a line of notes."""
 
@@ -66,21 +73,41 @@ LETTERS_PER_IN: Final = 132 / PAGE_IN
 def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ()) -> Figure:
     """Draw the chosen parts of the panel, whose runs have these labels."""
     panel, page_in = chosen_panel(panel, choices, runs), choices.layout_in
+    maps = [mark for mark in panel.marks if isinstance(mark, PairMap)]
+    if len(panel.marks) == len(maps) == 1:
+        page_in = min(page_in, LARGEST_MAP_IN)
     letters = int(LETTERS_PER_IN * page_in)
     lines = list(_lines(panel, page_in))
-    heights = [max(_height(mark, page_in / len(row)) for mark in row) for row in lines]
+    most = max(map(len, lines), default=1) if maps else 0
+    heights = [
+        max(_height(mark, page_in / max(most, len(row)), compact=panel.compact) for mark in row) for row in lines
+    ]
     over = [*panel.head, *panel.warnings]
     head = [panel.title, *(line for part in over for line in broken(part.split(" "), " ", letters))]
     head = [line for line in head if line]
     notes = [line for note in panel.notes for line in broken(note.split(" "), " ", letters)]
-    figure = new_figure(page_in, sum(heights) + 0.5 + 0.16 * len(head), scale=choices.scale)
+    handles, columns = legend_of(panel.marks if panel.compact else maps, page_in)
+    legend_in = [0.06 + LEGEND_LINE_IN * -(-len(handles) // columns)] if handles else []
+    figure = new_figure(page_in, sum(heights + legend_in) + 0.5 + 0.16 * len(head), scale=choices.scale)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
-    rows = figure.add_gridspec(len(heights), 1, height_ratios=heights)
+    rows = figure.add_gridspec(len(heights + legend_in), 1, height_ratios=legend_in + heights)
+    rasterized = sum(mark.count for mark in maps) > MOST_VECTOR_POINTS
     for index, row in enumerate(lines):
         widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
-        inner = rows[index].subgridspec(1, len(row), width_ratios=widths if len(widths) == len(row) else None)
+        count = max(most, len(row))  # maps of all rows are equally large
+        ratios = widths if len(widths) == count else None
+        inner = rows[len(legend_in) + index].subgridspec(1, count, width_ratios=ratios)
         for column, mark in enumerate(row):
-            _draw(figure, inner[column], mark, wide=page_in / len(row), high=heights[index])
+            axes = figure.add_subplot(inner[column])
+            if isinstance(mark, PairMap):
+                draw_map(axes, mark, rasterized=rasterized)
+            elif isinstance(mark, XYPlot) and panel.compact:
+                draw_small(axes, mark)
+            else:
+                _draw(axes, mark, wide=page_in / len(row), high=heights[index])
+    if handles:
+        style = {"columnspacing": 1.2, "handletextpad": 0.4, "borderaxespad": 0.7}
+        figure.add_subfigure(rows[0]).legend(handles=handles, loc="upper left", ncols=columns, **style)
     if head:
         figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(notes))
@@ -96,7 +123,8 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
             tables = [part for mark in row if isinstance(mark, NumberTable) for part in parted(mark, page_in)]
             yield from _fitting(tables, page_in)
         else:
-            beside = max(1, min(MOST_BESIDE, int(page_in / LEAST_MARK_IN)))
+            most, least_in = (MOST_SMALL, LEAST_SMALL_IN) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
+            beside = max(1, min(most, int(page_in / least_in)))
             yield from (row[at : at + beside] for at in range(0, len(row), beside))
 
 
@@ -164,7 +192,11 @@ def _names_width(table: NumberTable) -> float:
     return 0.1 + LETTER_IN * max((len(line.words) for line in table.lines if line.values), default=0)
 
 
-def _height(mark: Mark, wide: float) -> float:
+def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
+    if isinstance(mark, PairMap):
+        return min(wide, LARGEST_MAP_IN) + 0.1
+    if compact and isinstance(mark, XYPlot):
+        return SMALL_IN
     if isinstance(mark, ShadedTable):
         return 0.55 + 0.24 * (len(mark.rows) + 1)
     if isinstance(mark, ImageRow):
@@ -224,21 +256,20 @@ def _column_places(table: NumberTable, wide: float) -> list[float]:
     return [left, *(left + np.cumsum(widths) / wide).tolist()]
 
 
-def _draw(figure: Figure, cell: Any, mark: Mark, *, wide: float, high: float) -> None:
-    axes = figure.add_subplot(cell)
+def _draw(axes: Axes, mark: Mark, *, wide: float, high: float) -> None:
     if isinstance(mark, XYPlot):
         draw_plot(axes, mark, columns=_legend_columns(wide))
     elif isinstance(mark, ShadedTable):
         draw_table(axes, mark)
     elif isinstance(mark, HeatMap):
-        _draw_heat_map(figure, axes, mark)
+        _draw_heat_map(axes, mark)
     elif isinstance(mark, ImageRow):
         _draw_images(axes, mark, wide=wide)
-    else:
+    elif isinstance(mark, NumberTable):
         _draw_numbers(axes, mark, wide=wide, high=high)
 
 
-def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
+def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
     norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
@@ -253,7 +284,7 @@ def _draw_heat_map(figure: Figure, axes: Axes, grid: HeatMap) -> None:
     if square:
         axes.set_aspect("equal", anchor="W")
         beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
-    bar = figure.colorbar(image, label=grid.unit, **beside)
+    bar = axes.figure.colorbar(image, label=grid.unit, **beside)
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -88,6 +89,20 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
     lines = legend_lines(plot, columns) if legend else 0
     swatch = tone_color(plot.tone) if plot.tone else None
     heading(axes, plot.title, *note_lines(plot, columns), swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
+
+
+def draw_small(axes: Axes, plot: XYPlot, *, ticks: int = 3, bottom: bool = True) -> None:
+    """Draw a plot whose runs the legend of the figure names, with so few numbers on its axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    unnamed = replace(plot, title="", note="", x=replace(plot.x, label=""), y=replace(plot.y, label=""))
+    draw_plot(axes, unnamed, legend=False)
+    axes.set_title(plot.y.label, fontsize=7, fontweight=400, pad=3, color=QUIET)
+    axes.tick_params(labelsize=6.5, labelbottom=bottom)
+    axes.yaxis.set_major_locator(MaxNLocator(ticks))
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    if bottom:
+        axes.set_xlabel(plot.x.label, fontsize=6.5, labelpad=2)
 
 
 def faint(color: str) -> str:

@@ -13,14 +13,14 @@ from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
-from trainer.charts.map import MapChart, Placed, color_columns, embedding_maps, ranked_pairs
+from trainer.charts.map import MapChart, Placed, color_columns, draw, embedding_maps, point_rows, ranked_pairs
 from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.cli.analyze import pairs as analyze_pairs
 from trainer.cli.export.map import rows_of
 from trainer.errors import UserError
-from trainer.render_mpl import map as figure
+from trainer.render_mpl import panel
 from trainer.store import read_snapshot
 
 
@@ -51,7 +51,7 @@ def test_axes_say_their_share_of_the_variance(charted, folder):
     theirs = decomposition.PCA(2, svd_solver="full").fit(both)
     chart = embedding_map(charted, folder, pca(both))
     assert chart.shares == pytest.approx(theirs.explained_variance_ratio_.tolist(), abs=1e-5)
-    drawn = figure.draw([chart])
+    drawn = panel.draw(draw([chart]))
     said = [axes.get_xlabel() for axes in drawn.axes if axes.get_xlabel()]
     assert said == [f"Component 1, {100 * chart.shares[0]:.0f} % of the variance"]
     assert embedding_map(charted, folder, 9 * pca(both)).shares is None, "no projection"
@@ -171,9 +171,9 @@ def test_isolated_classes_and_selected_pairs_stay_in_color(charted, folder):
     for chart in charts:
         np.testing.assert_array_equal(chart.lit, [label == name and i < 100 for i, label in enumerate(labels)])
         assert chart.lit_note == f"only {name} in color; 100 selected pairs in color"
-    table = figure.rows(charts)
-    assert sum(row[table.header.index("in color")] for row in table.rows) == 4 * charts[0].lit_n
-    drawn = figure.draw(charts)
+    header, rows = point_rows(charts)
+    assert sum(row[header.index("in color")] for row in rows) == 4 * charts[0].lit_n
+    drawn = panel.draw(draw(charts))
     grays = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
     assert len(grays) == 2
     assert f"n = {charts[0].lit_n}; the others gray" in "".join(text.get_text() for text in drawn.texts)
@@ -193,7 +193,7 @@ def test_what_changed_is_a_color_and_is_refused_without_a_second_run(charted, fo
     np.testing.assert_array_equal(b.colors.numbers, found)
     assert a.colors.ends == (-a.colors.ends[1], a.colors.ends[1])
     assert a.colors.better == -1
-    figure.draw([a, b])
+    panel.draw(draw([a, b]))
     with pytest.raises(ChartError, match="needs two runs"):
         embedding_maps(charted, [Placed(folder, layout)], color="overlap")
 

@@ -72,12 +72,12 @@ def test_a_plot_of_nothing_has_axes():
 def test_the_curves_of_a_film_are_those_of_the_chart(found: PerRun):
     import matplotlib.pyplot as plt
 
-    from trainer.render_mpl.timeline import draw_measure
+    from trainer.render_mpl.xy_plot import draw_small
 
     runs: list[TimelineRun] = [one.run for one in found.found]
     figure, axes = plt.subplots()
     plot = measure_plot(MEASURES[1], runs)
-    draw_measure(axes, plot)
+    draw_small(axes, plot)
     for line, curve in zip(axes.lines, plot.curves, strict=True):
         assert np.array_equal(line.get_ydata(), curve.y)
     assert axes.get_legend() is None

@@ -18,10 +18,11 @@ from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import MEASURES
-from trainer.charts.timeline import pca_frames, point_colors, timeline
+from trainer.charts.timeline import draw, note_of, pca_frames, point_colors, timeline
 from trainer.errors import UserError
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline as figure
+from trainer.render_mpl.pair_map import legend_of
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)
@@ -210,9 +211,9 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
             assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
             colors = film.marks[run.index][0].get_facecolors()
             assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"
-        named = [handle.get_label() for handle in figure.legend_handles(colored)]
+        named = [handle.get_label() for handle in legend_of(draw(colored).marks, 7.2)[0]]
         assert ("same verdict" in named) == (by == "verdict")
-        told = figure.note_of(colored, chart.steps)
+        told = note_of(colored, chart.steps)
         assert "Colored by" in told
         assert f"step {ends[0][1]:,}" in told
         assert "step 240" in told
@@ -235,7 +236,7 @@ def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_pa
     line += ["--out", *out]
     assert main(line) == 0
     assert json.loads(capsys.readouterr().out)["files"] == out
-    assert "step 240" in (tmp_path / "t.svg").read_text()
+    assert "Step 240" in (tmp_path / "t.svg").read_text()
     assert "rank of caption, of the last step" in (tmp_path / "t.svg").read_text()
     chart = timeline(charted, [1, 2])
     lines = (tmp_path / "t.csv").read_text().splitlines()

@@ -99,7 +99,7 @@ def test_names_are_text_in_the_page():
 
 
 def test_charts_and_figures_load_no_torch_and_no_matplotlib():
-    modules = ["panel", "map", "files", "report", "style"]
+    modules = ["panel", "pair_map", "files", "report", "style"]
     lines = [f"import trainer.render_mpl.{name}" for name in modules]
     lines += [
         "import sys",

@@ -9,20 +9,18 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
-from trainer.charts.map import Placed, embedding_maps
+from trainer.charts.map import Placed, draw, embedding_maps, point_rows
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import ColoredMap, pair_colors
 from trainer.charts.snapshots import choose_snapshot
-from trainer.render_mpl import map as map_figure
+from trainer.render_mpl import panel
 from trainer.render_mpl.style import class_colors, in_style
 
 
 def words(figure) -> str:
-    found = [text.get_text() for axes in figure.axes for text in axes.findobj(match=lambda a: hasattr(a, "get_text"))]
-    return "\n".join(
-        [*found, *(t.get_text() for t in figure.texts), *(t.get_text() for g in figure.legends for t in g.get_texts())]
-    )
+    return "\n".join(text.get_text() for text in figure.findobj(Text))
 
 
 @in_style
@@ -30,6 +28,10 @@ def saved(figure) -> bytes:
     target = io.BytesIO()
     figure.savefig(target, format="svg")
     return target.getvalue()
+
+
+def drawn(charts):
+    return panel.draw(draw(charts))
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def maps(charted):
 
 def test_maps_draw_discs_and_diamonds(maps):
     charts = maps("label")
-    figure = map_figure.draw(charts)
+    figure = drawn(charts)
     for axes, chart in zip(figure.axes, charts):
         images, texts = axes.collections
         assert np.allclose(images.get_offsets(), chart.images)
@@ -65,26 +67,26 @@ def test_numbers_are_drawn_along_one_scale_with_a_bar(maps):
     colored = [ColoredMap(240, {"area": MetadataColumn(numbers=half)}) for half in np.split(values, 2)]
     pairs = zip(maps("modality"), pair_colors("area", colored), strict=True)
     first, second = (replace(chart, colors=colors) for chart, colors in pairs)
-    figure = map_figure.draw([first, second])
+    figure = drawn([first, second])
     viridis = matplotlib.colormaps["viridis"]
-    drawn = [axes.collections[0].get_facecolors()[:, :3] for axes in figure.axes[:2]]
-    assert np.allclose(drawn[1][-1], viridis(1.0)[:3], atol=0.5 / 255)
-    assert np.allclose(drawn[0][1], viridis(0.0)[:3], atol=0.5 / 255)
-    assert np.ptp(drawn[0][0]) < 0.1, "a missing number is gray"
-    bar = figure.axes[2]
+    colors = [axes.collections[0].get_facecolors()[:, :3] for axes in figure.axes[:2]]
+    assert np.allclose(colors[1][-1], viridis(1.0)[:3], atol=0.5 / 255)
+    assert np.allclose(colors[0][1], viridis(0.0)[:3], atol=0.5 / 255)
+    assert np.ptp(colors[0][0]) < 0.1, "a missing number is gray"
+    assert not figure.axes[0].child_axes
+    (bar,) = figure.axes[1].child_axes
     assert bar.get_ylabel() == "Area"
     assert bar.get_ylim() == (1.0, 479.0)
-    assert "Colored by area; gray where it is missing." in words(figure)
-    rows = map_figure.rows([first])
-    place = rows.header.index("class")
-    assert [row[place] for row in rows.rows][:3] == ["", 1.0, 2.0]
+    assert "Colored by area; gray where it is missing." in words(figure).replace("\n", " ")
+    header, rows = point_rows([first])
+    assert [row[header.index("class")] for row in rows][:3] == ["", 1.0, 2.0]
 
 
 def test_classes_of_different_data_share_their_colors(maps):
     words_of = (["circle", "square"] * 120, ["circle", "zebra"] * 120)
     colored = [ColoredMap(240, {"label": column(values)}) for values in words_of]
     pairs = zip(maps("modality"), pair_colors("label", colored), strict=True)
-    figure = map_figure.draw([replace(chart, colors=colors) for chart, colors in pairs])
+    figure = drawn([replace(chart, colors=colors) for chart, colors in pairs])
     names = ["circle", "square", "zebra"]
     colors = [to_hex(c) for c in figure.axes[1].collections[0].get_facecolors()[:2]]
     assert colors == [class_colors(len(names))[names.index(n)].lower() for n in ("circle", "zebra")]
@@ -93,20 +95,18 @@ def test_classes_of_different_data_share_their_colors(maps):
 
 @pytest.mark.slow
 def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
-    vectors = saved(map_figure.draw(maps("modality")))
+    vectors = saved(drawn(maps("modality")))
     assert b"<image" not in vectors
-    monkeypatch.setattr(map_figure, "MOST_VECTOR_POINTS", 100)
-    picture = saved(map_figure.draw(maps("modality")))
+    monkeypatch.setattr(panel, "MOST_VECTOR_POINTS", 100)
+    picture = saved(drawn(maps("modality")))
     assert b"<image" in picture
     assert "CLIP · s0" in picture.decode(), "the words stay words"
 
 
 @pytest.mark.slow
 def test_tables_hold_every_point_and_count(charted, maps):
-    points = map_figure.rows(maps("label"))
-    rows = list(points.rows)
-    assert len(rows) == 2 * 480
-    assert all(len(row) == len(points.header) for row in rows)
+    header, rows = point_rows(maps("label"))
+    assert [len(row) for row in rows] == [len(header)] * (2 * 480)
 
 
 def test_colors_repeat_rather_than_end():

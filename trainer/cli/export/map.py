@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,11 +106,11 @@ def write(
     choices: FigureChoices | None = None,
 ) -> WrittenFigure:
     """Write the maps side by side."""
-    from trainer.charts.figure_choices import FigureChoices, run_names
-    from trainer.charts.map import embedding_maps
+    from trainer.charts.figure_choices import FigureChoices
+    from trainer.charts.map import draw, embedding_maps, point_rows
     from trainer.charts.settings import options as setting_options
-    from trainer.render_mpl import map as figure
-    from trainer.render_mpl.files import write_figure
+    from trainer.render_mpl.files import NumberRows, write_figure
+    from trainer.render_mpl.panel import draw as drawn
 
     snapshots = _snapshots(workspace, runs, view)
     pairs = rows_of(placement.pairs) if placement.pairs else None
@@ -125,12 +125,10 @@ def write(
     options["pairs"] = placement.pairs or None
     choices = choices or FigureChoices()
     line = command_line("map", runs, files, options, setting_options(choices))
-    names = run_names([chart.name for chart in charts], choices)
-    named = [replace(chart, name=names.get(chart.name, chart.name)) for chart in charts]
     size = write_figure(
         files,
-        figure=lambda: figure.draw(named, choices),
-        rows=lambda: figure.rows(charts),
+        figure=lambda: drawn(draw(charts), choices, [chart.name for chart in charts]),
+        rows=lambda: NumberRows(*point_rows(charts)),
         command=line,
         title="Embedding map",
     )

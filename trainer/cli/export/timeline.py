@@ -85,10 +85,11 @@ def write(
     """Write films, figures and numbers and return the equivalent command."""
     from dataclasses import replace
 
-    from trainer.charts.timeline import point_colors
+    from trainer.charts.timeline import curve_rows, draw, point_colors
     from trainer.render_mpl import film
-    from trainer.render_mpl import timeline as figure
-    from trainer.render_mpl.files import write_figure
+    from trainer.render_mpl.files import NumberRows, write_figure
+    from trainer.render_mpl.panel import draw as drawn
+    from trainer.render_mpl.timeline import frames
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
     chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=report))
@@ -102,13 +103,13 @@ def write(
     title = "Geometry timeline"
     films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
     if films:
-        drawn = list(figure.frames(chart, report))
+        moving = list(frames(chart, report))
         for file in films:
-            film.write_film(file, drawn, command=line, title=title)
+            film.write_film(file, moving, command=line, title=title)
     still = [file for file in files if file not in films]
     if still:
-        figure_of, numbers = lambda: figure.draw(chart), lambda: figure.rows(chart)
-        write_figure(still, figure=figure_of, rows=numbers, command=line, title=title)
+        figure, rows = lambda: drawn(draw(chart)), lambda: NumberRows(*curve_rows(chart))
+        write_figure(still, figure=figure, rows=rows, command=line, title=title)
     return line
 
 
