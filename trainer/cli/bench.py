@@ -35,10 +35,13 @@ def run(args: argparse.Namespace) -> int:
     """
     import torch
 
-    from trainer import device
     from trainer.errors import UserError
     from trainer.render_mpl.files import json_text
     from trainer.store.files import write_text
+    from trainer.training import torch_alone
+
+    absent = torch_alone.fill_in()
+    from trainer import device
     from trainer.training import gpu_bench, measured_kernels
 
     if args.device == "auto" and not torch.cuda.is_available():
@@ -48,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         )
     where = device.choose(args.device)
     size = gpu_bench.chosen_size(where, args.pairs, args.towers, args.batch, args.steps)
-    measured = gpu_bench.bench(where, size, report, minutes=args.minutes)
+    measured = gpu_bench.bench(where, size, report, minutes=args.minutes, absent=absent)
     plain = dataclasses.asdict(measured)
     plain["steps"] = [dataclasses.asdict(step) | {"ratio": step.ratio} for step in measured.steps]
     document = json_text(plain, indent=1)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import TILE_CELLS
@@ -42,10 +43,24 @@ OPERATIONS: Final = {"InfoNCE": (6, 8), "CLOOB": (60, 72), "open_clip": (12, 12)
 """Floating-point operations of the matrix products of both passes in n^2 d: of the dense form, and of the tiled."""
 FORMS: Final = {"InfoNCE": ("dense", "tiled", "fused"), "CLOOB": ("dense", "tiled", "fused"), "open_clip": ("dense",)}
 SMALL: Final = (
-    "a small form, because there is no CUDA GPU: it shows that everything runs, and says nothing about a card"
+    "This is a small form, because there is no CUDA GPU: it shows that everything runs, and says nothing about a card."
 )
 DENSE_TABLES: Final = 10
 """How many n x n tables of float32 a dense loss may hold."""
+_TEXTS: Final[dict[str, Any]] = {
+    "text_width": 512,
+    "text_layers": 12,
+    "text_heads": 8,
+    "context_length": 77,
+    "vocabulary": 49_408,
+}
+SIZES: Final = {
+    "RN50": config.TinyTowers(image_size=224, image_width=64, image_layers=4, embed_dim=1_024, **_TEXTS),
+    "ViT-B-32": config.TinyTowers(
+        image_tower="vit", image_size=224, image_width=768, image_layers=12, patch_size=32, embed_dim=512, **_TEXTS
+    ),
+}
+"""Of towers of open_clip, about, where it is not installed."""
 _GIB: Final = 2**30
 AHEAD: Final = 10
 """Updates of each loop in turn on a GPU."""
@@ -67,6 +82,7 @@ class BenchSize:
         towers: Name -> batch size of the steps; `tiny`, or a name of open_clip's, whose weights are random.
         steps: Measured of each.
         repeats: Of each loss.
+        product: Rows of the squares of the large product.
         objectives: Whose waits are counted, on a card.
     """
 
@@ -75,10 +91,13 @@ class BenchSize:
     towers: dict[str, int]
     steps: int
     repeats: int
+    product: int = 1_024
     objectives: tuple[str, ...] = tuple(small_sessions.OBJECTIVES)
 
 
-ON_GPU: Final = BenchSize((1_024, 4_096, 8_192, 16_384, 65_536, 262_144), 512, {"RN50": 256, "ViT-B-32": 256}, 20, 5)
+ON_GPU: Final = BenchSize(
+    (1_024, 4_096, 8_192, 16_384, 65_536, 262_144), 512, {"RN50": 256, "ViT-B-32": 256}, 20, 5, 8_192
+)
 ON_CPU: Final = BenchSize((256, 1_024), 128, {"tiny": 64}, 6, 3)
 
 
@@ -227,10 +246,19 @@ class Stopwatch:
             _give_back(where)
 
 
-def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: float = 8.0) -> GpuBench:
+def bench(
+    where: torch.device, size: BenchSize, progress: Progress, *, minutes: float = 8.0, absent: str = ""
+) -> GpuBench:
     """Measure everything, one after the other, for at most that many minutes.
 
     What is compared with a prediction comes first: an unknown card may be slow.
+
+    Args:
+        where: The device.
+        size: How much.
+        progress: Told what is measured.
+        minutes: What is left out is noted.
+        absent: Which packages are, for the note.
     """
     gpu, clock = where.type == "cuda", Stopwatch(minutes)
     device.keep_freed_memory(where)
@@ -281,7 +309,7 @@ def bench(where: torch.device, size: BenchSize, progress: Progress, *, minutes: 
         torch=torch.__version__,
         threads=torch.get_num_threads(),
         seconds=time.monotonic() - clock.began,
-        note="" if gpu else SMALL,
+        note=" ".join(filter(None, ("" if gpu else SMALL, absent))),
         product=product,
         losses=tuple(rates),
         waits=tuple(waits),
@@ -360,7 +388,7 @@ def _median(once: Callable[[], object], where: torch.device, repeats: int) -> fl
 
 
 def _product(where: torch.device, size: BenchSize) -> float:
-    n, dtype = (8_192, torch.bfloat16) if where.type == "cuda" else (1_024, torch.float32)
+    n, dtype = size.product, torch.bfloat16 if where.type == "cuda" else torch.float32
     square = torch.randn(n, n, device=where, dtype=dtype)
     return 2 * n**3 / _median(lambda: square @ square, where, size.repeats)
 
@@ -449,9 +477,13 @@ def _sizes(towers: str) -> Architecture:
     """Return the sizes of the towers; of open_clip's, those of its configuration, no weights."""
     if towers == "tiny":
         return _tiny()
-    from open_clip import get_model_config
+    import open_clip
 
-    return Blueprint("open_clip", get_model_config(towers))
+    if isinstance(open_clip.get_model_config, type):  # torch_alone has put a class there
+        if towers not in SIZES:
+            raise UserError(f"{towers} is a name of open_clip, which is not installed.")
+        return SIZES[towers]
+    return Blueprint("open_clip", open_clip.get_model_config(towers))
 
 
 def _trained(towers: str, batch: int, steps: int) -> tuple[config.Run, Pairs, Tokenizer, Architecture]:
@@ -593,7 +625,7 @@ def _out_of_memory(where: torch.device, size: BenchSize) -> str:
 def as_text(bench: GpuBench) -> str:
     """Return the measurements as lines."""
     lines = [f"{bench.device}, torch {bench.torch}, {bench.threads} threads; {bench.product / 1e12:.2f} TFLOP/s"]
-    lines += [f"This is {bench.note}."] if bench.note else []
+    lines += [bench.note] if bench.note else []
     for count in bench.waits:
         counted = "-" if count.found is None else count.found
         lines.append(f"{count.objective}: {counted} waits an epoch, {count.predicted} predicted {count.note}".rstrip())

@@ -281,7 +281,7 @@ def memory_that_runs_out_is_told_with_a_micro_batch_that_fits() -> None:
 
 @check
 def an_unknown_card_is_measured_and_compared_with_what_was_predicted() -> None:
-    size = gpu_bench.BenchSize((32,), 16, {"tiny": 8}, 2, 1, ("cloob", "pcl"))
+    size = gpu_bench.BenchSize((32,), 16, {"tiny": 8}, 2, 1, 64, ("cloob", "pcl"))
     with card(bfloat16=True, memory=1 << 24):
         found = gpu_bench.bench(CUDA, size, lambda share, note: None, minutes=1e6)
     cloob, pcl = found.waits

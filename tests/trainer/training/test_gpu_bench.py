@@ -7,10 +7,11 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from trainer import catalog
 from trainer.__main__ import main
-from trainer.training import gpu_bench, measured_kernels
+from trainer.training import gpu_bench, measured_kernels, torch_alone
 from trainer.training.gpu_bench import OpenClipLoop, _session, resumes_equal
 
 pytestmark = pytest.mark.slow
@@ -94,6 +95,34 @@ def test_time_that_is_up_and_what_fails_are_notes_of_a_whole_document(monkeypatc
     assert {rate.note for rate in late.losses if rate.form != "fused"} == {"not run: the time is up"}
     assert late.memory[0].note == "not run: the time is up"
     assert (late.steps, late.resume_equal) == ((), None)
+
+
+def test_packages_that_are_installed_are_not_filled_in():
+    assert not torch_alone.fill_in()
+    from open_clip.modified_resnet import ModifiedResNet
+
+    assert ModifiedResNet is not torch_alone.ModifiedResNet
+
+
+@pytest.mark.parametrize("name", ["RN50", "ViT-B-32"])
+def test_towers_by_torch_alone_have_about_the_weights_of_open_clip(name):
+    import open_clip
+
+    sizes = gpu_bench.SIZES[name]
+    kind, layers = {
+        "RN50": (torch_alone.ModifiedResNet, [sizes.image_layers] * 4),
+        "ViT-B-32": (torch_alone.VisionTransformer, sizes.image_layers),
+    }[name]
+    shared = {"heads": 8, "output_dim": sizes.embed_dim}
+    with torch.device("meta"):
+        towers = nn.ModuleList([
+            kind(image_size=224, patch_size=32, width=sizes.image_width, layers=layers, **shared),
+            torch_alone.TextTransformer(context_length=77, vocab_size=49_408, width=512, layers=12, **shared),
+        ])  # fmt: skip
+    published = open_clip.create_model(name, device="meta")
+    weights = [sum(weight.numel() for weight in module.parameters()) for module in (towers, published)]
+    # The ResNet pools by a mean where open_clip's attends.
+    assert weights[0] == pytest.approx(weights[1], rel=0.15)
 
 
 def test_the_peer_loss_is_that_of_open_clip():
