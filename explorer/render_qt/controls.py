@@ -10,7 +10,6 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -174,10 +173,7 @@ class Cells(Control):
         rows = setting.rows or tuple(str(n + 1) for n in range(len(setting.default) // setting.columns))
         heading = self._heading()
         theme.set_role(heading, "strong")
-        grid = QGridLayout()
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(theme.SPACE)
-        grid.setVerticalSpacing(0)
+        grid = layouts.grid(theme.SPACE, 0)
         for index, name in enumerate(columns):
             grid.addWidget(_small(name, Qt.AlignmentFlag.AlignHCenter), 0, index + 1)
         for index, name in enumerate(rows):
@@ -347,7 +343,5 @@ def _mark(box: NumberBox, wrong: str) -> None:
 
 
 def _small(text: str, side: Qt.AlignmentFlag) -> QLabel:
-    label = QLabel(text)
-    label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-    theme.set_role(label, "small")
+    label = layouts.text(text, "small", align=side | Qt.AlignmentFlag.AlignVCenter)
     return label

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -191,11 +191,7 @@ class ChartView(View):
 
     def _side(self, tools: QVBoxLayout) -> QScrollArea:
         side = layouts.panel(layouts.column(tools, layouts.STRETCH, gap=None, margins=(0, 0, theme.BETWEEN, 0)))
-        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, objectName=f"{self.name}-side")
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(side)
+        scroll = layouts.scroll(side, f"{self.name}-side")
         scroll.setFixedWidth(SIDE_PX)
         return scroll
 

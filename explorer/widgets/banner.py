@@ -50,8 +50,7 @@ class Banner(QFrame):
         self._came_from: QWidget | None = None
         self._panels: list[QWidget] = []
         self._icon = QLabel()
-        self.message = QLabel(wordWrap=True, objectName="bannerMessage")
-        theme.set_role(self.message, "strong")
+        self.message = layouts.text(role="strong", name="bannerMessage", wrap=True)
         self.next = QLabel(wordWrap=True, objectName="bannerNext")
         for label in (self.message, self.next):
             label.setTextFormat(Qt.TextFormat.PlainText)

@@ -19,9 +19,10 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QAction, QKeyEvent, QPainter
-from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.fuzzy import good_score
 from explorer.widgets.overlay import Overlay
@@ -93,8 +94,7 @@ class CommandPalette(Overlay):
         self.list.setUniformItemSizes(True)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._none = QLabel("No command matches. Try fewer letters.")
-        theme.set_role(self._none, "secondary")
+        self._none = layouts.text("No command matches. Try fewer letters.", "secondary")
         self._none.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         for widget in (self.line, self.list, self._none):
             self.body.addWidget(widget)

@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, theme
@@ -359,10 +359,7 @@ class CurveGrid(QWidget):
         # A plot takes 30 ms to make: one at a time beforehand, or the first click on a run would be felt.
         self._preparing = QTimer(self, interval=60, timeout=self._prepare)
         self._preparing.start()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(BETWEEN)
-        self._grid.setVerticalSpacing(BETWEEN)
+        self._grid = layouts.grid(BETWEEN, BETWEEN, of=self)
 
     @property
     def plots(self) -> dict[str, CurvePlot]:

@@ -11,7 +11,6 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -151,10 +150,7 @@ class _Rows(QWidget):
         super().__init__(parent)
         self.count = 0
         self._held: list[FormRow] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(BETWEEN)
-        self._grid.setVerticalSpacing(SPACE)
+        self._grid = layouts.grid(BETWEEN, SPACE, of=self)
         self._grid.setColumnMinimumWidth(0, LABEL_WIDTH)
         self._grid.setColumnStretch(2, 1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -35,17 +35,14 @@ class HoverCard(QFrame):
         self.setObjectName("hoverCard")
         theme.set_role(self, "raised")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._picture = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        self._picture = layouts.text(role="small", align=Qt.AlignmentFlag.AlignCenter)
         self._picture.setFixedSize(PICTURE_PX, PICTURE_PX)
-        theme.set_role(self._picture, "small")
         self._caption, self._line = QLabel(wordWrap=True), QLabel(wordWrap=True)
         theme.set_role(self._line, "small")
         for label in (self._caption, self._line):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setFixedWidth(WORDS_PX)
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(theme.BETWEEN)
-        self._grid.setVerticalSpacing(2)
+        self._grid = layouts.grid(theme.BETWEEN, 2)
         self._lay_out()
         self.hide()
 

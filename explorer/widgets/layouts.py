@@ -10,7 +10,18 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLabel, QLayout, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QScrollArea,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -68,8 +79,34 @@ def add(layout: QBoxLayout, *parts: Parts) -> None:
             layout.addSpacing(content)
 
 
+def grid(across: int, down: int, *, stretch: int | None = None, of: QWidget | None = None) -> QGridLayout:
+    """Return an empty grid with these gaps in pixels, no margins, and one column that takes the rest of the room."""
+    made = QGridLayout(of) if of is not None else QGridLayout()
+    made.setContentsMargins(0, 0, 0, 0)
+    made.setHorizontalSpacing(across)
+    made.setVerticalSpacing(down)
+    if stretch is not None:
+        made.setColumnStretch(stretch, 1)
+    return made
+
+
+def scroll(content: QWidget, name: str = "") -> QScrollArea:
+    """Return a frame that scrolls its content up and down and is as wide as it."""
+    area = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, frameShape=QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setObjectName(name)
+    area.setWidget(content)
+    return area
+
+
 def text(
-    label: str = "", role: str = "", *, name: str = "", wrap: bool = False, buddy: QWidget | None = None
+    label: str = "",
+    role: str = "",
+    *,
+    name: str = "",
+    wrap: bool = False,
+    buddy: QWidget | None = None,
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
 ) -> QLabel:
     """Return a label whose text is plain: names and captions come from people and must not be read as HTML.
 
@@ -79,8 +116,9 @@ def text(
         name: Its object name.
         wrap: Whether a long text continues in further lines.
         buddy: The field that it names.
+        align: Where the text stands in its room.
     """
-    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
+    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, alignment=align)
     made.setObjectName(name)
     if buddy is not None:
         made.setBuddy(buddy)

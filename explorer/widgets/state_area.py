@@ -28,6 +28,7 @@ Act = tuple[str, Callable[[], object]]
 
 TEXT_PX: Final = 440
 LEAST_PX: Final = 160
+TOP: Final = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 """How narrow its lines may become where there is no room."""
 DIMMED_AFTER_MS: Final = 120
 """What is answered sooner would only flicker; later than 150 ms, a part would look dead."""
@@ -43,12 +44,8 @@ class StatePage(QWidget):
         self.setObjectName("statePage")
         self._icon_name = "info"
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
-        self.title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
-        theme.set_role(self.title, "title")
-        self.text = QLabel(alignment=Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, wordWrap=True)
-        theme.set_role(self.text, "secondary")
-        for label in (self.title, self.text):
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.title = layouts.text(role="title", wrap=True, align=Qt.AlignmentFlag.AlignCenter)
+        self.text = layouts.text(role="secondary", wrap=True, align=TOP)
         self._width = width
         self.text.setFixedWidth(width)
         self.button = QPushButton(objectName="stateButton")

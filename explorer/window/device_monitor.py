@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QProgressBar, QWidget
+from PySide6.QtWidgets import QFrame, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -35,10 +35,7 @@ class DeviceMonitor(QFrame):
         self.setObjectName("deviceMonitor")
         theme.set_role(self, "raised")
         self._context = context
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(theme.BETWEEN)
-        self._grid.setVerticalSpacing(theme.INSIDE)
-        self._grid.setColumnStretch(2, 1)
+        self._grid = layouts.grid(theme.BETWEEN, theme.INSIDE, stretch=2)
         layouts.column(layouts.text("This computer", "strong"), self._grid, margins=theme.BETWEEN, of=self)
         self.setMinimumWidth(WIDTH)
         self._timer = QTimer(self, interval=EVERY_MS, timeout=self._read)

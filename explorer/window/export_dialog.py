@@ -24,9 +24,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QFileDialog,
-    QFrame,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -376,10 +374,7 @@ class ExportDialog(QDialog):
                 margins=theme.BETWEEN,
             )
         )
-        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(form)
+        scroll = layouts.scroll(form)
         scroll.setFixedWidth(FORM_PX)
         stage = layouts.panel(layouts.column((self.sheet, 1), self.size_note, gap=theme.INSIDE, margins=theme.AROUND))
         stage.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QProgressBar,
     QPushButton,
-    QScrollArea,
     QToolButton,
     QWidget,
 )
@@ -67,10 +66,8 @@ class JobPanel(QFrame):
         self._jobs: JobList | None = None
         self.rows: dict[int, JobRow] = {}
         self._came_from: QWidget | None = None
-        self._nothing = QLabel(NOTHING, objectName="jobPanelEmpty", wordWrap=True)
-        theme.set_role(self._nothing, "secondary")
-        self._more = QLabel(objectName="jobPanelMore")
-        theme.set_role(self._more, "small")
+        self._nothing = layouts.text(NOTHING, "secondary", name="jobPanelEmpty", wrap=True)
+        self._more = layouts.text(role="small", name="jobPanelMore")
         self.hooks = QPushButton("Notifications…", objectName="jobPanelHooks")
         self.clear = QPushButton("Clear ended", objectName="jobPanelClear")
         self.dismiss = QToolButton(objectName="jobPanelClose", accessibleName="Close the jobs", toolTip="Close (Esc)")
@@ -176,9 +173,7 @@ class JobPanel(QFrame):
         title = layouts.text("Jobs", "title")
         head = layouts.row((title, 1), self.hooks, self.clear, self.dismiss, gap=theme.SPACE)
         self._column = layouts.column(layouts.STRETCH, gap=theme.SPACE, margins=(0, 0, theme.BETWEEN, 0))
-        self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(layouts.panel(self._column))
+        self._scroll = layouts.scroll(layouts.panel(self._column))
         margins = (theme.BETWEEN, theme.INSIDE, theme.INSIDE, theme.BETWEEN)
         self._whole = layouts.column(head, self._nothing, self._scroll, self._more, margins=margins, of=self)
 
@@ -196,9 +191,8 @@ class JobRow(QWidget):
         self.bar = QProgressBar(textVisible=False)
         self.bar.setRange(0, 1000)
         self.bar.setFixedWidth(BAR_PX)
-        self.left = QLabel(alignment=Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.left = layouts.text(role="small", align=Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.left.setFixedWidth(LEFT_PX)
-        theme.set_role(self.left, "small")
         self.button = QPushButton(objectName=f"job-{job.number}-button")
         self.button.setFixedWidth(BUTTON_PX)
         self.button.clicked.connect(self._act)

@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -30,9 +30,7 @@ class MorePanel(QFrame):
         self._line = layouts.hairline()
         self._column = layouts.column(self.controls, self._line, self._entries, layouts.STRETCH)
         self._content = layouts.panel(self._column)
-        self._scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(self._content)
+        self._scroll = layouts.scroll(self._content)
         layouts.column(self._scroll, margins=EDGE_PX, of=self)
 
     def take(self, panels: Sequence[QWidget]) -> None:

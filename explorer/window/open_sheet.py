@@ -14,7 +14,6 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -52,9 +51,7 @@ class OpenSheet(QDialog):
         self.setModal(True)
         self.setMinimumWidth(WIDTH)
         self._name, self._workspace, self._background = name, workspace, background
-        self.grid = QGridLayout()
-        self.grid.setHorizontalSpacing(theme.BETWEEN)
-        self.grid.setVerticalSpacing(theme.INSIDE)
+        self.grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
         self.note = QLabel(self, objectName=f"{name}-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True)
         theme.set_role(self.start, "primary")

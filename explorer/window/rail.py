@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QFrame,
-    QScrollArea,
     QSizePolicy,
     QToolButton,
     QWidget,
@@ -38,12 +36,7 @@ class Rail(QWidget):
         self.setFixedWidth(WIDTH)
         self._group = QButtonGroup(self)
         self.buttons: dict[str, QToolButton] = {}
-        self._views = QScrollArea()
-        self._views.setWidgetResizable(True)
-        self._views.setFrameShape(QFrame.Shape.NoFrame)
-        self._views.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._views.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._views.setWidget(self._lay_out(rail_places))
+        self._views = layouts.scroll(self._lay_out(rail_places))
         self._column = layouts.column((self._views, 1), gap=GAP_PX, margins=theme.INSIDE, of=self)
         # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)

@@ -10,7 +10,6 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QProgressBar,
@@ -100,8 +99,7 @@ class TrainingPage(QWidget):
         browse.triggered.connect(self._choose)
         self.wheels.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
         self.facts = QLabel(objectName="install-facts")
-        self.place = QLabel(objectName="install-place")
-        theme.set_role(self.place, "small")
+        self.place = layouts.text(role="small", name="install-place")
         self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
         self.bar.setRange(0, 100)
         self.note = QLabel(objectName="install-note")
@@ -127,13 +125,10 @@ class TrainingPage(QWidget):
         return button
 
     def _lay_out(self) -> None:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.BETWEEN)
-        grid.setVerticalSpacing(theme.INSIDE)
+        grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
         for row, (text, editor) in enumerate((("Build", self.backend), ("From", self.wheels))):
-            label = QLabel(text)
+            label = layouts.text(text, buddy=editor)
             label.setFixedWidth(LABEL_WIDTH)
-            label.setBuddy(editor)
             grid.addWidget(label, row, 0)
             grid.addWidget(editor, row, 1)
         texts = layouts.column(self.facts, self.place, margins=(LABEL_WIDTH + theme.BETWEEN, 0, 0, 0))

@@ -443,9 +443,7 @@ def _show_way(row: ImageRowWidget, run: DecodedRun | None, index: int) -> None:
 
 def _two_lines() -> QLabel:
     """Return a quiet text that wraps, with room for two lines, so that nothing moves as it grows."""
-    label = QLabel(wordWrap=True, alignment=Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    theme.set_role(label, "small")
+    label = layouts.text(role="small", wrap=True, align=Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
     label.ensurePolished()
     label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
     return label

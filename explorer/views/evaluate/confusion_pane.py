@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -128,9 +128,7 @@ class ConfusionPane(QWidget):
     def _lay_out(self) -> None:
         self._badges = [RunBadge("AB"[index], index) for index in range(2)]
         self.tasks.setMaximumWidth(220)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.BETWEEN)
-        grid.setVerticalSpacing(theme.INSIDE)
+        grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
         for index in range(2):
             head = layouts.row(self._badges[index], (self.heads[index], 1), gap=theme.SPACE)
             grid.addLayout(head, 0, index)

@@ -10,7 +10,6 @@ from typing import Final, Literal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
-    QGridLayout,
     QPushButton,
     QWidget,
 )
@@ -327,9 +326,7 @@ class InspectView(PictureQuestionView):
         cells = layouts.text("Grid size", "secondary", buddy=self.grid)
         for widget in (cells, self.grid, self.show_button):
             bar.add(widget)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(theme.BETWEEN)
-        grid.setVerticalSpacing(2)
+        grid = layouts.grid(theme.BETWEEN, 2)
         for map_index, saliency_map in enumerate(self.maps):
             heading, quiet = layouts.elided(role="strong"), layouts.elided(role="small")
             self._heads.append((heading, quiet))

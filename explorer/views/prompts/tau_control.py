@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -94,10 +94,7 @@ class TauControl(QWidget):
         self._swatch.setStyleSheet(f"color: {theme.run_color(self.index)}")
 
     def _lay_out(self) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(theme.INSIDE)
-        grid.setVerticalSpacing(theme.SPACE)
+        grid = layouts.grid(theme.INSIDE, theme.SPACE, of=self)
         tau = layouts.text("tau", "secondary")
         head = layouts.row(self._swatch, (self.name, 1), tau, self.box, self.to_trained, self.to_best)
         grid.addLayout(head, 0, 0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtWidgets import QButtonGroup, QLabel, QMenu, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLabel, QMenu, QPushButton, QWidget
 
 from explorer import theme
 from explorer.intents import Replay
@@ -263,10 +263,7 @@ class CurvesPane(QWidget):
         inside = layouts.panel(
             layouts.column((self.grid, 1), layouts.STRETCH, gap=None, margins=(0, 0, theme.INSIDE, 0))
         )
-        scroll = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
-        self.area = StateArea(scroll)
+        self.area = StateArea(layouts.scroll(inside))
         self.partial = layouts.text(role="small", wrap=True)
         self.partial.hide()
         self.whole = layouts.elided(role="small")

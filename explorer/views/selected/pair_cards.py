@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -37,11 +37,7 @@ class RanksTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("inspector-ranks")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.INSIDE)
-        self._grid.setVerticalSpacing(theme.SPACE)
-        self._grid.setColumnStretch(0, 1)
+        self._grid = layouts.grid(theme.INSIDE, theme.SPACE, stretch=0, of=self)
         self._shape: object = None
         self.cells: dict[tuple[int, int], QLabel] = {}
 
@@ -192,11 +188,7 @@ class FactsTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("inspector-facts")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(theme.BETWEEN)
-        self._grid.setVerticalSpacing(2)
-        self._grid.setColumnStretch(1, 1)
+        self._grid = layouts.grid(theme.BETWEEN, 2, stretch=1, of=self)
         self._lines: list[tuple[ElidedLabel, ElidedLabel]] = []
         for row in range(MOST_COLUMNS):
             pair = (ElidedLabel(), ElidedLabel())
