@@ -16,6 +16,8 @@ from trainer.distribution.sample_card import SampleMap
 _MARGIN: Final = 14
 _HEAD: Final = 40
 _RADIUS: Final = 2.1
+_ACROSS: Final = _RADIUS * 1.25
+_DIAMOND: Final = QPolygonF([QPointF(0, -_ACROSS), QPointF(_ACROSS, 0), QPointF(0, _ACROSS), QPointF(-_ACROSS, 0)])
 
 
 class StillMap(QWidget):
@@ -72,7 +74,7 @@ class StillMap(QWidget):
             painter.setBrush(colors[color])
             center = self._at(x, y)
             if is_caption:
-                painter.drawPolygon(_diamond(center))
+                painter.drawPolygon(_DIAMOND.translated(center))
             else:
                 painter.drawEllipse(center, _RADIUS, _RADIUS)
 
@@ -89,9 +91,3 @@ class StillMap(QWidget):
             painter.drawRoundedRect(box, theme.SPACE, theme.SPACE)
             painter.setPen(theme.color("text"))
             painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), label)
-
-
-def _diamond(center: QPointF) -> QPolygonF:
-    across = _RADIUS * 1.25
-    corners = ((0.0, -across), (across, 0.0), (0.0, across), (-across, 0.0))
-    return QPolygonF([center + QPointF(x, y) for x, y in corners])
