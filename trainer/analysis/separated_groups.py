@@ -77,8 +77,10 @@ def separated_groups(
     least_share: float = 0.01,
     least_gain: float = 0.2,
     seed: int = 0,
-) -> KernelDifference:
-    """Return the groups that embedding A separates and B merges or scatters.
+) -> tuple[KernelDifference, KernelDifference]:
+    """Return the groups that embedding A separates and B merges or scatters, and those that B separates.
+
+    K_A - K_B and K_B - K_A have one spectrum but for its sign.
 
     K(x, y) = exp(-|x - y|² / (2 σ²)) of centered rows of unit length, σ being `bandwidth` times the median distance of
     each embedding, so that neither its dimension nor the width of its cone decides. A group of n s rows that B mixes
@@ -96,18 +98,25 @@ def separated_groups(
     a, b = _centered(a), _centered(b)
     n = len(a)
     chosen = np.random.default_rng(seed).permutation(n)[: min(n, LANDMARKS)]
-    widths = tuple(bandwidth * _median_distance(rows[chosen]) for rows in (a, b))
+    widths = [bandwidth * _median_distance(rows[chosen]) for rows in (a, b)]
     of_a, of_b = (_nystroem(rows, chosen, width) for rows, width in zip((a, b), widths, strict=True))
-    values, vectors = _spectrum(of_a, of_b)
-    top = np.flatnonzero(values > max(least_share, _FLOOR))[::-1][:MOST_EIGENVECTORS]
-    parts = _gathered(vectors[:, top] * np.sqrt(values[top]), max(3, round(least_share * n)))
-    groups = [_described(number, parts, of_a, of_b) for number in range(len(parts))]
-    order = sorted(
-        (number for number, group in enumerate(groups) if group.gain >= least_gain), key=lambda at: -groups[at].gain
-    )
-    renamed = {number: index for index, number in enumerate(order)}
-    groups_by_gain = tuple(_with_partner(groups[number], renamed) for number in order)
-    return KernelDifference(values, least_share, groups_by_gain, (widths[0], widths[1]))
+    spectrum, turns = _spectrum(of_a, of_b)
+    both = np.concatenate([of_a, of_b], axis=1)
+
+    def side(values: np.ndarray, turns: np.ndarray, ours: np.ndarray, other: np.ndarray) -> KernelDifference:
+        top = np.flatnonzero(values > max(least_share, _FLOOR))[::-1][:MOST_EIGENVECTORS]
+        space = both @ (turns[:, top] * np.sqrt(values[top]))
+        parts = _gathered(space, max(3, round(least_share * n)))
+        groups = [_described(number, parts, ours, other) for number in range(len(parts))]
+        order = sorted(
+            (number for number, group in enumerate(groups) if group.gain >= least_gain), key=lambda at: -groups[at].gain
+        )
+        renamed = {number: index for index, number in enumerate(order)}
+        by_gain = tuple(_with_partner(groups[number], renamed) for number in order)
+        ours_first = widths if ours is of_a else widths[::-1]
+        return KernelDifference(values, least_share, by_gain, (ours_first[0], ours_first[1]))
+
+    return side(spectrum, turns, of_a, of_b), side(-spectrum[::-1], turns[:, ::-1], of_b, of_a)
 
 
 def compared_groups(
@@ -117,7 +126,7 @@ def compared_groups(
 
     What B merges is one group of B that A has not: it is told once, as the groups of A that are mixed.
     """
-    of_a, of_b = separated_groups(a, b, **how), separated_groups(b, a, **how)  # type: ignore[arg-type]
+    of_a, of_b = separated_groups(a, b, **how)  # type: ignore[arg-type]
     return _without_unions(of_a, of_b, len(a)), _without_unions(of_b, of_a, len(a))
 
 
@@ -157,8 +166,8 @@ def _nystroem(rows: np.ndarray, chosen: Int[np.ndarray, " m"], width: float) -> 
 
 def _spectrum(
     of_a: Float[np.ndarray, "n p"], of_b: Float[np.ndarray, "n q"]
-) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "n m"]]:
-    """Return eigenvalues and unit eigenvectors of (Φ_A Φ_Aᵀ - Φ_B Φ_Bᵀ) / n, by a matrix of p + q rows.
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, "pq m"]]:
+    """Return eigenvalues of (Φ_A Φ_Aᵀ - Φ_B Φ_Bᵀ) / n, and what [Φ_A, Φ_B] times it are its unit eigenvectors.
 
     With X = [Φ_A, Φ_B] = Q R and J = diag(1, -1) it is Q (R J Rᵀ) Qᵀ / n; R and Q come from XᵀX.
     """
@@ -169,7 +178,7 @@ def _spectrum(
     scale, directions = np.sqrt(squares[good]), directions[:, good]
     middle = (scale[:, None] * directions.T * signs) @ (directions * scale) / len(both)
     values, turns = np.linalg.eigh(middle)
-    return values, both @ (directions / scale) @ turns
+    return values, (directions / scale) @ turns
 
 
 def _gathered(space: Float[np.ndarray, "n k"], least: int) -> list[Int[np.ndarray, " g"]]:
