@@ -22,6 +22,7 @@ import ctypes
 import faulthandler
 import importlib
 import io
+import itertools
 import json
 import os
 import pkgutil
@@ -359,6 +360,7 @@ def _import_for(words: Sequence[str]) -> None:
     assert all((psutil, trainer.store))
     for module in pkgutil.iter_modules(trainer.cli.__path__, "trainer.cli."):
         importlib.import_module(module.name)
+    importlib.import_module("trainer.__main__").argument_parser([])  # which imports the kinds of commands
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
     if command in _HEADLESS:
         _import_charts()
@@ -394,6 +396,7 @@ def _import_charts() -> None:
 def _import_training() -> None:
     if "trainer.training.fit" in sys.modules:
         return
+    import numpy
     import pyarrow.parquet
     import torch
     import torch.distributed.launcher.api
@@ -401,6 +404,8 @@ def _import_training() -> None:
     import trainer.server.handlers
     import trainer.training.agent
     import trainer.training.fit
+    from trainer.data.scenes.grounds import piece
+    from trainer.data.scenes.words import GROUNDS
     from trainer.evaluation import measure
 
     torch.set_num_threads(1)
@@ -410,6 +415,10 @@ def _import_training() -> None:
     optimizer = torch.optim.AdamW(module.parameters())
     module(torch.ones(1, 2)).sum().backward()
     optimizer.step()
+    pyarrow.array([0])  # the first array looks for pandas
+    # Sheets of the grounds are painted once a process.
+    for ground, seed in itertools.product(GROUNDS, range(8)):
+        piece(ground, numpy.random.default_rng(seed), 8)
 
 
 def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
