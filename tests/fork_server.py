@@ -491,6 +491,7 @@ def _be_asked() -> None:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
+            os.environ.update(_ONE_THREAD)
             serve(theirs)
             code = 0
         finally:

@@ -303,20 +303,21 @@ def forecast(runs: Sequence[RunRow], room: QueueSlots) -> dict[int, Expected]:
     """Return when each queued run starts and ends if runs take as long as similar ones did."""
     free: dict[str, list[float]] = {}
     room = _for_these(runs, room)
+    timed = [run for run in runs if run.trained_s > 0 or run.eta_s is not None]
     for name, capacity in room.names().items():
         left = [
-            _left(run, runs) for run in runs if run.active and run.status != "queued" and _slot_of(run, room) == name
+            _left(run, timed) for run in runs if run.active and run.status != "queued" and _slot_of(run, room) == name
         ]
         times = [*sorted(left), *[0.0] * max(0, capacity - len(left))]
         free[name] = times[-capacity:] if capacity else []
         heapq.heapify(free[name])
-    ends = {run.id: _left(run, runs) for run in runs if run.active and run.status != "queued"}
+    ends = {run.id: _left(run, timed) for run in runs if run.active and run.status != "queued"}
     expected: dict[int, Expected] = {}
     for run in _by_turn(in_order(runs)):
         possible = [name for name in _wanted(run, room) if free.get(name)]
         slot = min(possible, key=lambda name: free[name][0], default=None)
         start = math.inf if slot is None else max(heapq.heappop(free[slot]), ends.get(run.after, 0.0))
-        end = start + (_typical(run, runs) or math.inf)
+        end = start + (_typical(run, timed) or math.inf)
         if slot is not None:
             heapq.heappush(free[slot], end)
         ends[run.id] = end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -40,7 +41,9 @@ async def connected(workspace: Path, *more: str) -> AsyncIterator[Any]:
     from mcp.client.stdio import stdio_client
 
     words = ["-P", "-m", "trainer", "mcp", "--workspace", str(workspace), *more]
-    server = StdioServerParameters(command=sys.executable, args=words, cwd=str(Path(__file__).parents[3]))
+    # With the environment of the tests it is forked (tests/fork_server.py); the SDK would leave most of it out.
+    here, folder = dict(os.environ), str(Path(__file__).parents[3])
+    server = StdioServerParameters(command=sys.executable, args=words, env=here, cwd=folder)
     async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client
