@@ -26,7 +26,7 @@ _JUDGES: Final = (HEADLINE, "val/paired_image_to_text_R@1", "val/zero_shot_acc1"
 
 def headline(run: config.Run) -> str:
     """Return the main metric of `run` in the table of runs."""
-    return run.objective.headline(has_classes=isinstance(run.data, config.Scenes))
+    return run.objective.headline(has_classes=run.data.is_drawn)
 
 
 def judge_of(names: Collection[str]) -> str:

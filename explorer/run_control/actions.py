@@ -224,7 +224,7 @@ def continuation(workspace: Workspace, run: int) -> tuple[int | None, bool]:
     what has arrived.
     """
     step, row = newest_checkpoint(workspace, run), workspace.runs.config_of(run)
-    downloads = not isinstance(row.model, config.TinyTowers) or isinstance(row.data, config.Named | config.HubDataset)
+    downloads = row.model.is_published or row.data.is_downloaded
     return step, step is None and downloads
 
 

@@ -198,7 +198,7 @@ def run_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
     if catalog.ZERO_SHOT in row.facts:
         return catalog.suite_of_facts(row.facts[catalog.ZERO_SHOT])
     data = workspace.runs.config_of(row.id).data
-    if isinstance(data, config.Scenes):
+    if data.is_drawn:
         return catalog.prompt_suites()[data.kind]
     if (items := _largest_items(workspace, row.id)) is None:
         return None

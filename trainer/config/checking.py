@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
-from trainer.config.elsewhere import NoModel, Vectors
+from trainer.config.elsewhere import Vectors
 from trainer.config.fields import ConfigError, check_field, check_fields, fields_of
 from trainer.config.optimizer import Optimizer
 from trainer.config.run import SECTIONS, Run
@@ -28,7 +28,7 @@ def check(run: Run) -> None:
     check_fields(run, "run")
     if wrong := name_fault(run.name):
         raise ConfigError(wrong, field="name")
-    if isinstance(run.model, NoModel):
+    if run.model.is_missing:
         _check_elsewhere(run)
         return
     _check_data(run.data)

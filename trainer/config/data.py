@@ -51,12 +51,34 @@ def _encoding(of: str = "captions") -> str:
     return option("auto", "Encoding", help, advanced=True)
 
 
+class DataKind:
+    """What is true of a kind of data.
+
+    Attributes:
+        kind: In configurations.
+        label: For people.
+        heldout: Names of its held-out splits, first the one that runs are judged by; empty where only its files tell.
+        is_drawn: It is made here, with a class of every pair.
+        is_downloaded: A library fetches it into folders of its own, and knows it by its name.
+        unit: What its splits consist of.
+    """
+
+    kind: ClassVar[str]
+    label: ClassVar[str]
+    heldout: ClassVar[tuple[str, ...]] = ()
+    is_drawn: ClassVar[bool] = False
+    is_downloaded: ClassVar[bool] = False
+    unit: ClassVar[str] = "pair"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Scenes:
+class Scenes(DataKind):
     """The built-in pairs: two colored shapes in a spatial relation on a textured ground, generated from a seed."""
 
     kind: ClassVar[str] = "scenes"
     label: ClassVar[str] = "Scenes"
+    heldout: ClassVar[tuple[str, ...]] = ("renderings", "combinations")
+    is_drawn: ClassVar[bool] = True
 
     seed: int = option(0, "Drawing seed", "The same seed draws the same images.", low=0)
     train_pairs: int = option(
@@ -76,11 +98,12 @@ class Scenes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folder:
+class Folder(DataKind):
     """A folder of images, each with a `.txt` caption of the same name."""
 
     kind: ClassVar[str] = "folder"
     label: ClassVar[str] = "Folder of images and captions"
+    heldout: ClassVar[tuple[str, ...]] = ("heldout",)
 
     path: str = option("", "Folder", "Images at any depth, each with its caption in a .txt next to it.")
     captions: Literal["txt", "names"] = option(
@@ -113,7 +136,7 @@ class Folder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class Table(DataKind):
     """A CSV, TSV, JSON, JSONL or Parquet table with a column of images and one of captions.
 
     Also the captions of COCO (`captions_train2017.json`) and of Flickr (`name.jpg#0`, a tab, a caption).
@@ -121,6 +144,7 @@ class Table:
 
     kind: ClassVar[str] = "table"
     label: ClassVar[str] = "Table of images and captions"
+    heldout: ClassVar[tuple[str, ...]] = ("heldout",)
 
     path: str = option(
         "", "Table", "CSV, TSV, JSON, JSONL, a folder of Parquet or a pattern of it such as data/train-*.parquet."
@@ -155,7 +179,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassFolder:
+class ClassFolder(DataKind):
     """A folder with one folder of images per class; captions are made from class names."""
 
     kind: ClassVar[str] = "classes"
@@ -187,11 +211,13 @@ class ClassFolder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shards:
+class Shards(DataKind):
     """Tar files in WebDataset format: members with the same name and different suffixes form a pair."""
 
     kind: ClassVar[str] = "webdataset"
     label: ClassVar[str] = "WebDataset tars"
+    heldout: ClassVar[tuple[str, ...]] = ("heldout",)
+    unit: ClassVar[str] = "tar"
 
     path: str = option(
         "", "Tars", "A folder of .tar files, or their names: shards/{000..150}.tar; parts are joined by ::."
@@ -214,11 +240,12 @@ class Shards:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class Named(DataKind):
     """A torchvision data set, downloaded once."""
 
     kind: ClassVar[str] = "torchvision"
     label: ClassVar[str] = "Built-in dataset"
+    is_downloaded: ClassVar[bool] = True
 
     name: Literal[
         "CIFAR10",
@@ -236,11 +263,12 @@ class Named:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubDataset:
+class HubDataset(DataKind):
     """A data set from the Hugging Face hub, or one that was saved to a folder."""
 
     kind: ClassVar[str] = "huggingface"
     label: ClassVar[str] = "Hugging Face data set"
+    is_downloaded: ClassVar[bool] = True
 
     name: str = option("", "Data set", "owner/name on the hub, or a folder that save_to_disk wrote.")
     subset: str = option("", "Subset", "Its configuration, if it has several.", advanced=True)
@@ -275,9 +303,9 @@ def data_name(data: Any) -> str:
     """Return the name of the data set, or of the folder, table, tars or vectors."""
     if called := getattr(data, "called", ""):
         return str(called)
-    if isinstance(data, Scenes):
-        return data.label
-    if isinstance(data, Named | HubDataset):
+    if data.is_drawn:
+        return str(data.label)
+    if data.is_downloaded:
         return data.name.strip("/").rpartition("/")[2] or data.label
     first = data.path.partition("::")[0]
     name = dataset_name(Path(first))

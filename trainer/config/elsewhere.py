@@ -8,14 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+from trainer.config.data import DataKind
 from trainer.config.fields import option
+from trainer.config.model import ModelKind
 from trainer.config.objectives.base import ObjectiveBase, Towers
 from trainer.config.optimizer import Optimizer
 from trainer.config.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vectors:
+class Vectors(DataKind):
     """Embeddings that another program made, in files, with a table of what their rows are."""
 
     kind: ClassVar[str] = "vectors"
@@ -32,7 +34,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoData:
+class NoData(DataKind):
     """Data that another program trained on, of which nothing is here."""
 
     kind: ClassVar[str] = "none"
@@ -43,11 +45,12 @@ class NoData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoModel:
+class NoModel(ModelKind):
     """No model: what another program made of the data is all there is."""
 
     kind: ClassVar[str] = "none"
     label: ClassVar[str] = "No model"
+    is_missing: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)

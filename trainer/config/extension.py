@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trainer.config.data import train_share_option
+from trainer.config.data import DataKind, train_share_option
 from trainer.config.fields import option
 from trainer.config.model import TinyTowers
 from trainer.config.objectives.image_text import ImageText
@@ -58,7 +58,7 @@ class PluginPair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PluginDataset:
+class PluginDataset(DataKind):
     """A data set that a plug-in lists; a subclass adds `kind`, `label` and its fields."""
 
     kind: ClassVar[str] = ""

@@ -9,8 +9,24 @@ from trainer.config.fields import ConfigError, option
 from trainer.config.objectives.base import ObjectiveBase, nearest_divisor
 
 
+class ModelKind:
+    """What is true of a kind of towers.
+
+    Attributes:
+        kind: In configurations.
+        label: For people.
+        is_published: They are those of another library, with an architecture and a tokenizer in files.
+        is_missing: There are none: nothing can be embedded.
+    """
+
+    kind: ClassVar[str]
+    label: ClassVar[str]
+    is_published: ClassVar[bool] = False
+    is_missing: ClassVar[bool] = False
+
+
 @dataclass(frozen=True, kw_only=True)
-class TinyTowers:
+class TinyTowers(ModelKind):
     """Two small open_clip towers for CPUs: a ModifiedResNet or ViT for images, a transformer for texts."""
 
     kind: ClassVar[str] = "tiny"
@@ -81,11 +97,12 @@ class TinyTowers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenClip:
+class OpenClip(ModelKind):
     """A full-size model: an open_clip architecture by name, or a published model to continue from."""
 
     kind: ClassVar[str] = "open_clip"
     label: ClassVar[str] = "open_clip or pretrained"
+    is_published: ClassVar[bool] = True
 
     name: str = option(
         "RN50",

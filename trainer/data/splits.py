@@ -55,7 +55,7 @@ def load(
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
     """
-    start = _DRAWING if isinstance(data, config.Scenes | config.Named | config.HubDataset) else 0.05
+    start = _DRAWING if data.is_drawn or data.is_downloaded else 0.05
     listed = listing(data, workspace_folder, between(progress, 0.0, start))
     parts = parts_of(data, listed)
     _check_not_empty(listed.name, parts, listed.problems)
@@ -208,7 +208,7 @@ def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
     share = getattr(data, "heldout_share", None)
     if listed.log.split or len(listed.splits) > 1 or share is None:
         count = len(listed.log.other_parts)
-        unit = "tar" if isinstance(data, config.Shards) else "pair"
+        unit = data.unit
         units = f"{count:,} {unit}s of other parts are" if count > 1 else f"1 {unit} of another part is"
         return f"{listed.log.split} {units} not used." if count else listed.log.split
     why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"

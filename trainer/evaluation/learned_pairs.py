@@ -96,7 +96,7 @@ class LearnedPairs:
 
 def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress) -> LearnedPairs:
     """Return the training pairs of a run on these data; empty if the data no longer exist."""
-    if isinstance(data, config.Named | config.HubDataset):
+    if data.is_downloaded:
         return LearnedPairs()  # they lie in folders of their libraries; `names_data_of` knows them by their name
     if isinstance(data, config.Scenes) and not is_drawn(folder_of(data, workspace_folder), "train"):
         return LearnedPairs()

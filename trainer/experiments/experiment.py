@@ -402,7 +402,7 @@ def of_runs(name: str, arms: tuple[Arm, ...], seeds: int, first_seed: int = 0, *
 
 def default_outcome(run: config.Run) -> Outcome:
     """Return the outcome of a run for which none is named: recall of its held-out split, or neighbors without texts."""
-    split = "renderings" if isinstance(run.data, config.Scenes) else "heldout"
+    split = (*run.data.heldout, "heldout")[0]
     return Outcome("image_to_text_R@1" if run.objective.compares_pairs else "knn_acc1", split)
 
 
@@ -415,7 +415,7 @@ def check_measured(experiment: Experiment) -> None:
     outcome = experiment.outcome
     for arm in experiment.arms:
         data = arm.run.data
-        splits = heldout_splits(data)
+        splits = data.heldout
         if splits and outcome.split not in splits and outcome.dataset in ("", config.data_name(data)):
             raise ConfigError(
                 f"No run would be measured on the split {outcome.split!r}: the data of {arm.name} hold out "
@@ -437,13 +437,6 @@ def check_data(experiment: Experiment) -> None:
                 f"The data of {arm.name} were not found: {field} is {path}, which does not exist. Correct the path in "
                 "the definition, or export it (trainer experiment export), correct it there and import it again."
             )
-
-
-def heldout_splits(data: config.Data) -> tuple[str, ...]:
-    """Return the names of the splits that a run on these data is measured on; empty where only the files tell."""
-    if isinstance(data, config.Scenes):
-        return ("renderings", "combinations")
-    return ("heldout",) if isinstance(data, config.Folder | config.Table | config.Shards) else ()
 
 
 def _plain(run: config.Run) -> dict[str, Any]:

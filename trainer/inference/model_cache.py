@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer import config
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress
 from trainer.errors import UserError
@@ -127,7 +126,7 @@ class ModelCache:
             if stored and on_demand.ask(row.folder, "checkpoints"):
                 sentence = f"The checkpoint of {row.name!r} is on its way from the computer where it lies."
                 raise AnswerError("no_checkpoint", sentence, "Ask again in a moment.")
-            if isinstance(self.workspace.runs.config_of(row.id).model, config.NoModel):
+            if self.workspace.runs.config_of(row.id).model.is_missing:
                 raise AnswerError(
                     "no_checkpoint",
                     f"{row.name} was made elsewhere and only its embeddings are here: there is no model to ask.",

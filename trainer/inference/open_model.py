@@ -72,7 +72,7 @@ def open_run(workspace: Workspace, run_id: int, step: int | None = None, *, on: 
         StoreError: There is no such run.
     """
     row = workspace.runs.get(run_id)
-    if isinstance(workspace.runs.config_of(row.id).model, config.NoModel):
+    if workspace.runs.config_of(row.id).model.is_missing:
         saved = row.facts.get(CHECKPOINTS)
         model = shell.quote(str([*saved.values()][-1])) if isinstance(saved, dict) and saved else "MODEL"
         raise checkpoint.CheckpointError(

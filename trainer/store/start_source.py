@@ -24,7 +24,7 @@ def bound_start(
     Raises:
         ConfigError: That run has no such towers, or no checkpoint of that step.
     """
-    if isinstance(source.model, config.NoModel) or source.objective.source is not None:
+    if source.model.is_missing or source.objective.source is not None:
         raise config.ConfigError(
             f"tuning.start {source_row.name} has no model of its own: choose a run that was trained here, or open the "
             "model first (trainer open MODEL).",

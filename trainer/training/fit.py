@@ -215,7 +215,7 @@ def _train(
     """Return the status and its reason at the end of this session."""
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
-    if isinstance(run.model, config.NoModel):
+    if run.model.is_missing:
         return _open_elsewhere(run, log, text_log)
     where = _device_of(run, text_log, shared)
     text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")

@@ -337,7 +337,7 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     if start is not None:
         checkpoint.restore(start, modules=training.modules, optimizer=training.optimizer)
         training.step = start.step
-    elif run.tuning.start or not isinstance(run.model, config.TinyTowers):
+    elif run.tuning.start or run.model.is_published:
         raise ReplayError(
             f"{run_row.name} began with trained weights and keeps no checkpoint up to step {most:,}. Choose a "
             "later step."

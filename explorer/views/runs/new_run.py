@@ -679,7 +679,7 @@ def estimate_words(run: config.Run, pairs: int | None) -> str:
 
 def _first_ready(presets: dict[str, config.Run]) -> str:
     """Return the first preset that could start as is, without a path to set or data to download."""
-    in_order = sorted(presets, key=lambda name: not isinstance(presets[name].data, config.Scenes))
+    in_order = sorted(presets, key=lambda name: not presets[name].data.is_drawn)
     return next((name for name in in_order if not config.problems(presets[name])), "")
 
 
