@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ FORMAT: Final = 1
 EXPERIMENT_SEAL: Final = "experiment_seal"
 """Key of `run.json` for what `experiment_seal` returns."""
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
+_SHORT: Final = 10_000
+"""Characters and bytes of a row that is remembered."""
 _SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
 SKIPPED_OF_RUN: Final = _SKIPPED | {
     "launched_pid",
@@ -92,8 +94,9 @@ def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
         sealed_text = experiment_words(row["folder"], row["experiment"], row["arm"], definition)
         document[EXPERIMENT_SEAL] = ownership.seal(sealed_text)
     for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
-        rows = [r._mapping for r in fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))]
-        document[f"{table.name}s"] = [_plain(dict(r)) for r in rows if is_sound(table.name, r)]
+        rows = fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))
+        plain = [(_plain_again if _is_short(row) else _plain)(table.name, tuple(row._mapping), *row) for row in rows]
+        document[f"{table.name}s"] = [dict(values) for values in plain if values is not None]
     return document
 
 
@@ -122,10 +125,22 @@ def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
     return not cells.faults(table, row)
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(table: str, columns: tuple[str, ...], *cells_of_row: Any) -> Mapping[str, Any] | None:
+    """Return what the file says of a row; None of one that is not valid."""
+    row = dict(zip(columns, cells_of_row, strict=True))
+    if not is_sound(table, row):
+        return None
     values = {key: value for key, value in row.items() if key not in {"id", "run"}}
     if "metrics" in values:
         values["metrics"] = cells.document(values["metrics"])
     if "best" in values:
         values["best"] = bool(values["best"])
     return values
+
+
+# The file is written at each evaluation, and nearly all rows are those of the last time.
+_plain_again: Final = functools.lru_cache(maxsize=4096, typed=True)(_plain)
+
+
+def _is_short(row: Sequence[Any]) -> bool:
+    return sum(len(value) for value in row if isinstance(value, str | bytes)) < _SHORT
