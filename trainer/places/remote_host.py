@@ -157,6 +157,7 @@ def _options(kind: str, query: str) -> dict[str, str]:
             flags = ", and the flags of sbatch but those that decide what is started" if kind == "slurm" else ""
             raise PlaceError(
                 f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}{flags}."
+                f"{' Start a run for each task: every run is a job of its own.' if name == 'array' else ''}"
             )
         rule = _LINES if name == "prologue" else _PATH if name in _PATHS else _WORD
         if not rule.fullmatch(value) and not (name == "storage" and _STORE.fullmatch(value)):

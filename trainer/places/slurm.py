@@ -223,7 +223,7 @@ def _run(program: str, *arguments: str, stdin: str = "") -> str:
         raise PlaceError(f"{program} does not answer: {error}.") from error
     if answer.returncode:
         why = (
-            untrusted_files.spelled(answer.stderr.decode("utf-8", "replace").strip()[-300:])
+            untrusted_files.spelled(" ".join(answer.stderr.decode("utf-8", "replace").split())[-300:])
             or f"status {answer.returncode}"
         )
         raise PlaceError(f"{program} refused: {why}")

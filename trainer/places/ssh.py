@@ -16,7 +16,7 @@ from typing import Any, Final
 from trainer.places.channel import Channel
 from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost, prologue
 from trainer.places.source import record
-from trainer.places.wheel import Wheel, needed_packages, wheel
+from trainer.places.wheel import WINDOW, Wheel, needed_packages, wheel
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import safe_subprocess, shell
 
@@ -188,13 +188,15 @@ def doctor(host: RemoteHost, workspace: str) -> list[dict[str, Any]]:
         document = untrusted_files.parse_json(answer.decode("utf-8"))
     except ValueError as error:
         raise PlaceError(f"The doctor of {host.name} did not end: {_short(answer)}") from error
-    rows = [row for row in document if isinstance(row, dict)] if isinstance(document, list) else []
+    listed = document if isinstance(document, list) else []
+    # No window opens there.
+    rows = [row for row in listed if isinstance(row, dict) and not str(row.get("name")).lower().startswith(WINDOW)]
     if host.kind == "slurm":
         from trainer.places import slurm
 
         try:
-            listed = run(host, list(slurm.SINFO)).decode("utf-8", "replace")
-            rows = [*slurm.partitions(listed, host.options), *rows]
+            partitions = run(host, list(slurm.SINFO)).decode("utf-8", "replace")
+            rows = [*slurm.partitions(partitions, host.options), *rows]
         except PlaceError as error:
             rows = [slurm.finding("sinfo", "does not answer", str(error)), *rows]
     return [{"group": "Place", "name": host.name, "value": _words(host, facts), "state": "ok", "next": ""}, *rows]

@@ -20,7 +20,8 @@ from trainer.untrusted import files as untrusted_files
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _LEFT: Final = ("screenshots", "notebooks", "fonts", "icons")
 """Of the assets: what needs a window, or eyes."""
-_WINDOW: Final = ("pyside6", "pyqtgraph", "shiboken6", "colorcet")
+WINDOW: Final = ("pyside6", "pyqtgraph", "shiboken6", "colorcet")
+"""What packages begin with that only a window needs."""
 _LARGEST: Final = 64 << 20
 _THEN: Final = (2020, 1, 1, 0, 0, 0)
 """The time of every member, so that equal code is an equal file."""
@@ -79,7 +80,7 @@ def _requires() -> list[str]:
     try:
         requirements = importlib.metadata.requires("contrastive-explorer") or []
         needed = [requirement for requirement in requirements if "extra ==" not in requirement]
-        return [line for line in (*needed, *training_part.requirements()) if not _name(line).startswith(_WINDOW)]
+        return [line for line in (*needed, *training_part.requirements()) if not _name(line).startswith(WINDOW)]
     except importlib.metadata.PackageNotFoundError:
         return []
 

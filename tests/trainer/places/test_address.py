@@ -58,7 +58,7 @@ def test_an_address_is_read_as_it_is_written(address: str) -> None:
         ("slurm://host?partition=a b", "write a single word"),
         ("slurm://host?partition=--wrap", "write a single word"),
         ("slurm://host?wrap=ls", "is not an option of slurm"),
-        ("slurm://host?array=1-4", "but those that decide what is started"),
+        ("slurm://host?array=1-4", "that decide what is started. Start a run for each task"),
         ("ray://host", "needs a folder"),
     ],
 )
@@ -228,6 +228,19 @@ def test_training_is_installed_there_by_uv(tmp_path, monkeypatch):
     with pytest.raises(PlaceError, match="has no card to ask"):
         packages.install(host.changed(gpus="1"), lambda share, note: None)
     bindings.remove("lab")
+
+
+@pytest.mark.slow
+def test_a_refusal_of_several_lines_is_one_sentence(tmp_path, monkeypatch):
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho 'sbatch: no such' >&2\necho 'partition' >&2\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    workspace = Workspace(tmp_path / "workspace")
+    run = workspace.runs.create(config.Run(name="queued"))
+    with pytest.raises(PlaceError, match="sbatch refused: sbatch: no such partition"):
+        slurm.submit(workspace, run, {})
+    assert workspace.runs.get(run).reason == "sbatch refused: sbatch: no such partition"
+    workspace.close()
 
 
 def test_flags_reach_sbatch_but_for_those_that_let_it_start_another_program(tmp_path, monkeypatch):

@@ -213,6 +213,7 @@ def test_a_place_is_tested_and_a_run_trains_there(
     found = json.loads(capsys.readouterr().out)
     assert found[0]["group"] == "Place"
     assert {"Programs", "Workspace"} <= {row["group"] for row in found}
+    assert not {"pyqtgraph", "PySide6-Essentials"} & {row["name"] for row in found}
     file = written(box.folder, epochs=3)
     assert main(["fit", "--config", str(file), "--on", "box", "--json", "--workspace", str(here.folder)]) == 0
     assert json.loads(capsys.readouterr().out) == {"id": 2, "name": "far", "status": "finished", "step": 12} | {
