@@ -305,17 +305,17 @@ def _tasks() -> dict[str, Metric]:
         for key, label in (("fine_tune", "Fine-tuned"), ("fine_tune_linear", "Linear probe")):
             shares[f"{key}_{share}pct_acc1"] = (f"{label}, {share} % of labels", "up")
             shares[f"{key}_{share}pct_acc5"] = (f"{label}, {share} % of labels, top-5", "up")
-    shares["robust_clean"] = ("Clean, as robustness measures", "up")
+    shares["robust_clean"] = ("Clean, on the robustness sample", "up")
     for kind in ("noise", "blur", "contrast", "jpeg", "occlusion"):
         label = "JPEG" if kind == "jpeg" else kind
         shares[f"robust_{kind}"] = (f"Under {label}", "up")
-    shares |= {"robust_mean": ("Under all corruptions", "up"), "robust_kept": ("Kept of the clean accuracy", "up")}
+    shares |= {"robust_mean": ("Under all corruptions", "up"), "robust_kept": ("Share of the clean accuracy", "up")}
     shares["caption_choice"] = ("Caption choice", "up")
     shares["protocol_zero_shot"] = ("Zero-shot by the published protocol", "up")
     shares["protocol_zero_shot_changed"] = ("Zero-shot with every deviation", "up")
     shares["protocol_image_to_text_R@1"] = ("Image to text R@1 by the published protocol", "up")
     shares["protocol_text_to_image_R@1"] = ("Text to image R@1 by the published protocol", "up")
-    shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Fall on the shifted data", "down")}
+    shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Drop on the shifted data", "down")}
     metrics = {name: Metric(name, label, "", better, tasks, percent=True) for name, (label, better) in shares.items()}
     metrics["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)
     return metrics

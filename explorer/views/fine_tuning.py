@@ -22,7 +22,7 @@ class FineTuningView(ChartView):
     """Both sets of A and B over the steps, or over alpha; the slider chooses the step of every view."""
 
     title = "Fine-tuning"
-    question = "What did fine-tuning gain on the own data, and what did it forget?"
+    question = "What did fine-tuning gain on its own data, and what did it forget?"
     icon = "sliders-horizontal"
     name = "fine_tuning"
 
@@ -40,7 +40,7 @@ class FineTuningView(ChartView):
         for part in (self.slider, self.slider_text):
             part.hide()
         yield from super().build()
-        self.tune.setToolTip("A new run that continues from the weights of A; its settings follow what these are")
+        self.tune.setToolTip("A new run that continues from the weights of A, with settings that suit them")
         self.mix.setToolTip("A run that measures weights between A and what it was fine-tuned from (WiSE-FT)")
         theme.keep_icon(self.tune, "sliders-horizontal", 16, "secondary")
         theme.keep_icon(self.mix, "blend", 16, "secondary")

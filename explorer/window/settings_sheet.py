@@ -95,7 +95,7 @@ class SettingsSheet(Overlay):
         self._price.editingFinished.connect(self._keep_tariff)
         self._currency.editingFinished.connect(self._keep_tariff)
         self._add("Electricity", "Price of a kilowatt-hour, for the energy of runs.", self._price, self._currency)
-        self._add("Notices", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
+        self._add("Notifications", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
         list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
         self._add("Keys", "Shortcuts of all commands.", list_button, change_button)
 

@@ -81,7 +81,7 @@ def batch_of_run(
     run = workspace.runs.get(target.run)
     row = choose_batch(workspace, run, target, request, held_out=settings.held_out)
     snapshot, warm = pairs_of(row, run), temperatures(workspace, run, row.step)
-    progress(0.5, "Weighing the negatives")
+    progress(0.5, "Weights of the negatives")
     units = units_of(snapshot)
     rows = batch_rows(snapshot, units, settings.size, settings.number)
     batch_units = units.taken(rows)

@@ -65,7 +65,7 @@ def _over_steps(index: int, steps: Sequence[RecoveryRow], question: str) -> XYPl
     return XYPlot(
         f"recovered-{index}", steps[0].of_name,
         Axis("step of the decoded run", at[0] - spread, at[-1] + spread, integer=True),
-        Axis("read right by the judge, %", 0, 100), curves=tuple(curves), note=question,
+        Axis("recognized by the judge (%)", 0, 100), curves=tuple(curves), note=question,
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _beside(rows: Sequence[RecoveryRow], attributes: Sequence[str], question: st
         bars.append(Bars(f"{row.of_name} at step {row.of_step:,}", run_tone(index), share, low, high))
     return XYPlot(
         "recovered", "Recovered attributes", Axis("attribute", -0.5, len(attributes) - 0.5),
-        Axis("read right by the judge, %", 0, 100), bars=tuple(bars), names=tuple(attributes), note=question,
+        Axis("recognized by the judge (%)", 0, 100), bars=tuple(bars), names=tuple(attributes), note=question,
     )  # fmt: skip
 
 
@@ -87,4 +87,4 @@ def _table(rows: Sequence[RecoveryRow], judge: Mapping[str, Interval]) -> Number
         NumberRow(name, "", (100 * share[0], *(100 * row.recovered[name][0] for row in rows)), 1)
         for name, share in judge.items()
     )
-    return NumberTable("judge", "Read right by the judge, %", columns, lines, badges=False)
+    return NumberTable("judge", "Recognized by the judge (%)", columns, lines, badges=False)

@@ -140,9 +140,9 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
         "Budget": _budget(experiment),
         "Equivalence margin": difference_text(metric(f"val/{experiment.outcome.metric}"), experiment.margin).lstrip("+")
         if experiment.margin
-        else "nothing is called equal",
-        "Error rate": f"≤ {100 * experiment.alpha:g} % at any stopping time within the budget, if differences are "
-        "about normal",
+        else "none",
+        "Error rate": f"≤ {100 * experiment.alpha:g} % at any stopping time within the budget, for "
+        "approximately normal differences",
     }
     lines = tuple(NumberRow(title, "", (value,)) for title, value in facts.items())
     return NumberTable("asked", "Design", ("",), lines, badges=False)

@@ -37,13 +37,13 @@ with exact t boundaries (Jennison and Turnbull 1989), alpha shared among the com
 checked after every seed from the least to the most, and the experiment stopped at any. Where exactly n seeds are \
 asked for it is Student's interval, and where the budget has no end an anytime-valid confidence sequence (Wang and \
 Ramdas 2023, arXiv:2310.03722). Above 0 or below it decides; within the margin on both sides the arms are called \
-equal; else it is undecided. An arrow says that the bar is longer than the axis. It takes the differences as about \
-normal; an arm that fails rarely but badly is not, and warnings name outlying and collapsed seeds.
+equal; else it is undecided. An arrow says that the bar is longer than the axis. It assumes approximately \
+normal differences, which an arm that fails rarely but severely has not; warnings name outliers and collapsed seeds.
 
 At a true difference of 1, 2 and 4 standard deviations of the differences 3 seeds decide 18, 47 and 91 of 100 \
 experiments, 3 to 5 seeds 30, 79 and 100, 3 to 8 seeds 50, 98 and 100.
 
-Secondary outcomes decide nothing. Their p is adjusted for all of them and all arms (Holm)."""
+Secondary outcomes are exploratory. Their p is Holm-corrected over all of them and all arms."""
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def draw(data: FieldImportance, _settings: ImportanceSettings) -> Panel:
     warnings = about.warnings
     if data.r2 < 0.1:
         warnings += (
-            f"The forest does not predict held-out runs (R² {data.r2:.2f}): these importances say nothing. More runs "
+            f"The forest does not predict held-out runs (R² {data.r2:.2f}): these importances mean nothing. More runs "
             "that differ in these fields would.",
         )
     notes = (f"{about.label} ({about.outcome}), the last value of each of {data.n} runs; random forest, 5 parts.",)

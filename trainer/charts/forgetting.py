@@ -125,8 +125,8 @@ def _table(runs: Sequence[Forgetting], settings: ForgettingSettings) -> NumberTa
                 values_of_columns.append(_values(course, settings))
     hints = {
         "Step, or alpha in %": "The last, or the chosen one.",
-        "At first (%)": "At step 0, or alpha 0.",
-        "There (%)": "At that step.",
+        "Start (%)": "At step 0, or alpha 0.",
+        "Chosen step (%)": "At that step.",
         "Change (points)": "Paired by question.",
         "95 % from": "Newcombe's interval of the change.",
         "95 % to": "Below 0 on the reference set: forgotten.",
@@ -148,8 +148,8 @@ def _values(course: Course, settings: ForgettingSettings) -> dict[str, float]:
     difference, low, high = (100 * value for value in of_change)
     return {
         "Step, or alpha in %": step,
-        "At first (%)": 100 * shares[min(shares)].value,
-        "There (%)": 100 * share.value,
+        "Start (%)": 100 * shares[min(shares)].value,
+        "Chosen step (%)": 100 * share.value,
         "Change (points)": difference,
         "95 % from": low,
         "95 % to": high,
@@ -167,7 +167,7 @@ CHART: Final = Chart(
     name="forgetting",
     view="fine_tuning",
     label="Gained and forgotten",
-    question="What did fine-tuning gain on the own data, and what did it forget?",
+    question="What did fine-tuning gain on its own data, and what did it forget?",
     cost="Grows with the runs; numbers that are stored are read, so the size of the data does not matter.",
     settings=ForgettingSettings,
     needs="whole_runs",

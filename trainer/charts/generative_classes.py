@@ -129,7 +129,7 @@ def _accuracies(read: ReadClasses, name: str, index: int) -> XYPlot:
     chance = 100 / len(read.classes)
     y = axis_over("%", [(0, 100)], include=(chance,), percent=True)
     return XYPlot(
-        f"accuracy-{index}", f"{name}: classes named right", categories("", names), y, dots=tuple(dots), names=names,
+        f"accuracy-{index}", f"{name}: accuracy", categories("", names), y, dots=tuple(dots), names=names,
         lying=True, note=f"with 95 % intervals; a guess: {chance:.1f} %",
     )  # fmt: skip
 
@@ -157,7 +157,7 @@ def _models(stored: GenerativeComparison, name: str, index: int) -> NumberTable:
         accuracy = "–" if row.accuracy is None else f"{100 * row.accuracy:.1f} %"
         lines.append(NumberRow(row.model, row.features, (f"{row.parameters:,}", bits, accuracy)))
     note = f"bits: n = {stored.n_bits:,}; linear probes: n = {stored.n_probe:,}, {stored.classes:,} classes"
-    heads = ("parameters", "bits per dimension", "classes named right")
+    heads = ("parameters", "bits per dimension", "classification accuracy")
     return NumberTable(f"models-{index}", f"{name}: models", heads, tuple(lines), badges=False, note=note)
 
 

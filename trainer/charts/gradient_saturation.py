@@ -183,7 +183,7 @@ def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
         Axis("anchors (%)", 0, 1.08 * top, percent=True),
     )
     note = "smaller ones in the first bar"
-    return XYPlot("factor", "What saturation leaves of InfoNCE", x, y, tuple(curves), note=note)
+    return XYPlot("factor", "Gradient that InfoNCE has left", x, y, tuple(curves), note=note)
 
 
 def _pull_plot(run: Saturation, index: int, name: str) -> XYPlot:

@@ -336,7 +336,7 @@ def _changed(
     compared = changes(workspace, *refs, dataset=a.dataset, split=a.split, progress=progress)
     columns = changed_columns(compared)
     if by not in columns:
-        raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
+        raise ChartError(f"These runs have no {by}: it needs images and texts, and for predictions classes.")
     maps = [ColoredMap(snapshot.n, columns) for snapshot in (a, b)]
     return pair_colors(by, maps) + [ColoredPoints(MODALITY) for _ in snapshots[2:]]
 

@@ -118,7 +118,7 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
         raise ChartError("Not every run has this tower: choose images or texts that all of them embed.")
     distances = np.mean(parts, axis=0)
     if not np.isfinite(distances).all():
-        raise ChartError("A snapshot does not vary at all, so that it is like nothing. Leave that run or step out.")
+        raise ChartError("A snapshot does not vary at all, so it resembles nothing. Leave that run or step out.")
     spaces = tuple(Space(modality=settings.modality, **shown(row, snapshot, units)) for row, snapshot in chosen)
     positions, stress = plane_of(distances)
     ends = {space.run: index for index, space in enumerate(spaces)}

@@ -48,7 +48,7 @@ BETTER_IN_B: Final = {"image_rank_change": -1, "text_rank_change": -1, "margin_c
 CHANGED: Final = (*BETTER_IN_B, "overlap", "residual", "verdict")
 """Measures that color a map; the others are of one run alone."""
 
-_VERDICTS: Final = ("same verdict", "other verdict")
+_VERDICTS: Final = ("same prediction", "different prediction")
 _MOST_SHOWN: Final = 0.98
 """Share of the pairs that lie within the ends of a scale with a sign: a few large changes would hide all others."""
 

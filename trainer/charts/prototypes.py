@@ -117,7 +117,7 @@ def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
     step = axis_over("step", [_x(o) for o, _ in drawn], integer=True)
     rows: list[tuple[Mark, ...]] = [(
         XYPlot("purity", "Purity of the clusters", step, labeled, tuple(purity)),
-        XYPlot("bound", "Bound of the EM", step, axis_over("log-probability", [s.y for s in bounds]), tuple(bounds)),
+        XYPlot("bound", "EM bound", step, axis_over("log-probability", [s.y for s in bounds]), tuple(bounds)),
     )]  # fmt: skip
     for run, index in drawn:
         rows += [(_phi(run, index),), *((strip,) for strip in _strips(run, index))]

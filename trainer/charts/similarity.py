@@ -119,7 +119,7 @@ def _table(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -> 
     for field, label, hint, digits in _comparable(runs):
         lines.append(NumberRow(label, hint, tuple(getattr(run, field) for run in runs), digits, strong=True))
         if any(field in run.intervals for run in runs):
-            hint = "95 of 100 draws of the pictures, with all of their captions, lie in it."
+            hint = "95 % bootstrap interval over the pictures, each with its captions."
             lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
         if chance and any(field in run.shuffled for run in runs):
             level = tuple(run.shuffled[field] for run in runs)
@@ -177,7 +177,7 @@ def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[
     if any(MOST_IMAGES == run.n < run.pairs for run in runs):
         notes.append(f"At most {MOST_IMAGES:,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:
-        notes.append("The runs have unlike numbers of pairs: their most similar unmatched ones do not compare.")
+        notes.append("The runs have different numbers of pairs, so their hardest unmatched pairs are not comparable.")
     if settings.compared == "sampled":
         notes.append("Unmatched pairs are drawn at random.")
     return notes

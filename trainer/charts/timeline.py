@@ -253,7 +253,7 @@ def point_colors(
     if by in CHANGED and workspace is not None:
         changed = what_changed(workspace, runs, progress)
         if by not in changed:
-            raise ChartError(f"These runs have no {by}: it needs images and texts, and for verdicts classes.")
+            raise ChartError(f"These runs have no {by}: it needs images and texts, and for predictions classes.")
         columns = [changed] * len(runs)
     if by not in (MODALITY, *COMPUTED) and not any(columns):
         named = ", ".join(dict.fromkeys(name for run in runs for name in run.items.metadata))

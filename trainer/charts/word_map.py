@@ -49,8 +49,10 @@ class WordMapSettings:
         "PCA at once keeps the largest distances, the others keep neighbors.",
         named={name: LABELS[name] for name in ("pca", "umap", "tsne", "pacmap")},
     )
-    neighbors: int = option(10, "Neighbors", "That count: t-SNE's perplexity; of no use to PCA.", low=2, high=50)
-    seed: int = option(0, "Seed", "Of all but PCA.", low=0, high=99)
+    neighbors: int = option(
+        10, "Neighbors", "Neighbors that count; the perplexity of t-SNE. PCA ignores it.", low=2, high=50
+    )
+    seed: int = option(0, "Seed", "Of all methods but PCA.", low=0, high=99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +159,10 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
         title="Words of the captions",
         head=head,
         rows=(*((plot,) for plot in plots), (table,)),
-        notes=("Near are words that the run embeds alike.", *([CAUTION.capitalize() + "."] if how else [])),
+        notes=(
+            "Words that the run embeds similarly lie close together.",
+            *([CAUTION.capitalize() + "."] if how else []),
+        ),
     )
 
 

@@ -140,7 +140,7 @@ HELP: Final[dict[str, tuple[str, str, str]]] = {
         "t_1 … t_L: tokens of the caption of image x.",
         "−mean ln p(t_l | t_1 … t_{l−1}, x)",
         "A class is named by the likelihood of its prompts, which also knows how frequent a name is: rare classes are "
-        "rarely named. The image is one vector, not a grid. Dear: a prompt is asked for every class.",
+        "rarely named. The image is one vector, not a grid. Expensive: a prompt is scored for every class.",
     ),
     "word2vec": (
         "c: vector of a word, o: of a word of its context, k: of drawn words.",

@@ -39,7 +39,7 @@ class Tuning:
     freeze_image: int = option(
         0,
         "Frozen image layers",
-        "Of the image tower the lowest so many blocks, and what is below them, stay as they are.",
+        "How many of the lowest blocks of the image tower stay frozen, with what is below them.",
         low=0,
         high=1_000,
         unit="blocks",
@@ -48,7 +48,7 @@ class Tuning:
     freeze_text: int = option(
         0,
         "Frozen text layers",
-        "Of the text tower the lowest so many blocks, and what is below them, stay as they are.",
+        "How many of the lowest blocks of the text tower stay frozen, with what is below them.",
         low=0,
         high=1_000,
         unit="blocks",
@@ -84,7 +84,7 @@ class Tuning:
         16.0, "LoRA alpha", "The product counts alpha / rank times.", low=0.0, high=10_000.0, advanced=True
     )
     lora_targets: Literal["attention", "mlp", "attention and mlp"] = option(
-        "attention and mlp", "LoRA targets", "Which matrices of the blocks have one.", advanced=True
+        "attention and mlp", "LoRA targets", "Which matrices of the blocks get a LoRA product.", advanced=True
     )
     adapter: str = option(
         "",

@@ -61,9 +61,9 @@ def outlying(
             side = int(np.argmax(np.abs(values - medians)))
             many = f"{abs(distance):.1f}" if math.isfinite(distance) else "more than 100"
             yield (
-                f"Seed {seed} is outlying: {arms[side]} has {measure.text(float(values[side]))}, the median of its "
+                f"Seed {seed} is an outlier: {arms[side]} has {measure.text(float(values[side]))}, the median of its "
                 f"seeds is {measure.text(float(medians[side]))}; the difference of {arms[1]} and {arms[0]} lies {many} "
-                "robust deviations from the others. Look at the points: the interval takes differences as about normal."
+                "robust deviations from the others. Check the points: the interval assumes normal differences."
             )
 
 

@@ -369,7 +369,7 @@ def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence
     if signs:
         notes.append(
             f"Exact test of the signs of the differences, without an assumption about their distribution: p = "
-            f"{', '.join(signs)}, of this look alone and not adjusted."
+            f"{', '.join(signs)}, for this look alone, not corrected."
         )
     return (*notes, *method_notes(experiment))
 
@@ -379,7 +379,7 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     least, most, alpha = experiment.least_seeds, experiment.most_seeds, experiment.alpha
     shared = f" / {experiment.comparisons} (one for each arm compared)" if experiment.comparisons > 1 else ""
     normal = (
-        "if the differences are about normal. Where one arm fails rarely but badly more verdicts are wrong: look at "
+        "for approximately normal differences. An arm that fails rarely but severely makes more verdicts wrong: check "
         "the points."
     )
     if most == OPEN:
@@ -392,11 +392,14 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     else:
         kind = f"repeated confidence interval of the paired difference at {least} to {most} seeds"
         source = "exact t boundaries, Jennison and Turnbull 1989"
-        holds, p = f"All looks hold together, whenever it stops, {normal}", "repeated, of all looks together"
+        holds, p = (
+            f"The error rate holds over all looks, at any stopping time, {normal}",
+            "repeated, valid over all looks",
+        )
     flips = (
         f" A test of signs alone follows from {FEWEST_FLIPS} seeds on." if most == OPEN or most >= FEWEST_FLIPS else ""
     )
     return (
         f"Interval: {kind} at alpha {alpha:g}{shared} ({source}). {holds}{flips}",
-        f"p: {p}, adjusted by Holm; that of the secondaries over all of them and all arms.",
+        f"p: {p}, Holm-corrected; for secondary outcomes over all of them and all arms.",
     )

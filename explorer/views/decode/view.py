@@ -37,7 +37,7 @@ TRAINING: Final = (
 LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5
 """Along a principal direction, in lengths of an embedding."""
-COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Not kept")
+COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Lost")
 ACROSS: Final = (10, 5, 4, 3, 2)
 """How many pictures may be next to each other: as lets them be largest."""
 LEAST_PX: Final = 52

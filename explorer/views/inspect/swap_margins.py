@@ -117,7 +117,7 @@ def margin_panel(question: SwapQuestion, cosines: Sequence[Sequence[float]], nam
     rows = [NumberRow(f"“{question.caption}”", "Cosine of the picture and this caption.", caption_cosines, strong=True)]
     rows += [_line(swap, [row[0] - row[column_of[swap.caption]] if row else None for row in cosines])
              for swap in swaps(question.caption)]  # fmt: skip
-    note = "cosine of the caption; then how much nearer it is than the swap"
+    note = "cosine of the caption, then its lead over the swap"
     table = NumberTable("swaps", "Does the run bind the words?", tuple(names), tuple(rows), note=note, tones=tones)
     return Panel(title="Minimal swaps", rows=((table,),))
 
@@ -125,5 +125,5 @@ def margin_panel(question: SwapQuestion, cosines: Sequence[Sequence[float]], nam
 def _line(swap: Swap, margins: Sequence[float | None]) -> NumberRow:
     cells = tuple("–" if margin is None else f"{margin:+.3f}".replace("-", "−") for margin in margins)
     right = frozenset(index for index, margin in enumerate(margins) if margin is not None and margin > 0)
-    hint = "Positive, and strong: the run prefers the caption. Negative: it prefers the swap."
+    hint = "Positive: the run prefers the caption. Negative: it prefers the swap."
     return NumberRow(f"{KINDS[swap.kind]}: “{swap.caption}”", hint, cells, best=right)

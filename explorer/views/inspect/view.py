@@ -61,7 +61,7 @@ class InspectView(PictureQuestionView):
     """Saliency of a caption for run A, run B, and their difference."""
 
     title = "Inspect"
-    question = "Which regions support the caption, and whether its words are bound: by how much swaps of it lose."
+    question = "Which regions support the caption, and does the run bind its words?"
     icon = "scan-search"
     when_chosen = "Then compute the saliency of a caption."
     prefix = "inspect"

@@ -140,7 +140,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Fine-tune\u2026",
         "sliders-horizontal",
         "",
-        "A new run that continues from its weights; settings follow what these are",
+        "A new run that continues from its weights, with settings that suit them",
         _trainable,
     ),
     "mix": ActionSpec(

@@ -255,9 +255,7 @@ class NewRun(QDialog):
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
         if self.where.name:
-            reason = (
-                "the weights that it starts from lie in this workspace, which the place has not: choose this computer."
-            )
+            reason = "it starts from weights of this workspace, which the compute target lacks: choose this computer."
             field = "tuning.start"
             if run.tuning.start_run:
                 return {field: config.ConfigError(f"{field}: {reason}", field=field)}

@@ -30,7 +30,7 @@ from trainer.places.packages import install
 from trainer.places.remote_host import RemoteHost, parse
 
 _ABOUT = (
-    "Computers that train runs: choose one in the New run form under Where. They are reached by ssh with your keys, "
+    "Computers that train runs: choose one in the New run form under Run on. They are reached by ssh with your keys, "
     "through SLURM or as a Ray cluster; the list is in your settings, never in a workspace."
 )
 _BUILDS: Final = ("auto", "cpu", "cu126", "cu128", "cu130", "rocm6.4", "index")
@@ -51,20 +51,20 @@ class PlacesSheet(QDialog):
     def __init__(self, background: Background, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("places-sheet")
-        self.setWindowTitle("Places")
+        self.setWindowTitle("Compute targets")
         self.setModal(True)
         self.resize(720, 600)
         self._background, self._workspace = background, workspace
         self.list = QListWidget(self, objectName="places-list")
-        self.list.setAccessibleName("Places")
+        self.list.setAccessibleName("Compute targets")
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.currentItemChanged.connect(lambda *_: self._allow())
         self.name = QLineEdit(self, objectName="places-name", placeholderText="gpu-box")
-        self.name.setAccessibleName("Name of the place")
+        self.name.setAccessibleName("Name of the target")
         self.address = QLineEdit(self, objectName="places-address")
         self.address.setPlaceholderText("ssh://me@host/home/me/venv/bin/python")
-        self.address.setAccessibleName("Address of the place")
+        self.address.setAccessibleName("Address of the target")
         self.prologue = QPlainTextEdit(self, objectName="places-prologue", tabChangesFocus=True)
         self.prologue.setPlaceholderText("module load cuda/12.8\nconda activate clip")
         self.prologue.setAccessibleName("Lines of bash before every command there")
@@ -88,7 +88,7 @@ class PlacesSheet(QDialog):
         self.note = layouts.text(role="small", name="places-note", wrap=True)
         self.progressed.connect(lambda share, note: self.note.setText(f"{note} ({100 * share:.0f} %)"))
         self.report = QPlainTextEdit(self, objectName="places-report", readOnly=True)
-        self.report.setAccessibleName("What the tested place has")
+        self.report.setAccessibleName("Report of the tested target")
         self.address.returnPressed.connect(self._add)
         self._lay_out()
         self._show()

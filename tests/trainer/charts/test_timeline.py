@@ -212,7 +212,7 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
             colors = film.marks[run.index][0].get_facecolors()
             assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"
         named = [handle.get_label() for handle in legend_of(draw(colored).marks, 7.2)[0]]
-        assert ("same verdict" in named) == (by == "verdict")
+        assert ("same prediction" in named) == (by == "verdict")
         told = note_of(colored, chart.steps)
         assert "Colored by" in told
         assert f"step {ends[0][1]:,}" in told

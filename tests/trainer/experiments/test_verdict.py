@@ -285,7 +285,7 @@ def test_outlying_and_collapsed_seeds_are_named_and_signs_are_tested_from_six_se
     values = [(0.40, 0.47), (0.41, 0.49), (0.42, 0.48), (0.43, 0.52), (0.40, 0.46), (0.42, 0.002)]
     found = judged_values(workspace, clip_cloob, values, least=3, most=8)
     assert [words for words in found.warnings if words.startswith("CLOOB seed 5 collapsed: 0.2 % is not better")]
-    assert [words for words in found.warnings if words.startswith("Seed 5 is outlying: CLOOB has 0.2 %")]
+    assert [words for words in found.warnings if words.startswith("Seed 5 is an outlier: CLOOB has 0.2 %")]
     assert len(found.warnings) == 2
     gaps = np.array([b - a for a, b in values])
     signs = np.array(list(itertools.product((-1, 1), repeat=6)))

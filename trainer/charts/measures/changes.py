@@ -72,7 +72,7 @@ class ChangesData:
 
 
 _ALIVE: Final[WeakValueDictionary[object, Changes]] = WeakValueDictionary()
-"""Comparisons that a shown chart holds: other verdicts need no other ranks."""
+"""Comparisons that a shown chart holds: different predictions need no other ranks."""
 
 
 def sentences(_workspace: Workspace, _request: Request, settings: ChangesSettings) -> tuple[str, ...]:
