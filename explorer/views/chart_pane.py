@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
+from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.numbers_bar import NumbersBar
 from explorer.render_qt.panel import PanelWidget
@@ -103,6 +104,7 @@ class ChartPane(QWidget):
         self.panel = PanelWidget(pictures or Thumbnails(context.background, self, edge=128), name)
         self.computing = ProgressRow(f"{name}-computing", self)
         self.warnings = layouts.text(role="warn", name=f"{name}-warnings", wrap=True)
+        self.warnings.setContentsMargins(0, 0, 0, theme.INSIDE)
         self.warnings.hide()
         self.numbers = NumbersBar(self.panel)
         content = layouts.panel(layouts.column(self.warnings, (self.panel, 1), self.numbers, gap=0))

@@ -72,11 +72,11 @@ class Bar(QWidget):
         self._runs: tuple[Choice, ...] = ()
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
-        self._knows_runs = self._knows_facts = False
+        self._knows_runs = self._knows_facts = self._had_room = False
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=LEAST_RUN_PX)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=LEAST_RUN_PX)
-        self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=104)
-        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=60)
+        self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=LEAST_RUN_PX)
+        self.dataset = SearchableComboBox(name="dataset", label="Data of the snapshots", width=44)
         self.swap = QToolButton(objectName="swapRuns", accessibleName="Swap A and B", toolTip="Swap A and B (Ctrl+T)")
         theme.keep_icon(self.swap, "arrow-left-right", 16, "secondary")
         self.charts = QToolButton(objectName="viewCharts", accessibleName="More charts", toolTip="More charts (Ctrl+G)")
@@ -136,18 +136,27 @@ class Bar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-        if (event.oldSize().width() >= WITH_CONTROLS_PX) != self.has_room:
+        # Not by the old size: it is none where the window was hidden meanwhile, as for a zoom.
+        if self._had_room != self.has_room:
+            self._had_room = self.has_room
             self.narrowed.emit()
 
     def _fit(self) -> None:
         """Give the pickers the width of their runs, and the button of further charts its words, where there is room."""
-        for picker in (self.run_a, self.run_b):
-            # Two runs must not read alike: a short name is not cut.
+        pickers = (self.run_a, self.run_b, self.step)
+        for picker in pickers:
+            # Two runs must not read alike: a short name is not cut, nor a step.
             name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
-            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)) if self.has_room else LEAST_RUN_PX)
+            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)))
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if self.minimumSizeHint().width() + DATASET_PX > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        self.swap.setVisible(not self.run_a.isHidden())
+        if not self.has_room and self.minimumSizeHint().width() > self.width():
+            self.swap.hide()
+        if not self.has_room and self.minimumSizeHint().width() > self.width():
+            for picker in pickers:
+                picker.setMinimumWidth(LEAST_RUN_PX)
 
     def _show_lines(self) -> None:
         """Show a line only between two groups that are there."""

@@ -31,13 +31,14 @@ from explorer.views.runs.table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
+from explorer.window.frame import SMALLEST
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import nightly_except
 from trainer.store import Workspace
 
 NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
-SIZES = ((1100, 700), (880, 560))
+SIZES = ((1100, 700), SMALLEST)
 BESIDE_WORDS_PX = 6
 """What a button has at least beside its words: its padding."""
 
