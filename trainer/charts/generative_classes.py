@@ -27,6 +27,7 @@ from trainer.charts.marks import (
 from trainer.charts.measures.groups import p_text
 from trainer.charts.settings import NoSettings
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.errors import NotYetError
 from trainer.store import Workspace
 from trainer.store.generative_results import GenerativeComparison, ReadClasses, read_comparison
 
@@ -46,6 +47,12 @@ Caveats: few updates draw blurs that still tell classes apart. A bit per dimensi
 all bits are texture (Theis et al., 2016, https://arxiv.org/abs/1511.01844)."""
 
 
+class NoModelYetError(ChartError, NotYetError):
+    """No generative model was trained next to a run."""
+
+    title = "No generative model yet"
+
+
 @dataclass(frozen=True)
 class RunComparison:
     """The stored comparison of a run."""
@@ -61,15 +68,13 @@ def of_run(
     """Return what was trained next to a run.
 
     Raises:
-        ChartError: Nothing was; says the command.
+        NoModelYetError: Nothing was; says the command.
         StoreError: No such run.
     """
     row = workspace.runs.get(target.run)
     stored = read_comparison(row.folder)
     if stored is None:
-        raise ChartError(
-            f"No generative model was trained next to {row.short_name} yet. Run trainer generative {row.id}."
-        )
+        raise NoModelYetError(f"To train one next to {row.short_name}, type trainer generative {row.id}.")
     return RunComparison(row.id, row.short_name, stored)
 
 

@@ -16,7 +16,7 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
 from trainer.charts.snapshot_label import counted_notes, different_steps
 from trainer.config.fields import fields_of
-from trainer.errors import UserError
+from trainer.errors import NotYetError, UserError
 from trainer.store import Workspace
 
 S = TypeVar("S")
@@ -229,17 +229,22 @@ def per_run(
     """Convert a `compute` for one target to one for all targets, where a failure does not affect others."""
 
     def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> PerRun[D]:
-        results, indices, problems = [], [], []
+        results, indices, problems = [], [], list[UserError]()
         for index, target in enumerate(request.targets):
             try:
                 part = part_of(progress, index, len(request.targets))
                 results.append(compute(workspace, target, request, settings, part))
                 indices.append(index)
             except UserError as problem:
-                problems.append(str(problem))
+                problems.append(problem)
+        sentences = tuple(map(str, problems))
         if not results:
-            raise ChartError(" ".join(problems))
-        return PerRun(tuple(results), tuple(indices), tuple(problems))
+            if problems and all(isinstance(each, NotYetError) for each in problems):
+                # What every run lacks yet is waited for, and no failure.
+                problems[0].args = (" ".join(sentences),)
+                raise problems[0]
+            raise ChartError(" ".join(sentences))
+        return PerRun(tuple(results), tuple(indices), sentences)
 
     return compute_each
 
