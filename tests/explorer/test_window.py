@@ -37,6 +37,7 @@ from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.drop_handler import write_png
+from explorer.window.frame import SMALLEST
 from explorer.window.picker_choices import first_choice
 from trainer import config
 from trainer.catalog import assets_dir
@@ -277,7 +278,7 @@ def test_view_selection_and_size_come_back(open_window) -> None:
     first = open_window()
     first.navigation.go_to("classify")
     first.selection.dataset, first.selection.step, first.selection.pairs = SplitKey("scenes", "renderings"), 30, [5]
-    first.resize(850, 610)  # no larger than the offscreen platform's screen allows
+    first.resize(*SMALLEST)  # no larger than the offscreen platform's screen allows
     size = first.size()
     first.close()
     second = open_window()
