@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import itertools
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from tests.two_runs import write_two_runs
+
+if TYPE_CHECKING:
+    from explorer.window import Window
 
 _TESTS = itertools.count()
 
@@ -70,6 +76,81 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
     for context in made:
         context.jobs.close()
         context.client.close()
+
+
+@pytest.fixture
+def show_view(qtbot: QtBot, make_context: Callable[[], object], two_runs: tuple[int, int]) -> Callable[..., Any]:
+    """Return a function that shows a view of the two runs in a size, with other parts of its context if given."""
+
+    def show(kind: Callable[[Any], Any], width: int, height: int, **parts: object) -> Any:
+        context: Any = dataclasses.replace(make_context(), **parts)
+        view = kind(context)
+        qtbot.addWidget(view)
+        view.resize(width, height)
+        context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+        view.show()
+        return view
+
+    return show
+
+
+@pytest.fixture
+def window_of(dressed: QApplication, qtbot: QtBot) -> Iterator[Callable[..., Window]]:
+    """Return a function that opens the real window of a workspace with these or all views, until the test has ended."""
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.views import VIEWS
+    from explorer.window import Window
+
+    opened: list[tuple[Window, Hooks]] = []
+
+    def open_window(folder: Path, entries: Any = VIEWS, *, size: tuple[int, ...] = (), ready: bool = True) -> Window:
+        hooks = Hooks(folder)
+        window = Window(folder, hooks, entries=entries)
+        opened.append((window, hooks))
+        if size:
+            window.resize(*size)
+        if ready:
+            with qtbot.waitSignal(window.ready, timeout=90_000):
+                window.show()
+        return window
+
+    yield open_window
+    for window, hooks in opened:
+        window.close()
+        hooks.remove()
+        window.deleteLater()
+
+
+@pytest.fixture(scope="module")
+def window(
+    qapp: QApplication,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    _two_runs_once: tuple[Path, tuple[int, int]],
+) -> Iterator[Window]:
+    """Return the real window with all its views and two runs, shared by a file's tests; no model is started."""
+    from explorer.event_loop.exception_hooks import Hooks
+    from explorer.window import Window
+    from trainer.store import Workspace
+
+    theme.theme().apply(qapp, "light")
+    folder = tmp_path_factory.mktemp("shared") / "workspace"
+    shutil.copytree(_two_runs_once[0], folder)
+    copy = Workspace(folder)
+    copy.adopt()
+    copy.close()
+    hooks, ready = Hooks(folder), []
+    shown = Window(folder, hooks)
+    shown.ready.connect(lambda: ready.append(True))
+    shown.resize(1280, 800)
+    shown.show()
+    QtBot(request).waitUntil(lambda: bool(ready), timeout=120_000)
+    shown.services.client.ask = lambda _question, **_call: 0
+    shown.selection.select_runs(*_two_runs_once[1])
+    yield shown
+    shown.close()
+    hooks.remove()
+    shown.deleteLater()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,7 +13,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
 from explorer.widgets.command_palette import matching
@@ -29,18 +28,12 @@ from trainer.charts.marks import HeatMap
 
 
 @pytest.fixture
-def window(dressed, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
+def window(window_of, tmp_path: Path, two_runs: tuple[int, int]) -> Window:
     """Return the real window with two runs; no model is started."""
-    hooks = Hooks(tmp_path / "workspace")
-    shown = Window(tmp_path / "workspace", hooks)
-    with qtbot.waitSignal(shown.ready, timeout=60_000):
-        shown.show()
+    shown: Window = window_of(tmp_path / "workspace")
     shown.services.client.ask = lambda _question, **_call: 0
     shown.selection.select_runs(*two_runs)
-    yield shown
-    shown.close()
-    hooks.remove()
-    shown.deleteLater()
+    return shown
 
 
 def every_tab(qtbot, window: Window, name: str) -> Iterator[str]:

@@ -20,13 +20,8 @@ FIXED = 2
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> ChangesView:
-    context = make_context()
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown = ChangesView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 760)
-    shown.show()
+def view(qtbot, show_view) -> ChangesView:
+    shown = show_view(ChangesView, 1100, 760)
     qtbot.waitUntil(lambda: shown.found is not None and not shown.compared.pane.busy, timeout=10_000)
     return shown
 

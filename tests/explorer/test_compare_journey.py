@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.views.changes.view import TABS
 from explorer.window import Window
@@ -20,22 +18,15 @@ from trainer.store import Workspace, read_snapshot
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot, tmp_path: Path, two_runs: tuple[int, int]) -> Iterator[Window]:
+def window(window_of, tmp_path: Path, two_runs: tuple[int, int]) -> Window:
     """Return the real window with three of its views and fake models: `text 7` is text 7 of the run."""
-    folder = tmp_path / "workspace"
-    hooks = Hooks(folder)
-    shown = Window(folder, hooks, entries=[place for place in VIEWS if place.name in ("map", "changes", "search")])
-    shown.resize(1280, 800)
-    with qtbot.waitSignal(shown.ready, timeout=30_000):
-        shown.show()
+    entries = [place for place in VIEWS if place.name in ("map", "changes", "search")]
+    shown: Window = window_of(tmp_path / "workspace", entries, size=(1280, 800))
     shown.services.client.ask = lambda question, **call: _answer(
         shown.services.context.workspace, tmp_path, question, **call
     )
     shown.selection.select_runs(*two_runs)
-    yield shown
-    shown.close()
-    hooks.remove()
-    shown.deleteLater()
+    return shown
 
 
 def _answer(workspace: Workspace, folder: Path, question: object, *, done, **_: object) -> int:

@@ -12,13 +12,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> GeometryView:
-    context = make_context()
-    made = GeometryView(context)
-    qtbot.addWidget(made)
-    made.resize(1100, 900)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    made.show()
+def view(qtbot, show_view) -> GeometryView:
+    made = show_view(GeometryView, 1100, 900)
     made.open_chart(CONCEPTS)
     made.change(concepts=8, active=2, seeds=1)
     qtbot.waitUntil(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -22,35 +22,21 @@ from explorer.views.decode import DecodeView
 from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
-from trainer.messages import Decode, Failure, Question, decode_answer
+from tests.explorer.answering_client import AnsweringClient
+from trainer.messages import Decode, Failure, decode_answer
 
 SIZE = 16
 
 
-class FakeClient(QObject):
+class FakeClient(AnsweringClient):
     """Answers with one shade a run and noise; the mean picture is black."""
-
-    state_changed = Signal(str, str)
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
-        self.asked: list[Decode] = []
-        self.cancelled: list[int] = []
-        self.answering = True
-        self.failing: Failure | None = None
 
-    def ask(self, question: Question, *, done: Any, failed: Any, progress: Any = None, owner: Any = None) -> int:
-        assert isinstance(question, Decode)
-        self.asked.append(question)
-        if self.failing is not None:
-            QTimer.singleShot(0, self, lambda: failed(self.failing))
-        elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(decode_answer(question, self.answer(question))))
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
+    def answer_of(self, question: Any) -> Any:
+        return decode_answer(question, self.answer(question))
 
     def answer(self, question: Decode) -> dict[str, Any]:
         runs = []

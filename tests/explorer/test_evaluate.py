@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.view import Context
+from tests.explorer.answering_client import AnsweringClient
 from trainer import config
 from trainer.__main__ import main
 from trainer.catalog import assets_dir
@@ -30,31 +31,17 @@ N = 60
 CLASSES = ("ring", "star", "heart")
 
 
-class FakeClient(QObject):
+class FakeClient(AnsweringClient):
     """Stores requested results: run A is right in 2 of 3 images, the other in all."""
 
-    state_changed = Signal(str, str)
+    note = "good: robustness"
 
     def __init__(self, workspace: Workspace, folder: Path) -> None:
         super().__init__()
         self.workspace, self.folder = workspace, folder
-        self.asked: list[Evaluate] = []
-        self.cancelled: list[int] = []
-        self.answering = True
-        self.failing: Failure | None = None
 
-    def ask(self, question: Evaluate, *, done: Any, failed: Any, progress: Any, owner: Any) -> int:
-        self.asked.append(question)
-        if self.failing is not None:
-            QTimer.singleShot(0, self, lambda: failed(self.failing))
-        elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(store(self.workspace, self.folder, question)))
-        else:
-            QTimer.singleShot(0, self, lambda: progress(0.4, "good: robustness"))
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
+    def answer_of(self, question: Any) -> Any:
+        return store(self.workspace, self.folder, question)
 
 
 ASKED = {task: Question(task, N, 3) for task in ("zero_shot", "robustness", "knn")}

@@ -19,13 +19,8 @@ from trainer.store import manifests
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> ExplainingView:
-    context = make_context()
-    shown = ExplainingView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 760)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
+def view(qtbot, show_view) -> ExplainingView:
+    shown = show_view(ExplainingView, 1100, 760)
     settle(qtbot, shown)
     return shown
 

@@ -13,13 +13,8 @@ from trainer import config
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> FineTuningView:
-    context = make_context()
-    made = FineTuningView(context)
-    qtbot.addWidget(made)
-    made.resize(1096, 716)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    made.show()
+def view(qtbot, show_view) -> FineTuningView:
+    made = show_view(FineTuningView, 1096, 716)
     qtbot.waitUntil(lambda: made.pane.answer is not None and not made.busy, timeout=30_000)
     return made
 

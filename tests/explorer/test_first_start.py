@@ -33,17 +33,9 @@ def garbage(dressed: QApplication) -> Iterator[None]:
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+def window(window_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Window:
     monkeypatch.setattr("explorer.window.sample_window.VIEWS", FEW)
-    hooks = Hooks(tmp_path)
-    made = Window(tmp_path, hooks, entries=FEW)
-    made.resize(1280, 800)
-    with qtbot.waitSignal(made.ready, timeout=60_000):
-        made.show()
-    yield made
-    made.close()
-    hooks.remove()
-    made.deleteLater()
+    return window_of(tmp_path, FEW, size=(1280, 800))
 
 
 def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, window: Window, monkeypatch):

@@ -10,7 +10,6 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QPushButton, QTabBar
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
 from explorer.widgets.command_palette import PaletteEntry, matching
@@ -57,16 +56,10 @@ ENTRIES = (
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
-    hooks = Hooks(tmp_path)
-    made = Window(tmp_path, hooks, entries=ENTRIES)
-    with qtbot.waitSignal(made.ready, timeout=90_000):
-        made.show()
+def window(window_of, tmp_path: Path) -> Window:
+    made: Window = window_of(tmp_path, ENTRIES)
     made.resize(1280, 800)
-    yield made
-    made.close()
-    hooks.remove()
-    made.deleteLater()
+    return made
 
 
 def test_a_view_begins_under_one_bar_that_has_its_controls(window: Window) -> None:

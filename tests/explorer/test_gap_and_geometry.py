@@ -18,31 +18,17 @@ from trainer.charts.measures import gap, geometry
 from trainer.store import read_snapshot
 
 
-@pytest.fixture
-def show(qtbot, make_context, two_runs: tuple[int, int]):
-    def made(kind):
-        context = make_context()
-        view = kind(context)
-        qtbot.addWidget(view)
-        view.resize(1096, 716)
-        context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-        view.show()
-        return view
-
-    return made
-
-
-def shown_gap(qtbot, show) -> GapView:
-    view = show(GapView)
+def shown_gap(qtbot, show_view) -> GapView:
+    view = show_view(GapView, 1096, 716)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=30_000)
     return view
 
 
-def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, two_runs, monkeypatch):
+def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show_view, two_runs, monkeypatch):
     monkeypatch.setattr(gap, "LIVE", 20)
     # Long enough to look at the sample before all pairs are measured, also next to other work.
     monkeypatch.setattr(chart_pane, "REST_MS", 3_000)
-    view = shown_gap(qtbot, show)
+    view = shown_gap(qtbot, show_view)
     cards = view.pane.panel.cards
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
     view.controls["gap"].controls["share"].slider.setValue(95)
@@ -64,9 +50,9 @@ def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show, 
     assert view.command()[-2:] == ["--share", "95"]
 
 
-def test_all_pairs_are_measured_when_asked_and_those_of_other_runs_are_not(qtbot, show, monkeypatch):
+def test_all_pairs_are_measured_when_asked_and_those_of_other_runs_are_not(qtbot, show_view, monkeypatch):
     monkeypatch.setattr("explorer.views.gap.MOST_PAIRS", 20)
-    view = shown_gap(qtbot, show)
+    view = shown_gap(qtbot, show_view)
     assert view.whole.isVisible()
     assert view.pane.panel.cards["open"].text("n pairs", 1) == "20"
     assert view.whole.text() == "Measure all 48 pairs"
@@ -79,8 +65,8 @@ def test_all_pairs_are_measured_when_asked_and_those_of_other_runs_are_not(qtbot
     assert view.pane.panel.cards["open"].text("n pairs") == "20"
 
 
-def test_each_run_is_measured_at_its_own_step(qtbot, show, two_runs):
-    view = shown_gap(qtbot, show)
+def test_each_run_is_measured_at_its_own_step(qtbot, show_view, two_runs):
+    view = shown_gap(qtbot, show_view)
     view.context.selection.select_snapshots((two_runs[0], 20), (two_runs[1], 10))
     qtbot.waitUntil(lambda: not view.busy and view.pane.answer.data.found[1].step == 10, timeout=30_000)
     titles = [view.pane.panel.cards[f"clouds-{place}"].title.text() for place in (0, 1)]
@@ -90,8 +76,8 @@ def test_each_run_is_measured_at_its_own_step(qtbot, show, two_runs):
     assert words[words.index("--step") + 1 :][:2] == ["20", "10"]
 
 
-def test_one_run_and_none(qtbot, show):
-    view = shown_gap(qtbot, show)
+def test_one_run_and_none(qtbot, show_view):
+    view = shown_gap(qtbot, show_view)
     view.context.selection.run_b = None
     qtbot.waitUntil(lambda: not view.busy and len(view.pane.answer.data.found) == 1, timeout=30_000)
     view.context.selection.run_a = None
@@ -99,9 +85,9 @@ def test_one_run_and_none(qtbot, show):
     assert view.command() is None
 
 
-def test_geometry_shows_the_tests(qtbot, show, two_runs, monkeypatch):
+def test_geometry_shows_the_tests(qtbot, show_view, two_runs, monkeypatch):
     monkeypatch.setattr(geometry, "DRAWS", 39)
-    view = show(GeometryView)
+    view = show_view(GeometryView, 1096, 716)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=20_000)
     cards = view.pane.panel.cards
     for index, run in enumerate(two_runs):

@@ -20,13 +20,8 @@ N = 48
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> HopfieldView:
-    context = make_context()
-    shown = HopfieldView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 760)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
+def view(qtbot, show_view) -> HopfieldView:
+    shown = show_view(HopfieldView, 1100, 760)
     settle(qtbot, shown)
     return shown
 

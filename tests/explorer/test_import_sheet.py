@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportSheet, survey_result
 from explorer.intents import OpenImport
 from explorer.model_client.one_shot import WAITS
-from explorer.views import VIEWS, ViewEntry
+from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
 from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
 from explorer.widgets.state_area import StatePage
@@ -64,25 +64,15 @@ def table(folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Window]:
-    yield from _opened_window(qtbot, tmp_path / "workspace", PLACES)
+def window(window_of, tmp_path: Path) -> Window:
+    (tmp_path / "workspace").mkdir()
+    return window_of(tmp_path / "workspace", PLACES)
 
 
 @pytest.fixture
-def home(dressed: QApplication, qtbot: QtBot, tmp_path: Path) -> Iterator[Window]:
-    yield from _opened_window(qtbot, tmp_path / "workspace", (VIEW_OF["experiments"], *PLACES))
-
-
-def _opened_window(qtbot: QtBot, folder: Path, entries: Sequence[ViewEntry]) -> Iterator[Window]:
-    folder.mkdir()
-    hooks = Hooks(folder)
-    made = Window(folder, hooks, entries=entries)
-    with qtbot.waitSignal(made.ready, timeout=20_000):
-        made.show()
-    yield made
-    made.close()
-    hooks.remove()
-    made.deleteLater()
+def home(window_of, tmp_path: Path) -> Window:
+    (tmp_path / "workspace").mkdir()
+    return window_of(tmp_path / "workspace", (VIEW_OF["experiments"], *PLACES))
 
 
 def _drop(window: Window, *paths: Path) -> str:

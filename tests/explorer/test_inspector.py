@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QPushButton
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.thumbnails import Thumbnails
 from explorer.views import ViewEntry
 from explorer.views.chart_tab import ChartTab
@@ -153,16 +152,8 @@ class OwnEntry(ViewEntry):
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
-    hooks = Hooks(tmp_path)
-    entries = [OwnEntry(name, "Blank", "square", "Blank") for name in ("one", "two", "runs")]
-    made = Window(tmp_path, hooks, entries=entries)
-    with qtbot.waitSignal(made.ready, timeout=90_000):
-        made.show()
-    yield made
-    made.close()
-    hooks.remove()
-    made.deleteLater()
+def window(window_of, tmp_path: Path) -> Window:
+    return window_of(tmp_path, [OwnEntry(name, "Blank", "square", "Blank") for name in ("one", "two", "runs")])
 
 
 def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc(window: Window, qtbot) -> None:

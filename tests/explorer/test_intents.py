@@ -10,7 +10,6 @@ import pytest
 
 from explorer import intents, views
 from explorer.views import VIEWS
-from explorer.window import Window
 from explorer.window.intent_router import VIEW_OF
 
 
@@ -18,15 +17,9 @@ def test_every_intent_of_a_view_has_a_view_and_no_other_has_one() -> None:
     assert set(VIEW_OF) == set(get_args(intents.ViewIntent))
 
 
-def test_the_window_takes_every_other_intent(dressed, qtbot, tmp_path) -> None:
-    from explorer.event_loop.exception_hooks import Hooks
-
-    hooks = Hooks(tmp_path)
-    window = Window(tmp_path, hooks, entries=VIEWS[:1])
+def test_the_window_takes_every_other_intent(window_of, tmp_path) -> None:
+    window = window_of(tmp_path, VIEWS[:1], ready=False)
     assert set(window.takers()) == set(get_args(intents.WindowIntent))
-    window.close()
-    hooks.remove()
-    window.deleteLater()
 
 
 @pytest.mark.parametrize("intent", VIEW_OF, ids=lambda intent: intent.__name__)

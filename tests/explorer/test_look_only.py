@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
+from PySide6.QtWidgets import QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.run_control import actions
 from explorer.views import VIEWS
 from explorer.window import Window
@@ -37,19 +36,11 @@ def foreign(tmp_path: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture
-def window(
-    dressed: QApplication, qtbot: QtBot, foreign: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Window]:
+def window(window_of, qtbot: QtBot, foreign: Workspace, monkeypatch: pytest.MonkeyPatch) -> Window:
     monkeypatch.setattr(launch, "spawn", lambda *_, **__: pytest.fail("a trainer was started"))
-    hooks = Hooks(foreign.folder)
-    made = Window(foreign.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
-    with qtbot.waitSignal(made.ready, timeout=60_000):
-        made.show()
+    made: Window = window_of(foreign.folder, [place for place in VIEWS if place.name == "runs"])
     qtbot.waitUntil(lambda: bool(made.services.jobs.runs), timeout=20_000)
-    yield made
-    made.close()
-    hooks.remove()
-    made.deleteLater()
+    return made
 
 
 def statuses(workspace: Workspace) -> list[str]:

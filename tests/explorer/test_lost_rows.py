@@ -5,12 +5,9 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
-from explorer.window import Window
 from tests.nightly import few_plain
 from trainer import config
 from trainer.__main__ import main
@@ -19,7 +16,7 @@ from trainer.store import Workspace
 
 @few_plain(1, "lost", [True, False])
 def test_run_folders_without_a_row_are_told_with_a_command_that_brings_them_back(
-    lost: bool, dressed: QApplication, qtbot: QtBot, tmp_path: Path
+    lost: bool, window_of, qtbot: QtBot, tmp_path: Path
 ) -> None:
     workspace = Workspace(tmp_path / "a space")
     workspace.runs.create(config.Run(name="first"), status="stopped")
@@ -28,10 +25,7 @@ def test_run_folders_without_a_row_are_told_with_a_command_that_brings_them_back
     if lost:
         for path in workspace.folder.glob("explorer.db*"):
             path.unlink()
-    hooks = Hooks(workspace.folder)
-    window = Window(workspace.folder, hooks, entries=[place for place in VIEWS if place.name == "runs"])
-    with qtbot.waitSignal(window.ready, timeout=60_000):
-        window.show()
+    window = window_of(workspace.folder, [place for place in VIEWS if place.name == "runs"])
     jobs, banner = window.services.jobs, window.banner
     if lost:
         qtbot.waitUntil(lambda: banner.isVisible() and "no row" in banner.message.text(), timeout=20_000)
@@ -41,6 +35,3 @@ def test_run_folders_without_a_row_are_told_with_a_command_that_brings_them_back
         jobs.poll()
     qtbot.waitUntil(lambda: [run.name for run in jobs.runs] == ["first"], timeout=20_000)
     assert lost or "no row" not in banner.message.text()
-    window.close()
-    hooks.remove()
-    window.deleteLater()

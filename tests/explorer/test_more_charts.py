@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QLineE
 from pytestqt.qtbot import QtBot
 
 from explorer import intents, theme
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.render_qt.panel import PanelWidget, folded_tables
 from explorer.render_qt.sketch_book import FILE, draw_all, read_sketches
 from explorer.render_qt.sketch_picture import sketch_colors
@@ -30,39 +28,10 @@ from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
 from tests.nightly import few_plain
 from trainer.charts import registry
-from trainer.store import Workspace
 
 MOST_TABS = 22
 CONTENT_PX = 110
 PLOT_PX = 400
-
-
-@pytest.fixture(scope="module")
-def window(
-    qapp: QApplication,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    _two_runs_once: tuple[Path, tuple[int, int]],
-) -> Iterator[Window]:
-    """Return the real window with all its views and two runs, shared by all tests; no model is started."""
-    theme.theme().apply(qapp, "light")
-    folder = tmp_path_factory.mktemp("charts") / "workspace"
-    shutil.copytree(_two_runs_once[0], folder)
-    copy = Workspace(folder)
-    copy.adopt()
-    copy.close()
-    hooks, ready = Hooks(folder), []
-    shown = Window(folder, hooks)
-    shown.ready.connect(lambda: ready.append(True))
-    shown.resize(1280, 800)
-    shown.show()
-    QtBot(request).waitUntil(lambda: bool(ready), timeout=120_000)
-    shown.services.client.ask = lambda _question, **_call: 0
-    shown.selection.select_runs(*_two_runs_once[1])
-    yield shown
-    shown.close()
-    hooks.remove()
-    shown.deleteLater()
 
 
 def idle(qtbot: QtBot, window: Window) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.state.settings import Settings
 from explorer.views import PLACES, VIEWS, ViewEntry, places_of
 from explorer.views.view import View
@@ -38,22 +37,8 @@ ENTRIES = (
 
 
 @pytest.fixture
-def open_window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator:
-    made: list[tuple[Window, Hooks]] = []
-
-    def open_one() -> Window:
-        hooks = Hooks(tmp_path)
-        window = Window(tmp_path, hooks, entries=ENTRIES)
-        made.append((window, hooks))
-        with qtbot.waitSignal(window.ready, timeout=90_000):
-            window.show()
-        return window
-
-    yield open_one
-    for window, hooks in made:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
+def open_window(window_of, tmp_path: Path) -> Callable[[], Window]:
+    return lambda: window_of(tmp_path, ENTRIES)
 
 
 def test_every_view_is_in_exactly_one_place() -> None:

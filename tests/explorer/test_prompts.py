@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
@@ -23,6 +23,7 @@ from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
 from explorer.views.view import Context, step_words
 from explorer.widgets.run_badge import RunBadge
+from tests.explorer.answering_client import AnsweringClient
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
@@ -30,31 +31,15 @@ from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
 
-class FakeClient(QObject):
+class FakeClient(AnsweringClient):
     """Returns class vectors: each class's mean text, rotated a little more by each further template."""
-
-    state_changed = Signal(str, str)
 
     def __init__(self, workspace: Workspace, folder: Path) -> None:
         super().__init__()
         self.workspace, self.folder = workspace, folder
-        self.asked: list[Question] = []
-        self.cancelled: list[int] = []
-        self.answering = True
-        self.failing: Failure | None = None
 
-    def ask(self, question: Question, *, done: Any, failed: Any, progress: Any = None, owner: Any = None) -> int:
-        self.asked.append(question)
-        if self.failing is not None:
-            QTimer.singleShot(0, self, lambda: failed(self.failing))
-        elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(decode_answer(question, self.answer(question))))
-        elif progress is not None:
-            QTimer.singleShot(0, self, lambda: progress(0.4, "working"))
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
+    def answer_of(self, question: Any) -> Any:
+        return decode_answer(question, self.answer(question))
 
     def answer(self, question: Question) -> dict[str, Any]:
         if isinstance(question, EmbedClasses):

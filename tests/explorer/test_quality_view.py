@@ -43,14 +43,8 @@ def add_report(workspace: Workspace, runs: tuple[int, int]) -> None:
 
 
 @pytest.fixture
-def empty(qtbot, make_context, two_runs: tuple[int, int]) -> QualityView:
-    context = make_context()
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown = QualityView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 760)
-    shown.show()
-    return shown
+def empty(show_view) -> QualityView:
+    return show_view(QualityView, 1100, 760)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPushButton, QToo
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.runs import RunColumn
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control.jobs import Jobs
@@ -284,29 +283,20 @@ def test_seeds_are_read_and_nonsense_is_named():
 
 
 @pytest.fixture
-def open_window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator:
+def open_window(window_of, qtbot: QtBot, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Window]:
     """Open the window with the Runs view alone, and wait for the first poll."""
     from explorer.views import VIEWS
 
     monkeypatch.setattr(jobs_room, "POLL_MS", 60)
     monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
-    made: list[tuple[Window, Hooks]] = []
 
     def open_one() -> Window:
-        hooks = Hooks(workspace.folder)
-        window = Window(workspace.folder, hooks, entries=tuple(place for place in VIEWS if place.name == "runs"))
-        made.append((window, hooks))
-        with qtbot.waitSignal(window.ready, timeout=30_000):
-            window.show()
+        window: Window = window_of(workspace.folder, tuple(place for place in VIEWS if place.name == "runs"))
         if workspace.runs.all():
             qtbot.waitUntil(lambda: bool(window.services.jobs.runs), timeout=2_000)
         return window
 
-    yield open_one
-    for window, hooks in made:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
+    return open_one
 
 
 @few_plain(1, "by", ["status", "banner"])

@@ -17,13 +17,8 @@ N = 48
 
 
 @pytest.fixture
-def view(qtbot: QtBot, make_context, two_runs: tuple[int, int]) -> SimilarityView:
-    context = make_context()
-    shown = SimilarityView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1000, 700)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
+def view(qtbot, show_view) -> SimilarityView:
+    shown = show_view(SimilarityView, 1000, 700)
     qtbot.waitUntil(lambda: len(shown.cosines.runs) == 2 and not shown.cosines.pane.busy, timeout=30_000)
     return shown
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QAccessible, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QApplication,
     QComboBox,
     QLabel,
     QPushButton,
     QToolButton,
     QWidget,
 )
-from pytestqt.qtbot import QtBot
 
 from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.intents import ShowMethod
 from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
@@ -34,40 +29,12 @@ from explorer.window import Window
 from explorer.window.frame import SMALLEST
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import nightly_except
-from trainer.store import Workspace
 
 NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 SIZES = ((1100, 700), SMALLEST)
 BESIDE_WORDS_PX = 6
 """What a button has at least beside its words: its padding."""
-
-
-@pytest.fixture(scope="module")
-def window(
-    qapp: QApplication,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    _two_runs_once: tuple[Path, tuple[int, int]],
-) -> Iterator[Window]:
-    """Return the real window with all its views and two runs, shared by all tests; no model is started."""
-    theme.theme().apply(qapp, "light")
-    folder = tmp_path_factory.mktemp("small") / "workspace"
-    shutil.copytree(_two_runs_once[0], folder)
-    copy = Workspace(folder)
-    copy.adopt()
-    copy.close()
-    hooks, ready = Hooks(folder), []
-    shown = Window(folder, hooks)
-    shown.ready.connect(lambda: ready.append(True))
-    shown.show()
-    QtBot(request).waitUntil(lambda: bool(ready))
-    shown.services.client.ask = lambda _question, **_call: 0
-    shown.selection.select_runs(*_two_runs_once[1])
-    yield shown
-    shown.close()
-    hooks.remove()
-    shown.deleteLater()
 
 
 @pytest.fixture(autouse=True)

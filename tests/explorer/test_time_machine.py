@@ -10,10 +10,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.views.explaining import ExplainingView
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
-from explorer.window import Window
 from trainer.charts.marks import Axis
 from trainer.messages import Failure, ReplayStep, ReplayStepAnswer
 from trainer.store.replay_records import ReplayRecord, write_replay
@@ -36,13 +34,8 @@ class Answers:
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> ExplainingView:
-    context = make_context()
-    made = ExplainingView(context)
-    qtbot.addWidget(made)
-    made.resize(1100, 760)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    made.show()
+def view(qtbot, show_view) -> ExplainingView:
+    made = show_view(ExplainingView, 1100, 760)
     qtbot.waitUntil(lambda: not made.busy and made.pane.answer is not None, timeout=8000)
     return made
 
@@ -158,31 +151,23 @@ def test_a_right_click_on_a_curve_offers_the_nearest_step(qtbot):
     assert told.args[1] == {3: 9.0}
 
 
-def test_the_window_goes_from_the_curve_to_the_replay(dressed, qtbot, two_runs, tmp_path: Path, monkeypatch):
-    hooks = Hooks(tmp_path / "workspace")
-    window = Window(tmp_path / "workspace", hooks)
-    try:
-        with qtbot.waitSignal(window.ready, timeout=90_000):
-            window.show()
-        qtbot.waitUntil(lambda: len(window.pages.views) > 4, timeout=30_000)
-        runs = window.pages.views["runs"]
-        window.selection.select_runs(two_runs[1], two_runs[0])
-        found = Answers()
-        monkeypatch.setattr(window.services.client, "ask", found.ask)
-        monkeypatch.setattr(window.services.client, "cancel", found.cancel)
-        pane = runs.curves
-        qtbot.waitUntil(lambda: len(pane._runs) == 2, timeout=30_000)
-        pane._show_menu(QPoint(10, 10), {two_runs[0]: 12.0, two_runs[1]: 0.0})
-        (action,) = pane.menu_of_point.actions()
-        assert action.text().startswith("Replay this step (12")
-        action.trigger()
-        pane.menu_of_point.close()
-        qtbot.waitUntil(lambda: bool([q for q in found.asked if isinstance(q, ReplayStep)]), timeout=30_000)
-        assert ReplayStep(run=two_runs[0], step=12) in found.asked
-        assert window.selection.run_a == two_runs[0]
-        assert window.selection.run_b == two_runs[1]
-        assert window.selection.view == "explaining"
-    finally:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
+def test_the_window_goes_from_the_curve_to_the_replay(window_of, qtbot, two_runs, tmp_path: Path, monkeypatch):
+    window = window_of(tmp_path / "workspace")
+    qtbot.waitUntil(lambda: len(window.pages.views) > 4, timeout=30_000)
+    runs = window.pages.views["runs"]
+    window.selection.select_runs(two_runs[1], two_runs[0])
+    found = Answers()
+    monkeypatch.setattr(window.services.client, "ask", found.ask)
+    monkeypatch.setattr(window.services.client, "cancel", found.cancel)
+    pane = runs.curves
+    qtbot.waitUntil(lambda: len(pane._runs) == 2, timeout=30_000)
+    pane._show_menu(QPoint(10, 10), {two_runs[0]: 12.0, two_runs[1]: 0.0})
+    (action,) = pane.menu_of_point.actions()
+    assert action.text().startswith("Replay this step (12")
+    action.trigger()
+    pane.menu_of_point.close()
+    qtbot.waitUntil(lambda: bool([q for q in found.asked if isinstance(q, ReplayStep)]), timeout=30_000)
+    assert ReplayStep(run=two_runs[0], step=12) in found.asked
+    assert window.selection.run_a == two_runs[0]
+    assert window.selection.run_b == two_runs[1]
+    assert window.selection.view == "explaining"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +45,8 @@ class FakeClient:
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int]) -> TimelineView:
-    context = dataclasses.replace(make_context(), client=FakeClient())
-    shown = TimelineView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1000, 700)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
+def view(qtbot, show_view) -> TimelineView:
+    shown = show_view(TimelineView, 1000, 700, client=FakeClient())
     qtbot.waitUntil(lambda: shown.chart is not None and all(len(r.curves) > 4 for r in shown.chart.runs), timeout=8000)
     return shown
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QToolButton
 
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
-from explorer.window import Window
 from explorer.window.navigation import INSTALL_PAGE
 from explorer.window.training_install import TrainingInstall
 from explorer.window.training_page import TrainingPage
@@ -103,22 +101,8 @@ def test_cancel_ends_what_it_started(make_page, qtbot):
 
 
 @pytest.fixture
-def open_window(dressed, qtbot, tmp_path, monkeypatch):
-    windows = []
-
-    def open_one() -> Window:
-        hooks = Hooks(tmp_path)
-        windows.append((Window(tmp_path, hooks, entries=VIEWS[:1]), hooks))
-        window = windows[-1][0]
-        with qtbot.waitSignal(window.ready, timeout=20_000):
-            window.show()
-        return window
-
-    yield open_one
-    for window, hooks in windows:
-        window.close()
-        window.deleteLater()
-        hooks.remove()
+def open_window(window_of, tmp_path):
+    return lambda: window_of(tmp_path, VIEWS[:1])
 
 
 def test_where_it_is_missing_the_page_is_in_front_until_left(open_window, monkeypatch):

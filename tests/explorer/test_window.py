@@ -4,7 +4,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import THREADS
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
 from explorer.intents import ClassifyPictures, CopyCommand, ShowMethod, ViewIntent
 from explorer.state.settings import FILE
@@ -124,23 +123,11 @@ PLACES = (
 
 
 @pytest.fixture
-def open_window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator:
-    made: list[tuple[Window, Hooks]] = []
-
+def open_window(window_of, tmp_path: Path) -> Callable[..., Window]:
     def open_one(places: tuple[ViewEntry, ...] = PLACES, *, ready: bool = True) -> Window:
-        hooks = Hooks(tmp_path)
-        window = Window(tmp_path, hooks, entries=places)
-        made.append((window, hooks))
-        if ready:
-            with qtbot.waitSignal(window.ready, timeout=20_000):
-                window.show()
-        return window
+        return window_of(tmp_path, places, ready=ready)
 
-    yield open_one
-    for window, hooks in made:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
+    return open_one
 
 
 def _mime(*files: Path | str) -> QMimeData:

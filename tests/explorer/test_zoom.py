@@ -14,7 +14,6 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 
 from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.state.settings import Settings
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.window import MOTION_KEY, Window, zoom
@@ -69,15 +68,9 @@ def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, 
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot, tmp_path: Path) -> Iterator[Window]:
+def window(window_of, tmp_path: Path) -> Iterator[Window]:
     """Return the real window of an empty workspace."""
-    folder = tmp_path / "workspace"
-    shown = Window(folder, Hooks(folder))
-    with qtbot.waitSignal(shown.ready):
-        shown.show()
-    yield shown
-    shown.close()
-    shown.deleteLater()
+    yield window_of(tmp_path / "workspace")
     theme.theme().reduced_motion = False
 
 

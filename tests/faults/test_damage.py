@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.everything import everything
 from trainer import config
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
@@ -126,25 +126,6 @@ def filled(tmp_path_factory) -> Workspace:
     return workspace
 
 
-def _all(workspace: Workspace) -> list[str]:
-    """Return everything a reader can see, without row ids and heartbeat counters."""
-    seen = []
-    for row in workspace.runs.all():
-        curves = {
-            name: [a.tolist() for a in workspace.results.series(row.id, name)]
-            for name in workspace.results.scalar_names(row.id)
-        }
-        things = [
-            *workspace.results.snapshots(row.id),
-            *workspace.results.checkpoints(row.id),
-            *workspace.results.evaluations(row.id),
-        ]
-        rows = [{k: v for k, v in dataclasses.asdict(thing).items() if k != "id"} for thing in things]
-        plain = {k: v for k, v in dataclasses.asdict(row).items() if k not in {"beats", "phase"}}
-        seen.append(repr((plain, curves, rows, workspace.runs.config_of(row.id))))
-    return [text.replace(str(workspace.folder), "") for text in seen]
-
-
 def _hurt(content: bytes, chance: random.Random) -> bytes:
     """Overwrite a page with garbage or zeros, truncate the file, or damage its header, as disks and copies do."""
     page = 4096
@@ -162,7 +143,7 @@ def _hurt(content: bytes, chance: random.Random) -> bytes:
 
 def test_a_damaged_database_is_rebuilt_from_the_run_folders(filled, tmp_path, faults, capsys):
     tried, good, noticed = faults.times(100), 0, 0
-    whole, before = filled.database_file.read_bytes(), _all(filled)
+    whole, before = filled.database_file.read_bytes(), everything(filled)
     filled.close()
     chance = random.Random(5)
     for number in range(tried):
@@ -176,7 +157,7 @@ def test_a_damaged_database_is_rebuilt_from_the_run_folders(filled, tmp_path, fa
         named = said == 1 and "trainer doctor --rebuild" in words
         workspace = Workspace(folder)
         workspace.rebuild()
-        same = _all(workspace) == before
+        same = everything(workspace) == before
         aside = list((folder / "backups").glob("explorer-damaged-*"))
         workspace.close()
         # A page that nothing is on may be hurt without a loss; else it must be named, kept aside and rebuilt.

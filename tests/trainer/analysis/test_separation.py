@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.cancelled import cancelled
 from tests.nightly import nightly_except
 from trainer.analysis.distinct import matching
 from trainer.analysis.separation import (
@@ -59,13 +60,7 @@ def test_all_unmatched_equal_the_naive_loop(pairs, grouped: bool):
 
 
 def test_progress_can_cancel(pairs):
-    class Stop(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
+    with cancelled() as cancel:
         all_unmatched(*pairs, 1, bootstrap_groups(60), progress=cancel)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cancelled import cancelled
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.losses import cloob, info_nce
@@ -101,13 +102,7 @@ def test_one_run_at_two_steps_has_one_course(charted):
 
 
 def test_the_work_can_be_cancelled(charted):
-    class Stop(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
+    with cancelled() as cancel:
         gap(charted, 1, way="project", most=33, progress=cancel)
 
 

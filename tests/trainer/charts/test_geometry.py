@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.cancelled import cancelled
 from trainer.analysis.geometry import ajne, effective_eigenvalues
 from trainer.analysis.uniformity import gine
 from trainer.charts import ChartError
@@ -107,11 +108,5 @@ def test_published_values_stand_next_to_ours(charted):
 
 
 def test_the_work_can_be_cancelled(charted):
-    class Stop(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
+    with cancelled() as cancel:
         CHART.result(charted, Request(targets_of([1])), GeometrySettings(), cancel)

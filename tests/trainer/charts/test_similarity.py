@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cancelled import cancelled
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
 from trainer.charts import similarity as chart
@@ -111,13 +112,7 @@ def test_senseless_questions_are_refused(charted):
 
 
 def test_the_work_can_be_cancelled(charted):
-    class Stop(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
+    with cancelled() as cancel:
         similarity(charted, 1, compared="all", progress=cancel)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,16 @@ from trainer.training.fit import fit
 def keeping(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) -> Workspace:
     """Return runs 1 (CLIP, with features in its snapshots), 2 (bag of words) and 3 (captions), evaluated twice."""
     return trained_once("keeping", _train)
+
+
+@pytest.fixture(scope="module")
+def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Return a writable copy for the tests of a file."""
+    folder = tmp_path_factory.mktemp("own") / "workspace"
+    shutil.copytree(keeping.folder, folder)
+    workspace = Workspace(folder)
+    workspace.adopt()
+    return workspace
 
 
 def _train(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +25,6 @@ from trainer.store import Workspace
 from trainer.store.task_records import TaskRecord
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    folder = tmp_path_factory.mktemp("choice") / "workspace"
-    shutil.copytree(keeping.folder, folder)
-    workspace = Workspace(folder)
-    workspace.adopt()
-    return workspace
 
 
 def chosen(own: Workspace, data: Path | str = "") -> TaskRecord:

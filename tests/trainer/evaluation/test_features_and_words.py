@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -43,16 +42,6 @@ pytestmark = pytest.mark.slow
 
 def silent(_share: float, _note: str) -> None:
     pass
-
-
-@pytest.fixture(scope="module")
-def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Return a writable copy."""
-    folder = tmp_path_factory.mktemp("features") / "workspace"
-    shutil.copytree(keeping.folder, folder)
-    workspace = Workspace(folder)
-    workspace.adopt()
-    return workspace
 
 
 def last_snapshot(workspace: Workspace, run: int) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,6 @@ pytestmark = pytest.mark.shared
 
 def silent(_share: float, _note: str) -> None:
     pass
-
-
-@pytest.fixture(scope="module")
-def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    folder = tmp_path_factory.mktemp("shared") / "workspace"
-    shutil.copytree(keeping.folder, folder)
-    workspace = Workspace(folder)
-    workspace.adopt()
-    return workspace
 
 
 def measured(own: Workspace, data: Path, **wanted: Any) -> dict[str, Evaluated]:

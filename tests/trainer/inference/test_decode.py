@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from tests.cancelled import cancelled
 from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis import embedding_moves as moves
@@ -223,14 +224,7 @@ def test_the_way_from_noise_ends_at_the_picture(workspace, decoders, picture, tm
 
 
 def test_a_cancelled_request_ends_between_steps(decoders):
-    class Stopped(Exception):
-        pass
-
-    def stop(share: float, note: str) -> None:
-        if note.startswith("step 2"):
-            raise Stopped
-
-    with pytest.raises(Stopped):
+    with cancelled(lambda _share, note: note.startswith("step 2")) as stop:
         decode(decoders, by([(3, None)], Decode(runs=(3,), text="a red ring", steps=3)), stop)
 
 

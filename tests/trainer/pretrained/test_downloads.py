@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.cancelled import cancelled
 from trainer.pretrained import PretrainedError, downloads
 from trainer.pretrained.downloads import fetch, hub_file
 from trainer.untrusted.files import guard_downloads
@@ -84,14 +85,7 @@ def test_a_file_is_fetched_once_and_its_progress_told(server, tmp_path):
 def test_a_cancelled_download_goes_on_where_it_was(server, tmp_path):
     handler, address = server
 
-    class Cancelled(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        if share > 0:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
+    with cancelled(lambda share, _note: share > 0) as cancel:
         fetch(f"{address}/m.pt", tmp_path / "m.pt", cancel)
     assert not (tmp_path / "m.pt").exists()
     assert fetch(f"{address}/m.pt", tmp_path / "m.pt", lambda *_: None).read_bytes() == CONTENT

@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.cancelled import cancelled
 from tests.nightly import few_plain
 from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.projection import pca
@@ -88,14 +89,7 @@ def test_umap_is_reproducible_tells_progress_and_keeps_clusters_apart() -> None:
 
 
 def test_whatever_the_progress_function_raises_ends_the_fit() -> None:
-    class Enough(Exception):
-        pass
-
-    def stop(share: float, note: str) -> None:
-        if "epoch" in note:
-            raise Enough
-
-    with pytest.raises(Enough):
+    with cancelled(lambda _share, note: "epoch" in note) as stop:
         umap_layout(unit_rows(80, 8), neighbors=10, min_dist=0.1, seed=0, progress=stop)
 
 

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import shutil
@@ -7,6 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from tests.everything import everything
 from trainer.store import RunLog, StoreError, Workspace
 
 pytestmark = pytest.mark.slow
@@ -27,25 +27,6 @@ def _filled(workspace: Workspace, run) -> int:
     return number
 
 
-def _everything(workspace: Workspace) -> list:
-    """Return everything a reader can see, without row ids."""
-    seen = []
-    for row in [*workspace.runs.all(), *workspace.runs.deleted()]:
-        curves = {
-            name: [a.tolist() for a in workspace.results.series(row.id, name)]
-            for name in workspace.results.scalar_names(row.id)
-        }
-        things = [
-            *workspace.results.snapshots(row.id),
-            *workspace.results.checkpoints(row.id),
-            *workspace.results.evaluations(row.id),
-        ]
-        rows = [{k: v for k, v in dataclasses.asdict(thing).items() if k != "id"} for thing in things]
-        plain = {k: v for k, v in dataclasses.asdict(row).items() if k not in {"beats", "phase"}}
-        seen.append(repr((plain, curves, rows, workspace.runs.config_of(row.id))))
-    return seen
-
-
 def _lose_database(workspace: Workspace) -> None:
     workspace.close()
     for path in workspace.folder.glob("explorer.db*"):
@@ -60,10 +41,10 @@ def test_a_rebuilt_database_equals_the_lost_one(workspace, tiny):
     third = workspace.runs.create(tiny, status="queued")
     workspace.runs.change(third, status="failed", reason="no")
     workspace.delete(third)
-    before = _everything(workspace)
+    before = everything(workspace)
     _lose_database(workspace)
     assert workspace.rebuild() == 3
-    assert _everything(workspace) == before
+    assert everything(workspace) == before
     assert workspace.rebuild() == 0
 
 

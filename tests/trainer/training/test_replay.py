@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.cancelled import cancelled
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.__main__ import main
@@ -193,12 +194,5 @@ def test_other_bits_at_the_next_checkpoint_are_an_error(workspace, tiny):
 
 
 def test_a_replay_can_be_cancelled(workspace, trained):
-    class Cancelled(Exception):
-        pass
-
-    def cancel(share: float, note: str) -> None:
-        if "update" in note:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
+    with cancelled(lambda _share, note: "update" in note) as cancel:
         replay(workspace, trained, 6, progress=cancel)
