@@ -41,8 +41,8 @@ def choose(chosen: str) -> torch.device:
 
 
 def be_polite(device: torch.device) -> None:
-    """Lower the process priority on a CPU; other devices hardly use the CPU."""
-    if device.type == "cpu" and hasattr(os, "nice"):
+    """Lower the process priority on a CPU; other devices hardly use the CPU, and a notebook's process is its user's."""
+    if device.type == "cpu" and hasattr(os, "nice") and "trainer.api" not in sys.modules:
         with contextlib.suppress(OSError):
             os.nice(max(0, NICENESS - os.nice(0)))
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from tests.nightly import few_plain
+from trainer import device
 
 STEPS = """
 import resource, torch
@@ -25,6 +27,18 @@ for _ in range(10):
     step()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
+
+
+@pytest.mark.parametrize(("loaded", "expected"), [({}, [0, 10]), ({"trainer.api": None}, [])])
+def test_the_priority_of_a_trainer_is_lowered_and_that_of_a_notebook_is_not(loaded, expected, monkeypatch):
+    niceness = []
+    monkeypatch.setattr(device.os, "nice", lambda more: niceness.append(more) or 0)
+    monkeypatch.delitem(sys.modules, "trainer.api", raising=False)
+    for name, module in loaded.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    device.be_polite(torch.device("cpu"))
+    device.be_polite(torch.device("cuda"))
+    assert niceness == expected
 
 
 @pytest.mark.slow

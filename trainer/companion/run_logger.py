@@ -66,7 +66,7 @@ def _harmless(
 
 
 class RunLogger:
-    """Logs one run; made by `log_run`. Its methods never raise and never wait for the disk, but for `finish`.
+    """Logs one run; made by `log_run`. Its methods never raise; `flush` and `finish` alone wait for the disk.
 
     As a context manager it ends the run: finished, or failed with the exception's sentence. In a forked child, in ranks
     other than the first, and where it was pickled, it does nothing.
@@ -189,6 +189,11 @@ class RunLogger:
     def expect(self, total_steps: int) -> None:
         """Say how many updates the training has, where that was not known at its begin."""
         self._active.total_steps = captured_step(total_steps)
+
+    def flush(self, wait_s: float = END_S) -> bool:
+        """Wait until what was logged is written, for another program to read; return whether it is within the time."""
+        writer = self._writer
+        return writer is not None and self.is_open and writer.flush(wait_s)
 
     def finish(self, status: End = "finished", reason: str = "") -> None:
         """End the run, and wait up to 30 s until all is written; later calls do nothing.

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from trainer.companion.kept_steps import KEEP_BYTES, most_crowded
 from trainer.companion.rank_parts import WAIT_S, RankParts, merged
 from trainer.companion.stop_request import is_asked_to_stop
 from trainer.companion.writing_queue import (
+    Flush,
     LoggedNumbers,
     LoggedSettings,
     Record,
@@ -151,6 +152,12 @@ class WriterThread:
         """Return whether the run is claimed, or will not be, within the time."""
         return self._opened.wait(wait_s)
 
+    def flush(self, wait_s: float) -> bool:
+        """Return whether all that was logged until now is written within the time."""
+        flush = Flush(threading.Event())
+        self.queue.put(flush)
+        return self.is_alive and flush.written.wait(wait_s)
+
     def join(self, wait_s: float) -> bool:
         """Return whether all is written within the time."""
         if threading.current_thread() is not self._thread:
@@ -246,6 +253,7 @@ class WriterThread:
         try:
             self._write_merged(log)
             self._write_numbers(log)
+            _answer(() if self._pending else records)
             self._report(log)
             self.stopping = is_asked_to_stop(workspace, log, self._identity, self.step)
         except Exception as error:
@@ -453,6 +461,7 @@ class PartWriterThread(WriterThread):
             for record in records:
                 if isinstance(record, EmbeddingSet):
                     self._write_part(record)
+            _answer(records)
             if is_last and not records:
                 break
 
@@ -462,6 +471,12 @@ class PartWriterThread(WriterThread):
             self._start.parts.write(record.step, record.split, self._prepared(record))
         except Exception as error:
             self.lose("sets of embeddings", _sentence(error))
+
+
+def _answer(records: Iterable[Record]) -> None:
+    for record in records:
+        if isinstance(record, Flush):
+            record.written.set()
 
 
 def _sentence(error: BaseException) -> str:

@@ -48,7 +48,15 @@ class LoggedSettings:
     size: int = _OF_RECORD
 
 
-Record = LoggedNumbers | EmbeddingSet | SavedCheckpoint | LoggedSettings
+@dataclass(frozen=True)
+class Flush:
+    """Set once all that was logged before it is written."""
+
+    written: threading.Event
+    size: int = 0
+
+
+Record = LoggedNumbers | EmbeddingSet | SavedCheckpoint | LoggedSettings | Flush
 
 
 @dataclass(frozen=True)

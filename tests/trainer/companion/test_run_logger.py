@@ -101,6 +101,29 @@ def test_a_loop_is_a_run_whose_steps_have_the_views_of_any_other(tmp_path: Path)
         assert drawn["y"].astype(float).tolist() == [pytest.approx(mean_angle, abs=0.02)]
 
 
+def test_what_was_logged_is_there_after_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ce.log_run(tmp_path, name="read while it trains")
+    for step in (1, 2, 3):
+        log.metrics(step, {"train/loss": 1 / step})
+    log.embeddings(3, image=rows(1))
+    assert log.flush()
+    assert [step for step, _ in series(tmp_path, log, "train/loss")] == [1, 2, 3]
+    assert [snapshot.step for snapshot in Workspace(tmp_path).results.snapshots(log.run_id or 0)] == [3]
+    # What waits for a disk is not there.
+    monkeypatch.setattr(writer_thread.RunLog, "entries", full_disk)
+    log.metrics(4, {"train/loss": 0.1})
+    with pytest.warns(ce.LoggingWarning, match="wait in memory"):
+        assert not log.flush(2.5)
+    monkeypatch.undo()
+    log.finish()
+    assert not log.flush()
+    assert [step for step, _ in series(tmp_path, log, "train/loss")] == [1, 2, 3, 4]
+
+
+def full_disk(*_: object) -> None:
+    raise DiskTrouble("The disk is full.", path=Path("/"), need=1, full=True)
+
+
 def test_any_kind_of_fraction_is_stored_as_unit_float16(tmp_path: Path) -> None:
     made = rows(1)
     with ce.log_run(tmp_path, name="kinds") as log:
