@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from trainer.store import cells, ownership, schema
 from trainer.store.database import fetch
@@ -25,6 +25,11 @@ EXPERIMENT_SEAL: Final = "experiment_seal"
 _PACKAGES: Final = ("contrastive-explorer", "torch", "torchvision", "open-clip-torch", "numpy", "pillow")
 _SHORT: Final = 10_000
 """Characters and bytes of a row that is remembered."""
+_RUN: Final = select(schema.run).where(schema.run.c.id == bindparam("of"))
+_DEPENDENT: Final = {
+    table.name: select(table).where(table.c.run == bindparam("of")).order_by(table.c.id)
+    for table in (schema.checkpoint, schema.snapshot, schema.evaluation)
+}
 _SKIPPED: Final = {"id", "run", "config", "folder", "asked", "pid", "start_ticks", "boot_id"}
 SKIPPED_OF_RUN: Final = _SKIPPED | {
     "launched_pid",
@@ -54,7 +59,7 @@ def folder_number(folder: Path) -> int | None:
 
 def write_run_file(connection: Connection, runs_folder: Path, run: int) -> None:
     """Update `run.json` from the database; called inside the write transaction, which serializes writers."""
-    row = fetch(connection, select(schema.run).where(schema.run.c.id == run))[0]._mapping
+    row = fetch(connection, _RUN, {"of": run})[0]._mapping
     if cells.faults("run", row):
         return  # the file is what the row can be made of again
     folder = runs_folder / row["folder"]
@@ -76,7 +81,7 @@ def _in_lines(document: Mapping[str, Any]) -> str:
 
 def run_document(connection: Connection, run: int) -> dict[str, Any]:
     """Return what `run.json` says of the run, as the database has it now; empty if there is no sound row."""
-    rows = fetch(connection, select(schema.run).where(schema.run.c.id == run))
+    rows = fetch(connection, _RUN, {"of": run})
     return _document(connection, rows[0]._mapping) if rows and not cells.faults("run", rows[0]._mapping) else {}
 
 
@@ -93,10 +98,10 @@ def _document(connection: Connection, row: Mapping[Any, Any]) -> dict[str, Any]:
         document["experiment_definition"] = definition
         sealed_text = experiment_words(row["folder"], row["experiment"], row["arm"], definition)
         document[EXPERIMENT_SEAL] = ownership.seal(sealed_text)
-    for table in (schema.checkpoint, schema.snapshot, schema.evaluation):
-        rows = fetch(connection, select(table).where(table.c.run == run).order_by(table.c.id))
-        plain = [(_plain_again if _is_short(row) else _plain)(table.name, tuple(row._mapping), *row) for row in rows]
-        document[f"{table.name}s"] = [dict(values) for values in plain if values is not None]
+    for name, query in _DEPENDENT.items():
+        rows = fetch(connection, query, {"of": run})
+        plain = [(_plain_again if _is_short(row) else _plain)(name, tuple(row._mapping), *row) for row in rows]
+        document[f"{name}s"] = [dict(values) for values in plain if values is not None]
     return document
 
 

@@ -18,7 +18,10 @@ from trainer.experiments.experiment import from_toml
 from trainer.scheduling import experiments
 from trainer.store import RunLog, Workspace
 
-TINY = ("epochs=1", "batch=16", "model.image_size=32", "data.train_pairs=64", "data.heldout_pairs=16", "warmup_steps=1")
+TINY = (
+    "epochs=1", "batch=16", "model.image_size=32", "model.image_width=8", "model.text_width=32", "model.text_layers=1",
+    "model.text_heads=2", "data.train_pairs=64", "data.heldout_pairs=16", "warmup_steps=1",
+)  # fmt: skip
 
 
 @pytest.fixture
