@@ -183,7 +183,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def argument_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of all commands; of kinds of charts only that which the arguments name is loaded."""
+    """Return the parser of the command that is named first, else of all; of kinds of charts the named one alone."""
     return _parser(_commands(), arguments)
 
 
@@ -199,7 +199,8 @@ def _parser(modules: dict[str, ModuleType], arguments: Sequence[str]) -> argpars
     commands = parser.add_subparsers(
         prog="trainer", dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
     )
-    for name, module in modules.items():
+    first = arguments[0] if arguments else ""
+    for name, module in {first: modules[first]}.items() if first in modules else modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         if kinds := _kinds(name, module, arguments):
             choices = command.add_subparsers(dest="kind", required=True, metavar="KIND")
