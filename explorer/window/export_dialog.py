@@ -42,6 +42,8 @@ WIDTH, HEIGHT = 968, 600
 FORM_PX: Final = 364
 LABEL_PX: Final = 80
 PER_LINE: Final = 4
+BOX_PX: Final = 36
+"""Of a check box beside its text, and the gap behind it."""
 PX_PER_MM: Final = 6.0
 """Of a figure that has room: 89 mm are seen as 534 pixels."""
 FIGURES: Final = ("pdf", "svg", "png")
@@ -275,11 +277,14 @@ class ExportDialog(QDialog):
         self._usual_parts = without_tables or frozenset(part["name"] for part in parts)
         self._reading.hide()
         for part in parts:
-            box = QCheckBox(str(part["title"]), checked=part["name"] in self._usual_parts)
+            title, size = str(part["title"]), layouts.text(str(part["size"]), "small")
+            # The choices below are as wide as the widest row: a long title must not push them out of the dialog.
+            room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
+            text = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, room)
+            box = QCheckBox(text, checked=part["name"] in self._usual_parts, accessibleName=title, toolTip=title)
             box.setObjectName(f"export-part-{part['name']}")
             box.toggled.connect(lambda _on, box=box: self._on_part(box))
             self.parts[str(part["name"])] = box
-            size = layouts.text(str(part["size"]), "small")
             self._part_rows.addLayout(layouts.row((box, 1), size, gap=theme.SPACE))
 
     def _on_part(self, box: QCheckBox) -> None:

@@ -11,11 +11,11 @@ import shiboken6
 from PIL import Image
 from PySide6.QtCore import QProcess, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
-from explorer.window.export_dialog import PX_PER_MM, ExportDialog, free_stem
+from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
 from explorer.window.exports import with_usual
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
@@ -28,8 +28,8 @@ for line in sys.stdin:
     if "letters" in question["command"]:
         print(json.dumps({"number": question["number"], "problem": "No such run. Train it."}), flush=True)
         continue
-    part = {"title": "Part", "size": ""}
-    parts = [part | {"name": "cosines", "is_table": False}, part | {"name": "numbers", "is_table": True}]
+    part, wide = {"title": "Part", "size": ""}, {"title": "Separation of matched from others " * 3, "size": "table"}
+    parts = [part | {"name": "cosines", "is_table": False}, wide | {"name": "numbers", "is_table": True}]
     figure = {"width_mm": 89, "height_mm": 44.5, "smallest_pt": 7, "parts": parts, "command": question["command"]}
     print(json.dumps({"number": question["number"], "file": PICTURE, "figure": figure}), flush=True)
 """
@@ -74,6 +74,8 @@ def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callabl
     drawn(qtbot, dialog)
     assert list(dialog.parts) == ["cosines", "numbers"]
     assert [box.isChecked() for box in dialog.parts.values()] == [True, False], "tables are off"
+    form = dialog.findChild(QScrollArea).widget()
+    assert form.minimumSizeHint().width() <= FORM_PX, "a long title pushes no choice out of the dialog"
     QTest.mouseClick(dialog.controls["width"].buttons["1"], Qt.MouseButton.LeftButton)
     dialog.parts["numbers"].setChecked(True)
     dialog.numbers.setChecked(True)
