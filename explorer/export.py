@@ -126,7 +126,8 @@ class _Drawing(QProcess):
     def _on_output(self) -> None:
         self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
         complete = self._output.rpartition("\n")[0]
-        if line := _last_words(complete):
+        # The file comes last, when there is nothing more to wait for.
+        if line := _last_words(complete.replace(str(self.export.file), "")):
             self.said.emit(self.export, line)
 
     def _ended(self, code: int, status: QProcess.ExitStatus) -> None:

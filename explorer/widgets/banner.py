@@ -83,6 +83,7 @@ class Banner(QFrame):
         details: str = "",
         action: Act | None = None,
         other: Act | None = None,
+        stays: bool = False,
     ) -> None:
         """Show a message.
 
@@ -93,6 +94,7 @@ class Banner(QFrame):
             details: What "Copy details" puts on the clipboard; empty: no such button.
             action: What can be done about it.
             other: What can be done instead.
+            stays: It tells what goes on, and stays until the next message.
         """
         self._tone, self._details = tone, details
         held = self._held()
@@ -117,10 +119,15 @@ class Banner(QFrame):
         self.show()
         self.raise_()
         self._place()
-        if tone in ("good", "info"):
+        if tone in ("good", "info") and not stays:
             self._timer.start(SHORT_MS)
         else:
             self._timer.stop()
+
+    @property
+    def goes_by_itself(self) -> bool:
+        """Whether the message will be hidden after a while."""
+        return self._timer.isActive()
 
     def stand_above(self, panel: QWidget) -> None:
         """Keep off this panel while it is seen: what opens over the same edge, or the answer of a view."""

@@ -161,7 +161,7 @@ class Exports(QObject):
 
     def _show_progress(self, export: Export, line: str) -> None:
         cancel = ("Cancel", lambda: self.exporter.cancel(export))
-        self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel)
+        self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel, stays=True)
 
     def _cancelled(self, export: Export) -> None:
         self._forget(export)

@@ -28,6 +28,7 @@ print(" 10% Rendering 1 of 2: map", flush=True)
 if "hang" in out:
     time.sleep(600)
 pathlib.Path(out).write_text(pathlib.Path(figures).read_text())
+print(out, flush=True)
 """
 
 
@@ -61,8 +62,11 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1", "2"], tmp_path / "e.zip")
     (figures,) = exports.bundles.values()
     assert "Writing e.zip" in banner.message.text()
+    assert not banner.goes_by_itself, "an export of minutes says at any time that it runs"
     qtbot.waitUntil(lambda: "Saved e.zip" in banner.message.text())
     assert lines[0] == "10% Rendering 1 of 2: map"
+    assert str(tmp_path / "e.zip") not in lines, "the name of the file is no progress"
+    assert banner.goes_by_itself
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()
     assert not exports.bundles
