@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -99,7 +99,7 @@ def load_all() -> LoadedPlugins:
 
 def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     """Yield the name of each plug-in, what it adds (empty: a file says), and a function that loads it."""
-    installed = entry_points()  # all at once: each call reads what every installed package says of itself
+    installed = _installed(tuple(sys.path))
     for what, group in GROUPS.items():
         if what == "chart":
             continue  # loaded one by one, when they are drawn
@@ -107,6 +107,12 @@ def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
             yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
     for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
         yield Path(text).name, "", partial(_without_torch, partial(module_of, Path(text)))
+
+
+@lru_cache(maxsize=1)
+def _installed(_: tuple[str, ...]) -> EntryPoints:
+    """Return what is installed below these folders, all at once: each call reads what every package says of itself."""
+    return entry_points()
 
 
 def _package(entry: EntryPoint) -> str:
