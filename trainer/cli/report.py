@@ -119,7 +119,7 @@ def _write_folder(
         _write(folder / "metrics.json", f"{json_text(values, indent=1)}\n")
         report = Report(
             title=title or " against ".join(row.short_name for row in rows),
-            facts=[_facts(row) for row in rows],
+            facts=_facts(workspace, rows),
             differences=_differences(workspace, rows),
             table=table,
             figures=figures,
@@ -302,18 +302,25 @@ def _run_values(workspace: Workspace, row: RunRow) -> dict[str, Any]:
     }
 
 
-def _facts(row: RunRow) -> dict[str, str]:
+def _facts(workspace: Workspace, rows: list[RunRow]) -> list[dict[str, str]]:
     from trainer.charts import objective_label
+    from trainer.scheduling import energy
 
-    duration = row.duration_s
-    return {
-        "Run": row.short_name,
-        "Objective": objective_label(row.objective),
-        "Data": row.data,
-        "Status": row.status,
-        "Steps": f"{row.step:,}",
-        "Training time": "–" if duration is None else f"{int(duration) // 60}:{int(duration) % 60:02d} min",
-    }
+    used = {row.id: workspace.results.last_values(row.id).get(energy.METRIC) for row in rows}
+    facts = []
+    for row in rows:
+        duration, wh = row.duration_s, used[row.id]
+        facts.append({
+            "Run": row.short_name,
+            "Objective": objective_label(row.objective),
+            "Data": row.data,
+            "Status": row.status,
+            "Steps": f"{row.step:,}",
+            "Training time": "–" if duration is None else f"{int(duration) // 60}:{int(duration) % 60:02d} min",
+        })  # fmt: skip
+        if any(used.values()):
+            facts[-1]["Energy of the GPUs"] = "–" if wh is None else energy.words(wh)
+    return facts
 
 
 def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ...]]:

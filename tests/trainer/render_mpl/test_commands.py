@@ -13,6 +13,8 @@ import pytest
 from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.render_mpl.report import _facts
+from trainer.scheduling import energy
+from trainer.store.results_table import ResultsTable
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +79,10 @@ def test_analyze_prints_and_gives_json(trainer, analysis: str):
     assert {"auc_hard10", "overlap_hard10"} <= set(clip) or {"modality_gap", "ajne_text"} <= set(clip)
 
 
-def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca):
+def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca, monkeypatch):
+    logged = ResultsTable.last_values
+    energies = {1: {energy.METRIC: 125.0}}
+    monkeypatch.setattr(ResultsTable, "last_values", lambda table, run: logged(table, run) | energies.get(run, {}))
     status, out, _ = trainer("report", "1", "2", "--out", str(tmp_path / "r"), "--json")
     assert status == 0
     values = json.loads(out)
@@ -89,6 +94,8 @@ def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca):
     assert page.count("data:image/svg+xml;base64,") == 6
     assert not re.findall(r'(?:src|href)="(?:https?:|/)', page), "it needs nothing from elsewhere"
     assert "objective.scale_hopfield" in page
+    assert "Energy of the GPUs" in page
+    assert page.count("125 Wh") == 1
     assert (
         json.loads((tmp_path / "r" / "metrics.json").read_text(encoding="utf-8"))["similarity"] == values["similarity"]
     )
