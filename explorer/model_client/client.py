@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.model_client.one_shot import OneShotProcesses
 from explorer.model_client.worker_process import Pending, State, WorkerProcess
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["models", "projections"]
 KINDS: Final[tuple[Kind, ...]] = ("models", "projections")
+WARM_UP_AFTER_MS: Final = 1500
 
 __all__ = ["KINDS", "Kind", "ModelClient", "State"]
 
@@ -107,8 +108,9 @@ class ModelClient(QObject):
             process.warm_up(next(self._numbers), self._warm_up_question(kind))
         process.ask(number, pending)
         if is_first and kind == "projections":
-            # After the request: it compiles kernels for a minute where no cache has them, and PCA needs none.
-            process.warm_up(next(self._numbers), self._warm_up_question(kind))
+            # After the requests of both maps: it compiles kernels for a minute where no cache has them, and neither
+            # PCA nor a layout on disk needs any.
+            QTimer.singleShot(WARM_UP_AFTER_MS, self, lambda: self.warm_up(projections=True))
         return number
 
     def cancel(self, number: int) -> None:

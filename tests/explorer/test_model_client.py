@@ -250,7 +250,8 @@ def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
 def test_a_first_projection_is_answered_before_the_kernels_of_umap_are_compiled(
     qtbot: QtBot, make_client: Callable[..., ModelClient]
 ) -> None:
-    client, states, hangs = make_client(), [], Ear()
+    client, states, seen, hangs = make_client(), [], [], Ear()
+    client.state_changed.connect(lambda: seen.append(client.state("projections")))
 
     def project(snapshot: str, ear: Ear) -> int:
         def done(answer: object) -> None:
@@ -261,13 +262,15 @@ def test_a_first_projection_is_answered_before_the_kernels_of_umap_are_compiled(
         return client.ask(question, done=done, failed=ear.failed, progress=ear.note)
 
     project("first", Ear())
-    qtbot.waitUntil(lambda: client.state("projections") == "warm")
+    qtbot.waitUntil(lambda: len(states) == 1)
+    assert "warming" not in seen, "the map of B, which follows, does not wait for the kernels either"
+    qtbot.waitUntil(lambda: "warming" in seen and client.state("projections") == "warm")
     number = project("hang", hangs)
     qtbot.waitUntil(lambda: bool(hangs.told))
     project("after a restart", Ear())
     client.cancel(number)
     qtbot.waitUntil(lambda: len(states) == 2 and client.state("projections") == "warm")
-    assert states == ["warming", "warming"]
+    assert states == ["warm", "warming"]
 
 
 def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
