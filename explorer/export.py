@@ -11,7 +11,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
-from explorer.model_client.qprocess import keep_safe
+from explorer.model_client.child_process import keep_safe
 from trainer.untrusted import safe_subprocess, shell
 
 ROOT: Final = Path(__file__).resolve().parents[1]

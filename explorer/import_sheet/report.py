@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.import_sheet.example_pairs import plain_tip
+from explorer.import_sheet.pair_grid import plain_tip
 from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 
 from explorer.event_loop.background import Background
-from explorer.import_sheet.example_pairs import EXAMPLES, PairGrid
+from explorer.import_sheet.pair_grid import EXAMPLES, PairGrid
 from explorer.import_sheet.report import Line, ReportPane
 from explorer.import_sheet.summary_text import Explanation
 from explorer.import_sheet.survey_result import DataSource

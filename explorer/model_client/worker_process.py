@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import shiboken6
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
-from explorer.model_client.qprocess import Child
+from explorer.model_client.child_process import ChildProcess
 from trainer.messages import Cancel, Failure, MessageError, Question, WarmUp, decode_answer, encode
 
 State = Literal["cold", "warming", "warm", "busy", "gone"]
@@ -56,10 +56,10 @@ class WorkerProcess(QObject):
     def __init__(self, command: Sequence[str], name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._command, self._name = list(command), name
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._pending: dict[int, Pending] = {}
         self._cancelled: set[int] = set()
-        self._given_up: set[Child] = set()
+        self._given_up: set[ChildProcess] = set()
         self._warm_up: tuple[int, WarmUp] | None = None
         self._output, self._errors = b"", b""
         self._last_words: deque[str] = deque(maxlen=LINES_KEPT)
@@ -150,7 +150,7 @@ class WorkerProcess(QObject):
     def _start(self) -> None:
         if self._closed or self._process is not None:
             return
-        process = Child(self._command, self)
+        process = ChildProcess(self._command, self)
         self._process, self._output, self._errors = process, b"", b""
         self._cancelled.clear()
         if self._warm_up is not None and self._warm_up[0] not in self._pending:
@@ -161,23 +161,23 @@ class WorkerProcess(QObject):
         process.start()
         self._announce()
 
-    def _is_current(self, child: Child) -> bool:
+    def _is_current(self, child: ChildProcess) -> bool:
         """Return whether `child` is the current process; events of an abandoned one are ignored."""
         return child is self._process and not self._closed
 
-    def on_started(self, child: Child) -> None:
+    def on_started(self, child: ChildProcess) -> None:
         """Send the waiting requests."""
         if self._is_current(child):
             for number, pending in self._pending.items():
                 self._send(number, pending.question)
 
-    def on_failed_start(self, child: Child) -> None:
+    def on_failed_start(self, child: ChildProcess) -> None:
         """Handle a failed start like an immediate exit."""
         if self._is_current(child):
             self._last_words.append(child.errorString())
             self.on_finished(child)
 
-    def on_finished(self, child: Child) -> None:
+    def on_finished(self, child: ChildProcess) -> None:
         """Fail the pending requests and restart the process after a pause."""
         self._given_up.discard(child)
         if not self._is_current(child):
@@ -220,7 +220,7 @@ class WorkerProcess(QObject):
     def _send(self, number: int, question: Question) -> None:
         self._process.write(encode(number, question).encode() + b"\n")
 
-    def on_output(self, child: Child) -> None:
+    def on_output(self, child: ChildProcess) -> None:
         """Read complete lines."""
         if not self._is_current(child):
             return
@@ -228,7 +228,7 @@ class WorkerProcess(QObject):
         for line in lines:
             self._take(line)
 
-    def on_errors(self, child: Child) -> None:
+    def on_errors(self, child: ChildProcess) -> None:
         """Keep the newest lines."""
         if not self._is_current(child):
             return

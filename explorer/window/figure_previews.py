@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer, Signal
 
-from explorer.model_client.qprocess import Child
+from explorer.model_client.child_process import ChildProcess
 from trainer.untrusted import safe_subprocess
 from trainer.untrusted.files import parse_json
 
@@ -45,7 +45,7 @@ class FigurePreviews(QObject):
         self._in_flight = self._closed = False
         self._sent = 0
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS, timeout=self._send)
-        self._process = Child([*program, "preview", "--workspace", str(workspace)], self)
+        self._process = ChildProcess([*program, "preview", "--workspace", str(workspace)], self)
         self._process.start()
 
     def ask(self, command: Sequence[str]) -> None:
@@ -81,25 +81,25 @@ class FigurePreviews(QObject):
         line = json.dumps({"number": self._number, "command": self._command})
         self._process.write(f"{line}\n".encode())
 
-    def on_started(self, child: Child) -> None:
+    def on_started(self, child: ChildProcess) -> None:
         """Nothing: questions wait in its pipe."""
 
-    def on_output(self, child: Child) -> None:
+    def on_output(self, child: ChildProcess) -> None:
         """Take the lines that are whole."""
         self._output += bytes(child.readAllStandardOutput().data())
         *lines, self._output = self._output.split(b"\n")
         for line in lines:
             self._take(line)
 
-    def on_errors(self, child: Child) -> None:
+    def on_errors(self, child: ChildProcess) -> None:
         """Drop what libraries say; problems come as answers."""
         child.readAllStandardError()
 
-    def on_failed_start(self, child: Child) -> None:
+    def on_failed_start(self, child: ChildProcess) -> None:
         """Say that there are no previews."""
         self._fail(f"The preview could not start: {child.errorString()}.")
 
-    def on_finished(self, child: Child) -> None:
+    def on_finished(self, child: ChildProcess) -> None:
         """Go, or say that the process should not have ended."""
         if self._closed:
             self.deleteLater()

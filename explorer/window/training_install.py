@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from explorer.model_client.qprocess import Child
+from explorer.model_client.child_process import ChildProcess
 from trainer.untrusted import safe_subprocess
 
 State = Literal["idle", "running", "paused", "failed", "done"]
@@ -36,7 +36,7 @@ class TrainingInstall(QObject):
         """Create it without starting anything; `program` replaces `trainer install` in tests."""
         super().__init__(parent)
         self._program = list(program or safe_subprocess.python("-m", "trainer", "install"))
-        self._process: Child | None = None
+        self._process: ChildProcess | None = None
         self._rest = b""
         self.state: State = "idle"
         self.share, self.note, self.reason, self.words = 0.0, "", "", ""
@@ -51,7 +51,7 @@ class TrainingInstall(QObject):
         if self.busy:
             return
         self.share, self.note, self.reason, self.words, self._rest = 0.0, "starting", "", "", b""
-        self._process = Child([*self._program, *arguments], self)
+        self._process = ChildProcess([*self._program, *arguments], self)
         self._process.start()
         self._become("running")
 
@@ -77,14 +77,14 @@ class TrainingInstall(QObject):
         process.deleteLater()
         self._become("idle")
 
-    def on_started(self, child: Child) -> None:
+    def on_started(self, child: ChildProcess) -> None:
         """Nothing to do: its first line tells."""
 
-    def on_output(self, child: Child) -> None:
+    def on_output(self, child: ChildProcess) -> None:
         """Ignore the result: the exit status says it."""
         child.readAllStandardOutput()
 
-    def on_errors(self, child: Child) -> None:
+    def on_errors(self, child: ChildProcess) -> None:
         """Take the lines of progress; the others are words for a report."""
         if child is not self._process:
             return
@@ -93,7 +93,7 @@ class TrainingInstall(QObject):
             self._take(line.decode("utf-8", "replace").rstrip())
         self.changed.emit()
 
-    def on_failed_start(self, child: Child) -> None:
+    def on_failed_start(self, child: ChildProcess) -> None:
         """Report why the process could not be started."""
         if child is self._process:
             self._process = None
@@ -101,14 +101,14 @@ class TrainingInstall(QObject):
             child.deleteLater()
             self._become("failed")
 
-    def on_finished(self, child: Child) -> None:
+    def on_finished(self, child: ChildProcess) -> None:
         """Report how it ended."""
         if child is not self._process:
             return
         self.on_errors(child)
         self._process = None
         child.deleteLater()
-        good = child.exitStatus() == Child.ExitStatus.NormalExit and child.exitCode() == 0
+        good = child.exitStatus() == ChildProcess.ExitStatus.NormalExit and child.exitCode() == 0
         if not good:
             said = [line for line in self.words.splitlines() if line.strip()]
             last = said[-1] if said else f"It ended with status {child.exitCode()} and said nothing."
@@ -121,7 +121,7 @@ class TrainingInstall(QObject):
         elif line:
             self.words += f"{line}\n"
 
-    def _each(self, act: Callable[..., object], process: Child | None = None) -> None:
+    def _each(self, act: Callable[..., object], process: ChildProcess | None = None) -> None:
         for child in list(_family((process or self._process).processId())):  # type: ignore[union-attr]
             with contextlib.suppress(_gone()):
                 act(child)

@@ -23,7 +23,7 @@ RANKS: Final = (8, 16, 32, 64, 128, 256, 512)
 KNEE: Final = 0.8
 """Of the images a second that 8 ranks times their number would see."""
 Exchange = Literal["flat", "by machines"]
-"""How rows and gradients travel: between all ranks at once (`trainer/ranks/group.py`), or once between machines."""
+"""How rows and gradients travel: between all ranks at once (`ranks/rank_group.py`), or once between machines."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ AT_ONCE = 5
 
 AT = """
 import os, pathlib, time
-import trainer.ranks.group as group
+import trainer.ranks.rank_group as group
 from trainer.store import crash_points
 seen, own = [0], os.environ.get("RANK") == "{rank}"
 def reach(name):
@@ -48,7 +48,7 @@ for name in ("announced", "gather", "summed", "lead", "is_called", "leave"):
     watched(group.Ranks, name, name)
 """
 POISON = """
-import trainer.ranks.group as group
+import trainer.ranks.rank_group as group
 from trainer.methods.image_text import ImageText
 def act():
     pass

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from trainer.data.augment import uniform
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 
 _END: Final = re.compile(r"[.!?;,\n]+(?:\s+|$)")
 _PURPOSE: Final = 0x5E27

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.data.pairs import DataError
 from trainer.format_detection.tables import flat
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded.json_stream import JsonElement, elements
+from trainer.untrusted.bounded.json_elements import JsonElement, elements
 
 Row = tuple[str, dict[str, Any] | str]
 

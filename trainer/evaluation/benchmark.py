@@ -20,7 +20,7 @@ from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.word_scores import class_words
 from trainer.analysis.zero_shot import class_weights, grouped, predict
 from trainer.data.pairs import DataError
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.evaluation import questions, tasks
 from trainer.evaluation.caption_answers import prompt_likelihoods
 from trainer.evaluation.caption_choice import Negatives, choose, swapped

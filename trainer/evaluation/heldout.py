@@ -14,7 +14,7 @@ from trainer.analysis.distinct import Matching, in_order
 from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import matching_of, pixel_digests
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.inference.batches import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
 from trainer.store.snapshot_files import Items

@@ -16,8 +16,8 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.data import Pairs
 from trainer.data.content import pixel_digests
-from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.streamed_images import readable
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.evaluation.heldout import Embedded, HeldOut
 from trainer.inference.batches import Alive, embed_images, embed_tokens
 from trainer.models import TwoTowers

@@ -13,7 +13,7 @@ from jaxtyping import Int, UInt8
 from trainer.analysis.progress import Progress
 from trainer.analysis.protocol_costs import ProtocolAnswers, ProtocolCost, paired_cost, unpaired_cost
 from trainer.analysis.significance import holm
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.evaluation.task_data import TaskData
 from trainer.images import Preprocessing
 from trainer.models import TwoTowers

@@ -20,7 +20,7 @@ from trainer.analysis.unit_rows import normalized as unit_rows
 from trainer.analysis.zero_shot import class_weights, grouped, predict
 from trainer.catalog import PromptSuite, plain_name, published_suite
 from trainer.data.augment import normalized
-from trainer.data.published_tokenizers import AnyTokenizer, HubTokenizer
+from trainer.data.tokenizers import AnyTokenizer, HubTokenizer
 from trainer.device import memory_format
 from trainer.evaluation.protocol_factors import Factor, ProtocolModel, Reading
 from trainer.evaluation.task_data import TaskData

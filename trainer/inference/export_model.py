@@ -22,8 +22,8 @@ from trainer import config, methods
 from trainer.checkpoints import checkpoint
 from trainer.checkpoints.merged_weights import DOWN, SCALE, UP, low_rank_matrices
 from trainer.config.extension import PluginTowers
-from trainer.data.published_tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import PADDING, START, Tokenizer
+from trainer.data.tokenizers import AnyTokenizer, ClipTokenizer, HubTokenizer
 from trainer.errors import UserError
 from trainer.inference.open_model import OpenModel, open_run
 from trainer.inference.transformers_layout import clip_config, clip_tensors, image_processor, siglip_tensors

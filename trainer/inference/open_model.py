@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 
 from trainer import config, device
 from trainer.checkpoints import checkpoint
-from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
 from trainer.images import Preprocessing
 from trainer.inference.batches import embed_images, embed_tokens
 from trainer.models import TwoTowers, build, file_preprocessing_of, preprocessing_of

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from trainer import config
-from trainer.data.published_tokenizers import ClipTokenizer
 from trainer.data.tokenizer import Tokenizer
+from trainer.data.tokenizers import ClipTokenizer
 from trainer.errors import UserError
 from trainer.losses import caption_prediction
 from trainer.methods.batch import Batch

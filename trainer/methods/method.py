@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from trainer import config
 from trainer.data import Pairs
 from trainer.data.order import batches
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.errors import UserError
 from trainer.methods.batch import Batch
 from trainer.models import Architecture, TwoTowers

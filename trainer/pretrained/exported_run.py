@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer import config
-from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.models import Blueprint
 from trainer.models.towers import open_clip_sizes

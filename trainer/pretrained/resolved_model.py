@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.distribution.model_folders import CONFIG, SETTINGS, WEIGHTS, is_exported_run, is_model_folder
 from trainer.models import Architecture, Blueprint, ModelError, TwoTowers, build
 from trainer.pretrained import downloads, transformers_models

@@ -10,8 +10,8 @@ from typing import Any, Final
 from tokenizers import Tokenizer as AnyPairs
 
 from trainer.analysis.progress import Progress
-from trainer.data.published_tokenizers import AnyTokenizer, Cleaning, ClipTokenizer, HubTokenizer
 from trainer.data.tokenizer import Tokenizer
+from trainer.data.tokenizers import AnyTokenizer, Cleaning, ClipTokenizer, HubTokenizer
 from trainer.distribution.model_folders import is_transformers_folder
 from trainer.models import Blueprint
 from trainer.pretrained import downloads

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from trainer.errors import UserError
-from trainer.ranks.group import Ranks
+from trainer.ranks.rank_group import Ranks
 
 _KINDS: Final = (nn.BatchNorm1d, nn.BatchNorm2d)
 

@@ -13,8 +13,8 @@ from trainer import config, data, device, pretrained
 from trainer.analysis.progress import Progress
 from trainer.checkpoints.checkpoint import checkpoint_bytes
 from trainer.data.order import batches
-from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.tokenizer import train_tokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.messages import RunCost
 from trainer.models import Architecture
 from trainer.training import system_load

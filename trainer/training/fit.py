@@ -22,9 +22,9 @@ from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
-from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
+from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
 from trainer.evaluation.reference import REFERENCE, with_reference

@@ -11,7 +11,7 @@ from typing import Final
 
 from trainer import config, device, ranks
 from trainer.checkpoints import checkpoint
-from trainer.data.published_tokenizers import read_tokenizer
+from trainer.data.tokenizers import read_tokenizer
 from trainer.errors import UserError
 from trainer.pretrained import read_architecture
 from trainer.pretrained.peft_layout import kept_adapter

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 
 from trainer import config, methods, models
 from trainer.data import Pairs
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.training import optimizer
 from trainer.training.session import FitError, restrict
 

@@ -18,7 +18,7 @@ from trainer.alerts import WORDS, AlertWatch, Change
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
-from trainer.data.published_tokenizers import AnyTokenizer
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.evaluation import Embedded, HeldOut, NeighborReference
 from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference

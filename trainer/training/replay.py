@@ -23,7 +23,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.units import units_of_numbers
 from trainer.checkpoints import checkpoint
 from trainer.data.content import matching_of
-from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
 from trainer.errors import UserError
 from trainer.methods import Batch, ImageText
 from trainer.methods.pair_losses import pair_losses

@@ -23,8 +23,8 @@ from trainer.data.batch_stream import BatchStream
 from trainer.data.caption_tokens import CaptionTokens
 from trainer.data.order import steps_per_epoch
 from trainer.data.pairs import BATCH
-from trainer.data.published_tokenizers import AnyTokenizer
 from trainer.data.streamed_images import StreamedImages, readable
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.errors import UserError
 from trainer.losses.fused import fused_losses
 from trainer.models.lora import Adapter, attach

@@ -13,7 +13,7 @@ from trainer import config, methods, pretrained
 from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
 from trainer.config import SourceRun
-from trainer.data.published_tokenizers import AnyTokenizer, read_tokenizer
+from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
 from trainer.models import Architecture
 from trainer.models.lora import Adapter
 from trainer.pretrained import BLUEPRINT, read_architecture

@@ -21,7 +21,7 @@ from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import draw, note_of, pca_frames, point_colors, timeline
 from trainer.errors import UserError
 from trainer.render_mpl import film
-from trainer.render_mpl import timeline as figure
+from trainer.render_mpl import timeline_film as figure
 from trainer.render_mpl.pair_map import legend_of
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 

@@ -18,7 +18,7 @@ from tests.trainer.conftest import upright
 from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
-from trainer.data.published_tokenizers import ClipTokenizer
+from trainer.data.tokenizers import ClipTokenizer
 from trainer.errors import UserError
 from trainer.images import Preprocessing
 from trainer.inference import hub_upload

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from trainer.data.pairs import DataError
-from trainer.data.published_tokenizers import ClipTokenizer, HubTokenizer, read_tokenizer
+from trainer.data.tokenizers import ClipTokenizer, HubTokenizer, read_tokenizer
 from trainer.models import Blueprint
 from trainer.pretrained.tokenizers import tokenizer_for
 

@@ -16,7 +16,7 @@ from trainer.analysis.progress import silent
 from trainer.analysis.skip_gram_pairs import gradient_step
 from trainer.charts import registry
 from trainer.charts.spec import Request, Target
-from trainer.data.published_tokenizers import read_tokenizer
+from trainer.data.tokenizers import read_tokenizer
 from trainer.store.replay_records import read_replay
 from trainer.training.fit import fit
 from trainer.training.replay import ReplayError, replay

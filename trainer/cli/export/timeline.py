@@ -89,7 +89,7 @@ def write(
     from trainer.render_mpl import film
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.render_mpl.panel import draw as drawn
-    from trainer.render_mpl.timeline import frames
+    from trainer.render_mpl.timeline_film import frames
 
     chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
     chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=report))

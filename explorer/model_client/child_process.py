@@ -14,19 +14,19 @@ from trainer.untrusted import safe_subprocess
 class Listener(Protocol):
     """Receives the events of a child process on the GUI thread."""
 
-    def on_started(self, child: Child) -> None:
+    def on_started(self, child: ChildProcess) -> None:
         """Handle that the process has started."""
 
-    def on_output(self, child: Child) -> None:
+    def on_output(self, child: ChildProcess) -> None:
         """Handle output of the process."""
 
-    def on_errors(self, child: Child) -> None:
+    def on_errors(self, child: ChildProcess) -> None:
         """Handle output on stderr."""
 
-    def on_failed_start(self, child: Child) -> None:
+    def on_failed_start(self, child: ChildProcess) -> None:
         """Handle that the program does not exist."""
 
-    def on_finished(self, child: Child) -> None:
+    def on_finished(self, child: ChildProcess) -> None:
         """Handle that the process has exited."""
 
 
@@ -39,7 +39,7 @@ def keep_safe(process: QProcess, more: Mapping[str, str] | None = None) -> None:
     process.setWorkingDirectory(safe_subprocess.NEUTRAL)
 
 
-class Child(QProcess):
+class ChildProcess(QProcess):
     """A process that reports its events to its parent while both exist.
 
     It listens to itself with slots of its own. When Qt destroys it with its parent, Qt ends the program and says so
