@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from trainer.charts import ChartError
-from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable
+from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, PairMap, Panel, ShadedTable
 from trainer.config.fields import option
 
 EVERYTHING: Final = "all"
@@ -190,6 +190,7 @@ def _size(mark: Mark, count: int) -> str:
     if isinstance(mark, NumberTable | ShadedTable):
         rows = len(mark.lines) if isinstance(mark, NumberTable) else len(mark.rows)
         return f"{count} tables" if count > 1 else f"table, {rows} row{'s' if rows != 1 else ''}"
-    noun = "row of images" if isinstance(mark, ImageRow) else "heat map" if isinstance(mark, HeatMap) else "plot"
+    nouns = {ImageRow: "row of images", HeatMap: "heat map", PairMap: "map"}
+    noun = nouns.get(type(mark), "plot")
     plural = "rows of images" if isinstance(mark, ImageRow) else f"{noun}s"
     return f"{count} {plural}" if count > 1 else noun

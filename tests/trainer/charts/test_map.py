@@ -13,6 +13,7 @@ from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
+from trainer.charts.figure_choices import parts_of
 from trainer.charts.map import MapChart, Placed, color_columns, draw, embedding_maps, point_rows, ranked_pairs
 from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
@@ -173,6 +174,8 @@ def test_isolated_classes_and_selected_pairs_stay_in_color(charted, folder):
         assert chart.lit_note == f"only {name} in color; 100 selected pairs in color"
     header, rows = point_rows(charts)
     assert sum(row[header.index("in color")] for row in rows) == 4 * charts[0].lit_n
+    (part,) = parts_of(draw(charts))
+    assert (part.name, part.size) == ("map", "2 maps")
     drawn = panel.draw(draw(charts))
     grays = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
     assert len(grays) == 2
