@@ -96,27 +96,26 @@ def separated_groups(
         seed: Draws the landmarks.
     """
     a, b = _centered(a), _centered(b)
-    n = len(a)
-    chosen = np.random.default_rng(seed).permutation(n)[: min(n, LANDMARKS)]
+    chosen = np.random.default_rng(seed).permutation(len(a))[:LANDMARKS]
     widths = [bandwidth * _median_distance(rows[chosen]) for rows in (a, b)]
     of_a, of_b = (_nystroem(rows, chosen, width) for rows, width in zip((a, b), widths, strict=True))
     spectrum, turns = _spectrum(of_a, of_b)
     both = np.concatenate([of_a, of_b], axis=1)
 
-    def side(values: np.ndarray, turns: np.ndarray, ours: np.ndarray, other: np.ndarray) -> KernelDifference:
+    def side(
+        values: np.ndarray, turns: np.ndarray, ours: np.ndarray, other: np.ndarray, of_each: tuple[float, float]
+    ) -> KernelDifference:
         top = np.flatnonzero(values > max(least_share, _FLOOR))[::-1][:MOST_EIGENVECTORS]
-        space = both @ (turns[:, top] * np.sqrt(values[top]))
-        parts = _gathered(space, max(3, round(least_share * n)))
+        parts = _gathered(both @ (turns[:, top] * np.sqrt(values[top])), max(3, round(least_share * len(a))))
         groups = [_described(number, parts, ours, other) for number in range(len(parts))]
         order = sorted(
-            (number for number, group in enumerate(groups) if group.gain >= least_gain), key=lambda at: -groups[at].gain
+            (at for at, group in enumerate(groups) if group.gain >= least_gain), key=lambda at: -groups[at].gain
         )
         renamed = {number: index for index, number in enumerate(order)}
-        by_gain = tuple(_with_partner(groups[number], renamed) for number in order)
-        ours_first = widths if ours is of_a else widths[::-1]
-        return KernelDifference(values, least_share, by_gain, (ours_first[0], ours_first[1]))
+        return KernelDifference(values, least_share, tuple(_with_partner(groups[at], renamed) for at in order), of_each)
 
-    return side(spectrum, turns, of_a, of_b), side(-spectrum[::-1], turns[:, ::-1], of_b, of_a)
+    back = -spectrum[::-1], turns[:, ::-1]
+    return side(spectrum, turns, of_a, of_b, (widths[0], widths[1])), side(*back, of_b, of_a, (widths[1], widths[0]))
 
 
 def compared_groups(

@@ -24,7 +24,7 @@ from trainer.store.database import Database, fetch, fetch_columns, is_too_long
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.question import Question, by_question, question_from_key
 from trainer.store.rows import LATEST, MOST, MOST_STEP, CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
-from trainer.store.run_files import is_sound, write_run_file
+from trainer.store.run_files import write_run_file
 
 _SCALAR = schema.scalar.c
 _AT_ONCE: Final = 5_000
@@ -287,7 +287,7 @@ class ResultsTable:
             base = self.folder / _folder_of(connection, run)
             rows = fetch(connection, select(table).where(table.c.run == run).order_by(table.c.step, table.c.id))
         # What cannot be read is passed over; the doctor names it.
-        return [(row, base) for row in rows if is_sound(table.name, row._mapping)]
+        return [(row, base) for row in rows if not cells.faults(table.name, row._mapping)]
 
     def _put(
         self, connection: Connection, table: Table, run: int, values: dict[str, Any], *, report: bool = True

@@ -125,15 +125,10 @@ def versions() -> dict[str, str]:
     return by_package
 
 
-def is_sound(table: str, row: Mapping[Any, Any]) -> bool:
-    """Return whether a dependent row of a run is valid."""
-    return not cells.faults(table, row)
-
-
 def _plain(table: str, columns: tuple[str, ...], *cells_of_row: Any) -> Mapping[str, Any] | None:
     """Return what the file says of a row; None of one that is not valid."""
     row = dict(zip(columns, cells_of_row, strict=True))
-    if not is_sound(table, row):
+    if cells.faults(table, row):
         return None
     values = {key: value for key, value in row.items() if key not in {"id", "run"}}
     if "metrics" in values:
