@@ -113,6 +113,10 @@ def run(args: argparse.Namespace) -> int:
         args.set.append(f"ranks={args.ranks}")
     if args.run and changes:
         raise ConfigError("An existing run keeps its configuration; create a new one with --preset or --config.")
+    if args.max_restarts < 0 or (args.max_restarts and (args.on or args.detach)):
+        raise ConfigError(
+            "--max-restarts N, 0 or more, is for a training that this command waits for: leave out --on and --detach."
+        )
     if args.measure:
         return _measure(args)
     if args.check_ranks is not None:

@@ -19,6 +19,8 @@ OPTIONS: Final = {
 }
 """Kind -> what may follow a `?`."""
 _FLAG: Final = re.compile(r"[a-z][a-z-]{1,30}")
+_FLAG_VALUE: Final = re.compile(r"[^\x00-\x1f\x7f]{0,200}")
+"""No shell reads it; nothing for a flag that takes none: `exclusive`."""
 _OWN_FLAGS: Final = (
     "array", "batch", "chdir", "error", "export", "export-file", "get-user-env", "help", "input", "job-name",
     "no-requeue", "open-mode", "output", "parsable", "requeue", "signal", "test-only", "usage", "version", "wait",
@@ -84,13 +86,14 @@ class RemoteHost:
         return f"{self.kind}://{user}{host}{port}{python}{'?' + more if more else ''}"
 
     def changed(self, **options: str) -> RemoteHost:
-        """Return the place with other options; an empty one is left out.
+        """Return the place with other options; one that is changed to nothing is left out.
 
         Raises:
             PlaceError: They cannot be, or places of this kind have none such.
         """
         bare = replace(self, options={})
-        more = "&".join(f"{name}={quote(value)}" for name, value in (self.options | options).items() if value)
+        after = {name: value for name, value in (self.options | options).items() if value or name not in options}
+        more = "&".join(f"{name}={quote(value)}" for name, value in after.items())
         return parse(self.name, f"{bare.address}?{more}")
 
 
@@ -153,15 +156,18 @@ def prologue(lines: str) -> str:
 def _options(kind: str, query: str) -> dict[str, str]:
     options = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in OPTIONS[kind] and not (kind == "slurm" and is_sbatch_flag(name)):
+        is_flag = kind == "slurm" and is_sbatch_flag(name)
+        if name not in OPTIONS[kind] and not is_flag:
             flags = ", and the flags of sbatch but those that decide what is started" if kind == "slurm" else ""
             raise PlaceError(
                 f"{name[:60]!r} is not an option of {kind}://. There are: {', '.join(OPTIONS[kind])}{flags}."
                 f"{' Start a run for each task: every run is a job of its own.' if name == 'array' else ''}"
             )
-        rule = _LINES if name == "prologue" else _PATH if name in _PATHS else _WORD
+        rule = _LINES if name == "prologue" else _PATH if name in _PATHS else _FLAG_VALUE if is_flag else _WORD
         if not rule.fullmatch(value) and not (name == "storage" and _STORE.fullmatch(value)):
-            what = {_PATH: "a path that begins with / or ~/", _LINES: "lines of a shell"}.get(rule, "a single word")
+            what = {
+                _PATH: "a path that begins with / or ~/", _LINES: "lines of a shell", _FLAG_VALUE: "one short line",
+            }.get(rule, "a single word")  # fmt: skip
             what += ", or s3://bucket/folder or gs://bucket/folder" if name == "storage" else ""
             raise PlaceError(f"{name}={value[:100]!r} cannot be: write {what}.")
         options[name] = value
@@ -174,7 +180,7 @@ def _options(kind: str, query: str) -> dict[str, str]:
 
 
 def _written(name: str, value: str) -> str:
-    return quote(value, safe="/:,~") if name == "prologue" else value
+    return quote(value, safe="/:,~@[]") if name == "prologue" or is_sbatch_flag(name) else value
 
 
 _FOLDER_EXAMPLE: Final = (

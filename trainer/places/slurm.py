@@ -68,7 +68,7 @@ def submit(workspace: Workspace, run: int, options: dict[str, str]) -> str:
     if not workspace.runs.begin_launch(run):
         raise PlaceError(f"The run {row.name!r} is {row.status} there already.")
     chosen = [f"{_OPTIONS[name]}={value}" for name, value in options.items() if name in _OPTIONS]
-    chosen += [f"--{name}={value}" for name, value in options.items() if is_sbatch_flag(name)]
+    chosen += [f"--{name}={value}" if value else f"--{name}" for name, value in options.items() if is_sbatch_flag(name)]
     if options.get("gpus"):
         chosen.append(f"--gres=gpu:{options['gpus']}")
     log, name = row.folder / "log.txt", re.sub(r"[^\w.-]+", "-", row.name)[:60]

@@ -84,7 +84,7 @@ class TextTransformer(nn.Module):
 
 
 class _Bottleneck(nn.Module):
-    """Three convolutions beside the input, which is made smaller and wider where they do so."""
+    """Three convolutions and a shortcut."""
 
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
@@ -95,11 +95,11 @@ class _Bottleneck(nn.Module):
             wide, nn.BatchNorm2d(4 * width),
         )  # fmt: skip
         same = nn.Conv2d(before, 4 * width, 1, stride, bias=False)
-        self.beside = nn.Identity() if before == 4 * width else nn.Sequential(same, nn.BatchNorm2d(4 * width))
+        self.shortcut = nn.Identity() if before == 4 * width else nn.Sequential(same, nn.BatchNorm2d(4 * width))
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the sum of both, not below zero."""
-        return torch.relu(self.changes(images) + self.beside(images))
+        return torch.relu(self.changes(images) + self.shortcut(images))
 
 
 class ModifiedResNet(nn.Module):
@@ -149,7 +149,7 @@ class WordTokenizer:
 
 
 class _Unused(nn.Module):
-    """What is imported beside them, and set but never asked."""
+    """A class that is imported and never used."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()

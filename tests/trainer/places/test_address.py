@@ -58,6 +58,7 @@ def test_an_address_is_read_as_it_is_written(address: str) -> None:
         ("slurm://host?partition=a b", "write a single word"),
         ("slurm://host?partition=--wrap", "write a single word"),
         ("slurm://host?wrap=ls", "is not an option of slurm"),
+        ("slurm://host?comment=a%0ab", "write one short line"),
         ("slurm://host?array=1-4", "that decide what is started. Start a run for each task"),
         ("ray://host", "needs a folder"),
     ],
@@ -240,6 +241,21 @@ def test_a_refusal_of_several_lines_is_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(PlaceError, match="sbatch refused: sbatch: no such partition"):
         slurm.submit(workspace, run, {})
     assert workspace.runs.get(run).reason == "sbatch refused: sbatch: no such partition"
+    workspace.close()
+
+
+def test_values_of_flags_are_what_sbatch_takes_and_some_flags_have_none(tmp_path, monkeypatch):
+    address = "slurm://host?exclude=node[01-03]&mail-user=me@site.org&constraint=a100%26ib&comment=a%20b%2Bc&exclusive="
+    place = parse("lab", address.removesuffix("="))
+    assert place.address == address
+    assert parse("lab", address) == place == place.changed(qos="dev").changed(qos="")
+    workspace = Workspace(tmp_path)
+    run, given = workspace.runs.create(config.Run(name="queued")), []
+    monkeypatch.setattr(slurm, "_run", lambda *arguments, **_: given.extend(arguments) or "17")
+    assert slurm.submit(workspace, run, place.options) == "17"
+    assert given[-5:] == [
+        "--exclude=node[01-03]", "--mail-user=me@site.org", "--constraint=a100&ib", "--comment=a b+c", "--exclusive",
+    ]  # fmt: skip
     workspace.close()
 
 

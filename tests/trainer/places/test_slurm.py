@@ -244,7 +244,7 @@ def test_a_run_trains_in_a_real_cluster(
     """Trains by two processes of one node, is stopped as SLURM does, continues as a new job, and embeds."""
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    address = f"slurm://{sys.executable}?workspace={tmp_path}/there&partition=main&cpus=1&time=1:00:00&mem=500M&comment=a.test"
+    address = f"slurm://{sys.executable}?workspace={tmp_path}/there&partition=main&cpus=1&time=1:00:00&mem=500M&comment=a.test&exclusive="
     assert main(["places", "add", "cluster", address, "--workspace", str(here.folder)]) == 0
     try:
         capsys.readouterr()
@@ -254,8 +254,8 @@ def test_a_run_trains_in_a_real_cluster(
         words = ["fit", "--config", str(file), "--on", "cluster", "--ranks", "2", "--detach"]
         assert main([*words, "--workspace", str(here.folder)]) == 0
         wait(lambda: here.runs.get(1).step > 0, f"it never began: {here.runs.get(1)}")
-        job = slurm("squeue", "-h", "-o", "%i %P %j %T %m %k").split()
-        assert job[1:] == ["main", "far", "RUNNING", "500M", "a.test"]
+        job = slurm("squeue", "-h", "-o", "%i %P %j %T %m %k %h").split()
+        assert job[1:] == ["main", "far", "RUNNING", "500M", "a.test", "NO"]  # exclusive: no oversubscription
         # As SLURM does 90 s before its time is up.
         slurm("scancel", "--signal=TERM", "--batch", job[0])
         wait(lambda: here.runs.get(1).status == "stopped", f"it did not stop: {here.runs.get(1)}")

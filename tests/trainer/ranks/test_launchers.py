@@ -11,6 +11,7 @@ import pytest
 
 from tests.trainer.ranks.test_ranks_of_a_run import RUN
 from trainer import config
+from trainer.__main__ import main
 from trainer.errors import UserError
 from trainer.scheduling import ranks
 from trainer.store import Workspace
@@ -88,6 +89,14 @@ def test_mpirun_trains_a_run(tmp_path):
     )
     assert workspace.runs.get(run).status == "finished", finished.stdout + finished.stderr
     workspace.close()
+
+
+@pytest.mark.parametrize("words", [("-1",), ("1", "--detach"), ("1", "--on", "box")])
+def test_restarts_that_nothing_would_make_are_refused_before_there_is_a_run(words, tmp_path, capsys):
+    command = ["fit", "--preset", "clip-scenes", "--ranks", "2", "--workspace", str(tmp_path), "--max-restarts", *words]
+    assert main(command) == 2
+    assert "a training that this command waits for" in capsys.readouterr().err
+    assert not Workspace(tmp_path).runs.all()
 
 
 class EndedAgent:
