@@ -8,8 +8,6 @@ Each measurement is a process of its own; its processor seconds include the proc
   of a step that waits for its batch.
 - `embedding`: pictures a processor second of `trainer embed`, and of open_clip's loop (its transform in a `DataLoader`
   of as many processes, `encode_image` of 64), with the same model, in turns.
-- `embedding`: pictures a processor second of `trainer embed` and of open_clip's loop (its transform in a `DataLoader`,
-  `encode_image`) with the same model, in turns.
 """
 
 from __future__ import annotations
