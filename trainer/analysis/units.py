@@ -99,6 +99,10 @@ class Units:
         first = in_order(self.of(unit))[1]
         return first if most is None else at_most(first, most)
 
+    def whole(self, unit: Unit, most: int) -> Int[np.ndarray, " k"]:
+        """Return every row of `most` of them, which are drawn as `rows` draws them; ascending."""
+        return np.flatnonzero(np.isin(self.of(unit), self.of(unit)[self.rows(unit, most)]))
+
     def taken(self, rows: Int[np.ndarray, " k"]) -> Units:
         """Return the units of some rows alone: right answers are those among these rows."""
         return Units(in_order(self.picture[rows])[0], in_order(self.caption[rows])[0], self.equality)

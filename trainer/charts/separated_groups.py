@@ -86,7 +86,8 @@ def draw(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> Pan
     steps = ", ".join(
         f"{'AB'[side]} {each.run.short_name}, step {each.row.step:,}" for side, each in enumerate(chart.opened)
     )
-    head = f"{row.dataset}, {row.split}, n = {chart.n:,} {chart.unit}s. {steps}"
+    drawn = f" of {chart.whole:,}" if chart.n < chart.whole else ""
+    head = f"{row.dataset}, {row.split}, n = {chart.n:,}{drawn} {chart.unit}s. {steps}"
     counted = filter(None, (chart.opened[0].units.counted,))
     none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
     return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=(*none, *counted))
@@ -179,7 +180,7 @@ CHART: Final = Chart(
     view="changes",
     label="Groups of one run",
     question="Which groups does only one of the runs separate?",
-    cost="Grows with n: kernels are approximated by 400 landmarks, groups are sought among 2,000 rows.",
+    cost="Grows with the pictures or captions, at most 30,000: kernels are approximated by 400 landmarks.",
     method=METHOD,
     settings=SeparatedGroupsSettings,
     needs="two_runs",

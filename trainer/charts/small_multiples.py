@@ -37,6 +37,8 @@ written next to it."""
 MOST_RUNS: Final = 12
 BESIDE: Final = 3
 MOST_POINTS: Final = 500
+MOST_PICTURES: Final = 20_000
+"""Of more, so many are drawn with all their captions: rows are turned in double precision."""
 OTHERS: Final = 20
 BINS: Final = np.linspace(-1.0, 1.0, 61)
 LEAST_SHARE: Final = 1e-6
@@ -75,10 +77,11 @@ class Multiple(SnapshotLabel):
 
 @dataclass(frozen=True)
 class SmallMultiples:
-    """The runs in their order, and the number of pairs that all of them hold."""
+    """The runs in their order, the number of pairs they are measured on, and of those that all of them hold."""
 
     runs: tuple[Multiple, ...]
     n: int
+    whole: int
 
 
 def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings, progress: Progress) -> SmallMultiples:
@@ -95,7 +98,9 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     ids = common_ids([opened.snapshot.items for opened in chosen])
     if len(ids) < 3:
         raise ChartError(f"These runs have {len(ids)} pairs in common; at least 3 are needed.")
-    units = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, ids))
+    every = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, ids))
+    measured = every.whole("picture", MOST_PICTURES)
+    ids, units = ids[measured], every.taken(measured)
     pictures, pairs = units.rows("picture"), units.rows("pair")
     drawn = units.rows("pair", MOST_POINTS)
     made: list[Multiple] = []
@@ -123,7 +128,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
                 **(opened.label | {"counted": units.counted}),
             )
         )
-    return SmallMultiples(tuple(made), len(ids))
+    return SmallMultiples(tuple(made), len(ids), len(every))
 
 
 def unmatched_cosines(
@@ -160,7 +165,7 @@ def draw(data: SmallMultiples, settings: MultiplesSettings) -> Panel:
     plots = {"map": _maps, "cosines": _cosines, "spectrum": _spectra}[settings.shows](data)
     rows = tuple(tuple(plots[at : at + BESIDE]) for at in range(0, len(plots), BESIDE))
     first = data.runs[0]
-    note = f"The same {data.n:,} pairs of {first.dataset}, {first.split}, in every run."
+    note = f"The same {data.n:,} of {data.whole:,} pairs of {first.dataset}, {first.split}, in every run."
     drawn = min(data.n, MOST_POINTS)
     if settings.shows == "map" and drawn < data.n:
         note += f" {drawn} of them are drawn."
@@ -224,7 +229,7 @@ CHART: Final = Chart(
     view="run_comparison",
     label="Small multiples",
     question="How do the maps, cosines or spectra of up to twelve runs differ?",
-    cost="Grows with n and the runs, at most 12; 500 pairs are drawn as points.",
+    cost="Grows with the runs, at most 12; each is measured on the pairs of at most 20,000 pictures, 500 are points.",
     method=METHOD,
     settings=MultiplesSettings,
     compute=compute,

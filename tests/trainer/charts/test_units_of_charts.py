@@ -20,7 +20,7 @@ import pytest
 
 from trainer import cli, config
 from trainer.analysis.units import units_of_numbers
-from trainer.charts import registry
+from trainer.charts import measures, registry, small_multiples
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.mispairs import mispairs
 from trainer.charts.snapshots import choose_snapshot
@@ -303,6 +303,19 @@ def test_concepts_hold_whole_pictures_out(copies: tuple[str, Workspace]):
         assert not {column[row] for row in of.rows[learned]} & {column[row] for row in of.rows[of.held]}
     assert data.apart == "group"
     assert data.held == COPIES * N // 5
+
+
+def test_of_many_pictures_whole_ones_are_drawn_and_charts_say_so(
+    copies: tuple[str, Workspace], monkeypatch: pytest.MonkeyPatch
+):
+    copied, workspace = copies
+    monkeypatch.setattr(small_multiples, "MOST_PICTURES", 20)
+    monkeypatch.setattr(measures.separated_groups, "MOST_ROWS", 20)
+    chart, settings, data = computed.__wrapped__(workspace, "small-multiples", COPIES)
+    assert (data.n, data.whole) == (20 * COPIES if copied == "picture" else 20, N * COPIES)
+    assert f"{data.n} of {data.whole} pairs" in chart.draw(data, settings).notes[0]
+    chart, settings, data = computed.__wrapped__(workspace, "separated-groups", COPIES)
+    assert f"n = 20 of {N if copied == 'picture' else N * COPIES} pictures" in chart.draw(data, settings).head[0]
 
 
 def test_low_ranked_pairs_are_counted_by_picture(copies: tuple[str, Workspace]):

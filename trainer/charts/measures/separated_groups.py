@@ -19,6 +19,8 @@ from trainer.charts.opened_snapshot import OpenedSnapshot
 from trainer.store.snapshot_files import Items
 
 MOST_PICTURES: Final = 8
+MOST_ROWS: Final = 30_000
+"""Distinct pictures or captions that are compared; of more, so many are drawn: each takes 400 numbers per run."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class SeparatedGroupsChart:
         opened: A and B.
         differences: The spectrum of A over B, and of B over A.
         groups: Of A first.
-        n: Distinct pictures or captions.
+        n: Distinct pictures or captions that were compared.
+        whole: Those that both snapshots have.
         unit: Which of them.
     """
 
@@ -57,6 +60,7 @@ class SeparatedGroupsChart:
     differences: tuple[KernelDifference, KernelDifference]
     groups: tuple[NamedGroup, ...]
     n: int
+    whole: int
     unit: str
 
     def pairs_of(self, number: int) -> Int[np.ndarray, " k"]:
@@ -84,14 +88,14 @@ def groups_of_snapshots(
     at_a, at_b = common_rows(first.snapshot.items, second.snapshot.items)
     unit = UNIT_OF[modality]
     units = units_of(first.snapshot, at_a)
-    rows = units.rows(unit)
+    rows = units.rows(unit, MOST_ROWS)
     if len(rows) < 10:
         raise ChartError(f"These snapshots have {len(rows)} {unit}s in common; groups are sought among 10 or more.")
     a, b = vectors[0][at_a[rows]], vectors[1][at_b[rows]]
     differences = compared_groups(a, b, **how)
     number_of = units.of(unit)
     groups = _named(differences, first.snapshot.items, at_a, rows, number_of)
-    return SeparatedGroupsChart((first, second), differences, groups, len(rows), unit)
+    return SeparatedGroupsChart((first, second), differences, groups, len(rows), units.count(unit), unit)
 
 
 def _named(
