@@ -106,17 +106,17 @@ class Tuning:
     @property
     def start_run(self) -> str:
         """The run that is started from, without a step; empty without one."""
-        return _run_and_step(self.start)[0]
+        return run_and_step(self.start)[0]
 
     @property
     def start_step(self) -> int:
         """The step of its checkpoint; -1: its newest."""
-        return _run_and_step(self.start)[1]
+        return run_and_step(self.start)[1]
 
     @property
     def mixed_runs(self) -> tuple[tuple[str, int], ...]:
         """The runs that are mixed, each with the step of its checkpoint, -1: its newest."""
-        return tuple(_run_and_step(part) for part in self.mix.split())
+        return tuple(run_and_step(part) for part in self.mix.split())
 
     @property
     def percents(self) -> tuple[int, ...]:
@@ -177,6 +177,7 @@ class Tuning:
         return next((name for name in named if getattr(self, name) != getattr(plain, name)), "")
 
 
-def _run_and_step(text: str) -> tuple[str, int]:
+def run_and_step(text: str) -> tuple[str, int]:
+    """Return the run of `RUN@STEP`, and the step; -1, its newest, without one."""
     run, _, step = text.strip().rpartition("@")
     return (run, int(step)) if run and step.isdecimal() else (text.strip(), -1)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from trainer import config
+from trainer.config.tuning import run_and_step
 from trainer.store import RunRow, Workspace
 
 ALPHAS = "0 .25 .5 .75 1"
@@ -35,8 +36,7 @@ def mix_run(
         ConfigError: They were fine-tuned from different runs, or none of them says from which.
         StoreError: There is no such run.
     """
-    called = [str(run) for run in runs]
-    parts = config.Tuning(mix=" ".join(called)).mixed_runs
+    parts = [run_and_step(str(run)) for run in runs]
     rows = [workspace.runs.get(run) for run, _ in parts]
     configs = [workspace.runs.config_of(row.id) for row in rows]
     start = base or _common_start(rows, configs)

@@ -196,7 +196,8 @@ def test_only_lora_learns_and_training_goes_on_from_an_adapter_of_peft(workspace
 
 
 def test_a_mix_is_the_base_at_0_and_the_tuned_run_at_1_bit_for_bit(workspace, base, tuned, capsys):
-    arguments = ["evaluate", str(tuned), "--interpolate", "0", ".25", "1", "--json"]
+    workspace.runs.rename(tuned, "tuned, 2")  # as the second of a name is called, with a space
+    arguments = ["evaluate", "tuned, 2", "--interpolate", "0", ".25", "1", "--json"]
     assert main([*arguments, "--workspace", str(workspace.folder)]) == 0
     answer = json.loads(capsys.readouterr().out)
     run = answer["id"]
