@@ -289,7 +289,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }
 #methodPanel QTextBrowser { border: none; background: transparent; padding: 0; }
 #methodPanel QTextBrowser:focus { border: none; padding: 0; }
-#palette, #cheatSheet, #methodPanel, #keySheet, #settingsSheet, #chartGallery {
+#palette, #shortcutSheet, #methodPanel, #shortcutEditor, #settingsSheet, #chartGallery {
     background: $raised; border: 1px solid $outline; border-radius: 10px; }
 #palette QLineEdit, #chartGallery QLineEdit { border: none; background: transparent; font-size: 15px;
     min-height: 40px; padding: 0 8px; }

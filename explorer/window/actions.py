@@ -1,4 +1,4 @@
-"""All actions of the window with names and keys: for shortcuts, the palette and the cheat sheet."""
+"""All actions of the window with names and keys: for shortcuts, the palette and the sheet of shortcuts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Actions:
         return {action.objectName(): action for actions in self.groups.values() for action in actions}
 
     def keys(self) -> dict[str, list[tuple[str, str]]]:
-        """Return heading -> (keys, text) of actions with keys, for the cheat sheet."""
+        """Return heading -> (keys, text) of actions with keys, for the sheet of shortcuts."""
         lines_of = {
             group: [(a.shortcut().toString(), a.text().replace("&", "")) for a in actions if not a.shortcut().isEmpty()]
             for group, actions in self.groups.items()

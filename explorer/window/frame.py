@@ -14,19 +14,19 @@ from explorer.state.settings import Settings
 from explorer.views import Place
 from explorer.widgets import layouts
 from explorer.widgets.banner import Banner
-from explorer.widgets.cheat_sheet import CheatSheet
 from explorer.widgets.command_palette import CommandPalette
 from explorer.widgets.deferred_paint import ExposeFilter, frame
 from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.overlay import Shade
+from explorer.widgets.shortcut_sheet import ShortcutSheet
 from explorer.window.bar import Bar
 from explorer.window.job_panel import JobPanel
-from explorer.window.key_sheet import KeySheet
 from explorer.window.more_panel import MorePanel
 from explorer.window.pages import Pages
 from explorer.window.rail import Rail
 from explorer.window.settings_sheet import SettingsSheet
-from explorer.window.status import Status
+from explorer.window.shortcut_editor import ShortcutEditor
+from explorer.window.status_bar import StatusBar
 from explorer.window.view_menu import ViewMenu
 
 SMALLEST: Final = (848, 530)
@@ -58,7 +58,7 @@ class Frame(QMainWindow):
         self.view_menu = ViewMenu(self.places, self.settings)
         self.bar = Bar(self.selection, self.view_menu)
         self.pages = Pages(self.settings, self.selection)
-        self.status = Status(self.folder)
+        self.status = StatusBar(self.folder)
         self.setStatusBar(self.status)
         right = layouts.column(self.bar, (self.pages, 1), gap=0)
         self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
@@ -70,9 +70,9 @@ class Frame(QMainWindow):
         self.banner = Banner(self._middle)
         self.banner.stand_above(self.job_panel)
         self.palette_panel = CommandPalette(self)
-        self.cheat_sheet = CheatSheet(self)
+        self.shortcut_sheet = ShortcutSheet(self)
         self.help_panel = HelpPanel(self)
-        self.key_sheet = KeySheet(self)
+        self.shortcut_editor = ShortcutEditor(self)
         self.settings_sheet = SettingsSheet(self)
         self.more_panel = MorePanel(self)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from explorer.window.job_panel import JobPanel
     from explorer.window.pages import Pages
     from explorer.window.services import Services
-    from explorer.window.status import Status
+    from explorer.window.status_bar import StatusBar
 
 
 class JobCenter(QObject):
@@ -34,7 +34,7 @@ class JobCenter(QObject):
     """
 
     def __init__(
-        self, services: Services, panel: JobPanel, status: Status, banner: Banner, pages: Pages,
+        self, services: Services, panel: JobPanel, status: StatusBar, banner: Banner, pages: Pages,
         show: Callable[[Job], object], window: QWidget, *, folder: Path, hooks: bool = True,
     ) -> None:  # fmt: skip
         """Connect the list; `show` shows a job's result; without `hooks` no command is run and nothing is posted."""

@@ -1,4 +1,4 @@
-"""The commands of the window with their keys, and the lists that show them: palette, cheat sheet, keys to change."""
+"""The commands of the window with their keys, and the lists that show them: palette, shortcuts, keys to change."""
 
 from __future__ import annotations
 
@@ -113,17 +113,17 @@ class Menus:
         self._window.settings.set(USES_KEY, {**uses, key: 1 + uses.get(key, 0)})
 
     def show_keys(self) -> None:
-        """Open the cheat sheet."""
+        """Open the sheet of shortcuts."""
         keys = self.actions.keys()
         keys["Window"] = [*keys["Window"], (banner.KEY, "Focus notification")]
         if (view := self._window.pages.open_view) is not None:
             lines = [(action.shortcut().toString(), action.text()) for action in view.actions_for_palette()]
             keys[view.title] = [line for line in lines if line[0]]
-        self._window.cheat_sheet.show_message({group: lines for group, lines in keys.items() if lines})
+        self._window.shortcut_sheet.show_message({group: lines for group, lines in keys.items() if lines})
 
     def change_keys(self) -> None:
         """Open the panel in which shortcuts are changed."""
-        self._window.key_sheet.ask(self.bindings, self._actions_of_views)
+        self._window.shortcut_editor.ask(self.bindings, self._actions_of_views)
 
     def _actions_of_views(self) -> list[QAction]:
         views: list[View] = list(self._window.pages.views.values())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from explorer.window.bar import Bar
     from explorer.window.device_monitor import DeviceMonitor
     from explorer.window.services import Services
-    from explorer.window.status import Status
+    from explorer.window.status_bar import StatusBar
     from trainer.store import RunRow
 
 
@@ -44,7 +44,7 @@ class Notifications(QObject):
     requested = Signal(object)
 
     def __init__(
-        self, services: Services, bar: Bar, status: Status, banner: Banner, parent: QObject, *, warm: bool = True
+        self, services: Services, bar: Bar, status: StatusBar, banner: Banner, parent: QObject, *, warm: bool = True
     ) -> None:
         """Connect the signals, before the jobs are watched; `warm` loads models in advance."""
         super().__init__(parent)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from explorer.event_loop.background import Background
     from explorer.state.settings import Settings
     from explorer.window.pages import Pages
-    from explorer.window.status import Status
+    from explorer.window.status_bar import StatusBar
 
 WIDTH: Final = 560
 LABEL_WIDTH: Final = 96
@@ -241,7 +241,7 @@ class TrainingOffer(QObject):
         self,
         name: str,
         pages: Pages,
-        status: Status,
+        status: StatusBar,
         settings: Settings,
         background: Background,
         parent: QObject | None = None,

@@ -5,9 +5,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
-from explorer.widgets.cheat_sheet import CheatSheet
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
 from explorer.widgets.fuzzy import score
+from explorer.widgets.shortcut_sheet import ShortcutSheet
 
 
 def test_letters_must_come_in_order() -> None:
@@ -97,7 +97,7 @@ def test_order_is_kept_while_nothing_is_typed(window) -> None:
 
 
 def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
-    sheet = CheatSheet(window)
+    sheet = ShortcutSheet(window)
     sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys")]})
     assert sheet.isVisible()
     assert sheet.rect() == window.rect()

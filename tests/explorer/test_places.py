@@ -101,7 +101,7 @@ def test_every_earlier_name_of_a_view_is_found() -> None:
 def test_keys_are_changed_kept_and_reset(open_window, qtbot) -> None:
     window = open_window()
     window.menus.change_keys()
-    sheet = window.key_sheet
+    sheet = window.shortcut_editor
     sheet.choose("goToPlace-map")
     sheet.field.setKeySequence(QKeySequence("Ctrl+J"))
     qtbot.mouseClick(sheet.assign, Qt.MouseButton.LeftButton)

@@ -21,7 +21,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.runs import RunsView
 from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet, parse_seeds
-from explorer.views.runs.table import QUEUED
+from explorer.views.runs.runs_table import QUEUED
 from explorer.views.view import Context
 from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor

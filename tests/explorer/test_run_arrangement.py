@@ -17,7 +17,7 @@ from explorer import theme
 from explorer.models.runs import GroupRow, RunColumn, RunsFilter, RunsModel
 from explorer.state.view_link import ViewLink, link_to, read_link
 from explorer.views.runs.columns_sheet import ColumnsSheet
-from explorer.views.runs.table import RunsTable
+from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice

@@ -22,7 +22,7 @@ from explorer import theme
 from explorer.intents import ShowMethod
 from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
-from explorer.views.runs.table import LEAST_PX
+from explorer.views.runs.runs_table import LEAST_PX
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
@@ -152,7 +152,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
                 squeezed += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]
     for panel, show in (
         (window.palette_panel, window.menus.show_palette),
-        (window.cheat_sheet, window.menus.show_keys),
+        (window.shortcut_sheet, window.menus.show_keys),
         (window.help_panel, partial(window.router.send, ShowMethod())),
     ):
         show()

@@ -448,18 +448,18 @@ def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
         qtbot.waitUntil(lambda name=place.name: window.pages.open_view is window.pages.views.get(name))
         window.menus.show_keys()
         qtbot.wait(20)
-        for words in window.cheat_sheet.findChildren(QLabel):
+        for words in window.shortcut_sheet.findChildren(QLabel):
             assert words.width() >= words.sizeHint().width(), f"{place.name}: {words.text()}"
-        window.cheat_sheet.close()
+        window.shortcut_sheet.close()
 
 
 def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> None:
     window = open_window()
     window.selection.pairs = [1]
     window.menus.show_keys()
-    qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
-    qtbot.keyClick(window.cheat_sheet, Qt.Key.Key_Escape)
-    assert window.cheat_sheet.isHidden()
+    qtbot.keyClick(window.shortcut_sheet, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window.shortcut_sheet, Qt.Key.Key_Escape)
+    assert window.shortcut_sheet.isHidden()
     assert window.pages.open_view.title == "Left"
     assert window.selection.pairs.tolist() == [1]
 

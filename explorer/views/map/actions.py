@@ -1,4 +1,4 @@
-"""Actions of the Map view with shortcuts: for keys, the palette and the cheat sheet."""
+"""Actions of the Map view with shortcuts: for keys, the palette and the sheet of shortcuts."""
 
 from __future__ import annotations
 

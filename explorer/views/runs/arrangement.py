@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QToolButton
 
 from explorer import theme
 from explorer.views.runs.columns_sheet import ColumnsSheet
-from explorer.views.runs.table import RunsTable
+from explorer.views.runs.runs_table import RunsTable
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice, Finder
 from trainer.store import RunRow, Workspace

@@ -36,8 +36,8 @@ from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, sides_first
 from explorer.views.runs.new_run import NewRun, on_data
+from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.sheets import Sheets, queued_of
-from explorer.views.runs.table import RunsTable
 from explorer.views.runs.toolbar import RunsToolbar
 from explorer.views.view import View
 from explorer.widgets import layouts

@@ -28,26 +28,26 @@ from explorer.window.key_bindings import KeyBindings
 ROWS_PX: Final = 360
 
 
-class KeySheet(Overlay):
+class ShortcutEditor(Overlay):
     """A table of commands and their keys; the chosen one gets what is pressed in the field below."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, name="keySheet", width=640)
+        super().__init__(parent, name="shortcutEditor", width=640)
         present(self, "Dialog", "Change keys")
         self._bindings: KeyBindings | None = None
         self._others: Callable[[], Iterable[QAction]] = list
         self._names: list[str] = []
-        self.table = QTableWidget(0, 2, objectName="keySheet-table", accessibleName="Commands and their keys")
-        self.field = QKeySequenceEdit(objectName="keySheet-field", accessibleName="New keys")
+        self.table = QTableWidget(0, 2, objectName="shortcutEditor-table", accessibleName="Commands and their keys")
+        self.field = QKeySequenceEdit(objectName="shortcutEditor-field", accessibleName="New keys")
         self.field.setMaximumSequenceLength(1)
         self.field.setClearButtonEnabled(True)
         for button in self.field.findChildren(QToolButton):
             button.setAccessibleName("No keys")
-        self.message = QLabel(objectName="keySheet-message", wordWrap=True)
-        self.assign = QPushButton("Assign", objectName="keySheet-assign")
-        self.reset = QPushButton("Reset", objectName="keySheet-reset", toolTip="The first keys of this command")
-        self.reset_all = QPushButton("Reset all", objectName="keySheet-resetAll")
-        self.done = QPushButton("Done", objectName="keySheet-done")
+        self.message = QLabel(objectName="shortcutEditor-message", wordWrap=True)
+        self.assign = QPushButton("Assign", objectName="shortcutEditor-assign")
+        self.reset = QPushButton("Reset", objectName="shortcutEditor-reset", toolTip="The first keys of this command")
+        self.reset_all = QPushButton("Reset all", objectName="shortcutEditor-resetAll")
+        self.done = QPushButton("Done", objectName="shortcutEditor-done")
         self._lay_out()
         self.table.itemSelectionChanged.connect(self._on_row)
         self.assign.clicked.connect(self._assign)

@@ -1,4 +1,4 @@
-"""A cheat sheet of all shortcuts."""
+"""A sheet of all shortcuts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Keys = Mapping[str, Sequence[tuple[str, str]]]
 """Heading -> (keys, words) of each line under it; keys as Qt writes them, e.g. `Ctrl+Shift+P`."""
 
 
-class CheatSheet(Overlay):
+class ShortcutSheet(Overlay):
     """The window's shortcuts in two columns."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, name="cheatSheet", width=720)
+        super().__init__(parent, name="shortcutSheet", width=720)
         present(self, "Dialog", "Keys")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._columns = QWidget()

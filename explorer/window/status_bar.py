@@ -30,7 +30,7 @@ _MODEL_WORDS: Final = {
 }
 
 
-class Status(QStatusBar):
+class StatusBar(QStatusBar):
     """The status bar's fields.
 
     Signals:
