@@ -559,6 +559,7 @@ def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out").plot
     qtbot.waitUntil(lambda: view.curves.grid.is_complete and np.ptp(plot.viewRange()[0]) > 1)
+    qtbot.waitUntil(lambda: not view.context.background.busy)  # a late poll would draw and range the curves anew
     before = plot.viewRange()[0]
     wheel_over(plot.viewport(), Qt.KeyboardModifier.NoModifier)
     assert plot.viewRange()[0] == before
