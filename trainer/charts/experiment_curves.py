@@ -171,8 +171,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
         tone = arm_tone(curve.place)
         for member, at, logged in (*curve.runs, *curve.left_out):
             line = "quiet" if member.reason else shade(run_tone(curve.place), max(member.seed, 0))
-            x, y = at.astype(np.float64), factor * logged
-            lines.append(Series("", line, x, y, width=1.0, hint=member.run.short_name))
+            numbers = at.astype(np.float64), factor * logged
+            lines.append(Series("", line, *numbers, width=1.0, hint=member.run.short_name))
         if not curve.runs:
             continue
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer.charts.marks import Bars, HeatMap, ImageRow, Mark, Panel, Series, ShadedTable, XYPlot
+from trainer.charts.marks import Bars, HeatMap, ImageRow, Mark, PairMap, Panel, Series, ShadedTable, XYPlot
 
 HEADER: Final = ("chart", "part", "title", "series", "x", "y", "low", "high")
 
@@ -34,6 +34,9 @@ def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
         for (row, column), value in np.ndenumerate(mark.values):
             where = mark.columns[column] if mark.columns else column
             yield mark.rows[row] if mark.rows else str(row), where, float(value)
+    elif isinstance(mark, PairMap):
+        for name, side in (("images", mark.images), ("texts", mark.texts)):
+            yield from ((name, float(x), float(y)) for x, y in ([] if side is None else side))
     elif isinstance(mark, ImageRow):
         for cell in mark.cells:
             yield cell.name, cell.words, None if cell.share != cell.share else cell.share

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -110,7 +110,7 @@ def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
 
 
 @lru_cache(maxsize=1)
-def _installed(_: tuple[str, ...]) -> EntryPoints:
+def _installed(_: tuple[str, ...]) -> Any:  # EntryPoints, which typeshed knows from Python 3.12 on
     """Return what is installed below these folders, all at once: each call reads what every package says of itself."""
     return entry_points()
 
