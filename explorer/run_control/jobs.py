@@ -273,8 +273,13 @@ class Jobs(QObject):
             )
         )
 
-    def delete(self, runs: Sequence[int]) -> None:
-        """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused."""
+    def delete(self, runs: Sequence[int], *, restored: Callable[[], object] = lambda: None) -> None:
+        """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused.
+
+        Args:
+            runs: Their ids.
+            restored: Called once they are back.
+        """
         rows = [row for row in self._runs if row.id in set(runs)]
         busy = [row.short_name for row in rows if working(row)]
         if busy:
@@ -287,7 +292,9 @@ class Jobs(QObject):
             Undoable(
                 f"Delete {rows[0].short_name}" if len(rows) == 1 else f"Delete {len(rows)} runs",
                 redo=partial(self._write, partial(actions.each, self._workspace.delete, ids)),
-                undo=partial(self._write, lambda: actions.each(self._workspace.runs.restore, ids)),
+                undo=partial(
+                    self._write, lambda: actions.each(self._workspace.runs.restore, ids), lambda _: restored()
+                ),
             )
         )
         self.deleted.emit(rows)

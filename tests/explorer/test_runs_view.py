@@ -281,13 +281,16 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
 
 def test_delete_is_announced_and_undone(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
+    context.selection.select_runs(three[0], three[1])
     choose(qtbot, view, three[0], three[2])
     with qtbot.waitSignal(context.jobs.deleted) as told:
         view.actions_of_runs["delete"].trigger()
     assert [run.id for run in told.args[0]] == [three[0], three[2]]
     qtbot.waitUntil(lambda: names(view) == ["cloob small"])
+    context.selection.propose(run_a=three[1], run_b=None)  # as the window does of a run that is gone
     context.selection.undo.undo()
-    qtbot.waitUntil(lambda: len(names(view)) == 3)
+    qtbot.waitUntil(lambda: {run.id for run in view.table.chosen()} == {three[0], three[2]}, timeout=10_000)
+    assert context.selection.runs == (three[0], three[1])
 
 
 def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):

@@ -82,7 +82,8 @@ class RunsView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self._choose_when_there: int | None = None
+        self._choose_when_there: tuple[int, ...] = ()
+        self._sides_when_there: dict[str, Any] = {}
         self._eyes: dict[int, bool] = {}
         self._inspects = False
         self._preset_for_import = ""
@@ -383,7 +384,9 @@ class RunsView(View):
                 self.context.jobs.do(launch.start_detached, run.id)
 
     def _delete(self) -> None:
-        self.context.jobs.delete([run.id for run in self.table.chosen()])
+        runs, selection = tuple(run.id for run in self.table.chosen()), self.context.selection
+        sides = {"run_a": selection.run_a, "run_b": selection.run_b}
+        self.context.jobs.delete(runs, restored=partial(self._choose_again, runs, sides))
 
     def _show_as(self, letter: str) -> None:
         """Make the selected run A or B, swapping them if it is the other one."""
@@ -403,16 +406,21 @@ class RunsView(View):
     # -- showing -----------------------------------------------------------------------------------------------
 
     def _choose_soon(self, run: int) -> None:
-        self._choose_when_there = run
+        self._choose_when_there = (run,)
+
+    def _choose_again(self, runs: tuple[int, ...], sides: dict[str, Any]) -> None:
+        self._choose_when_there, self._sides_when_there = runs, sides
 
     def _show_silent(self) -> None:
         self.table.runs.show_silent(self.context.jobs.silent)
 
     def _show_runs(self, runs: list[RunRow]) -> None:
         self.table.runs.show(runs, expected=self.context.jobs.expected())
-        if self._choose_when_there is not None and self.table.runs.row_of(self._choose_when_there) is not None:
-            self.table.choose([self._choose_when_there])
-            self._choose_when_there = None
+        expected = self._choose_when_there
+        if expected and all(self.table.runs.row_of(run) is not None for run in expected):
+            self.table.choose(list(expected))
+            self.context.selection.propose(**self._sides_when_there)
+            self._choose_again((), {})
         self._read_values()
         self._show_chosen()
         if runs:
