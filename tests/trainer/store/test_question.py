@@ -126,7 +126,7 @@ def test_the_figure_of_groups_has_a_line_a_question_and_its_own_legend(tmp_path:
             made.results.add_evaluation(run, 8, "cal", "heldout", {"zero_shot_acc1": 0.3}, {"zero_shot": question})
     plot = draw(group_table(made, ["a*", "b*"]), GroupSettings()).mark("shares")
     assert sum("102 classes" in row for row in plot.names) == sum("101 classes" in row for row in plot.names) == 1
-    assert list(dict.fromkeys(dot.name for dot in plot.dots)) == ["a*", "b*"]
+    assert list(dict.fromkeys(dot.name for dot in plot.dots)) == ["a* · 1 run", "b* · 1 run"]
 
 
 def test_what_cannot_be_understood_is_no_question():
