@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
-
-from sqlalchemy import Connection, select
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer import config
 from trainer.config.elsewhere import ELSEWHERE
-from trainer.store import schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 MOST_CHARACTERS: Final = 28
 """Of a label: it is drawn whole everywhere, in a legend as in a table's head."""
@@ -37,6 +37,10 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
 
 def free_label(connection: Connection, label: str, run_id: int | None = None) -> str:
     """Return the label, or with the first free number behind it if another run has it."""
+    from sqlalchemy import select  # charts take labels apart without a database
+
+    from trainer.store import schema
+
     taken = set(connection.scalars(select(schema.run.c.label).where(schema.run.c.id != (run_id or 0))))
     candidate, count = label, 1
     while candidate in taken:
