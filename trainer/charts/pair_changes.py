@@ -27,8 +27,8 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
-MOST_CELLS: Final = 10_000_000_000
-"""Cosines of one part: all pairs with all up to 100,000 pairs; of more, so many pairs drawn at random are compared
+MOST_CELLS: Final = 2_000_000_000
+"""Cosines of one part: all pairs with all up to 44,721 pairs; of more, so many pairs drawn at random are compared
 with all."""
 
 LEAST_DRAWN: Final = 1_000
