@@ -411,7 +411,10 @@ class ImportSheet(QDialog):
         self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)
-        layouts.column((column, 1), layouts.hairline(), self._foot(), gap=0, of=self)
+        content = QWidget()
+        content.setLayout(column)
+        # All options together are higher than a small screen; what starts and cancels stays in sight.
+        layouts.column((layouts.scroll(content, "import-scroll"), 1), layouts.hairline(), self._foot(), gap=0, of=self)
 
     def _foot(self) -> Footer:
         self.foot = foot = Footer(self)

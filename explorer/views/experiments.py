@@ -205,7 +205,7 @@ class ExperimentsView(ChartView):
         """The ways to begin, read and laid out only where there is no experiment."""
         page = FirstStart()
         page.requested.connect(self.requested)
-        page.tried.connect(self.start_first)
+        page.tried.connect(self.try_on_scenes)
         return page
 
     def actions_for_palette(self) -> list[QAction]:
@@ -228,8 +228,12 @@ class ExperimentsView(ChartView):
             case _:
                 super().carry_out(intent)
 
+    def try_on_scenes(self) -> None:
+        """Make and start the experiment of the first button, which promises drawn scenes whatever run A learned."""
+        self.context.jobs.do(actions.start_clip_and_cloob, None, done=self._started)
+
     def start_first(self) -> None:
-        """Make and start the experiment of the first button: on the data of run A, or on Scenes."""
+        """Make and start the same experiment on the data of run A, or on Scenes."""
         runs = self.context.selection.runs
         self.context.jobs.do(actions.start_clip_and_cloob, runs[0] if runs else None, done=self._started)
 

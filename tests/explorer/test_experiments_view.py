@@ -13,7 +13,7 @@ from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_truth_line import SeedTruthLine
-from trainer import catalog
+from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
@@ -60,6 +60,8 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.area.kind == "empty")
     assert view.area.currentWidget() is view.first_start
+    own = context.workspace.runs.create(config.Run(name="own", data=config.Folder(path="pairs")))
+    context.selection.propose(run_a=own)  # the button promises scenes, whatever A learned
     view.first_start.ways["scenes"].click()
     qtbot.waitUntil(lambda: len(context.workspace.experiments.all()) == 1)
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "going")

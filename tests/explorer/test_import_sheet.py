@@ -25,6 +25,7 @@ from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
 from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
@@ -197,6 +198,16 @@ def test_reading_goes_on_in_the_background_and_is_shown_again(window: Window, qt
     assert sheet.isVisible()
     assert sheet.start.isEnabled()
     assert not sheet.foot.later.isVisible()
+
+
+def test_the_footer_stays_on_a_small_screen(open_sheet, qtbot: QtBot, folder: Path) -> None:
+    sheet = open_sheet(folder)
+    _opened(sheet, qtbot)
+    for button in sheet.findChildren(DisclosureButton):
+        button.click()
+    assert sheet.minimumSizeHint().height() <= 520
+    sheet.resize(760, 520)
+    assert sheet.rect().contains(sheet.start.mapTo(sheet, sheet.start.rect().bottomRight()))
 
 
 def test_reading_is_cancelled_from_the_jobs(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:

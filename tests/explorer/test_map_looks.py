@@ -309,6 +309,7 @@ def test_the_legend_works_by_keyboard(qtbot, view: MapView):
 
 
 def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
+    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_K)
     qtbot.keyClick(view.panels[0].map, Qt.Key.Key_D)
     side = view.panels[0].side
     snapshot = read_snapshot(side.row.folder)
@@ -336,6 +337,8 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
 def test_locked_maps_move_and_turn_together(qtbot, view: MapView):
     a, b = (panel.map for panel in view.panels)
     assert view.toolbar.tools.lock.isChecked(), "at first"
+    drag(view, 0, [QPointF(150, 150), QPointF(140, 150), QPointF(120, 150)])
+    assert b.box.viewRect().center().x() == pytest.approx(a.box.viewRect().center().x(), abs=0.5)
     qtbot.keyClick(a, Qt.Key.Key_K)
     drag(view, 0, [QPointF(150, 150), QPointF(170, 150), QPointF(190, 160)])
     assert a.box.viewRect() != b.box.viewRect()

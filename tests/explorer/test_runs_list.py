@@ -133,6 +133,17 @@ def test_an_eye_hides_and_shows_and_other_data_have_no_place_on_the_axes(qtbot: 
     assert {run.id for run in again.drawn()} & set(duel) == {ids["CLIP 0"]}, "eyes are remembered"
 
 
+def test_a_group_folds_over_a_run_that_is_chosen(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    view = opened(qtbot, context, 6)
+    view.table.choose([ids["other"], ids["CLOOB 1"]])
+    for title in ("Experiment: duel", "No experiment"):
+        index = view.table.shown.index(lines(view).index(title), RunColumn.NAME)
+        QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=view.table.visualRect(index).center())
+    assert not {ids["other"], ids["CLOOB 1"]} & set(lines(view))
+    assert view.table.chosen() == []
+
+
 def test_enter_opens_log_and_configuration_and_esc_closes_them(qtbot: QtBot, context: Context):
     ids = fill(context.workspace)
     view = opened(qtbot, context, 6)

@@ -432,6 +432,7 @@ class MapView(View):
             self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
             self._chose_method = True
         self.toolbar.tools.lock.setChecked(self.context.settings.value("map/linked", True))
+        self._set_lock(self.toolbar.tools.lock.isChecked())  # nothing listens to the button yet
 
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar

@@ -144,7 +144,8 @@ class RunsTable(QTableView):
         parts = [ranges.at(part_index) for part_index in range(ranges.count())]
         rows = sorted({row for part in parts for row in range(part.top(), part.bottom() + 1)})
         rows_shown = self.shown.rows()
-        return [run for row in rows if isinstance(run := rows_shown[row], RunRow)]
+        # While a group folds, rows are still selected that have left the table.
+        return [run for row in rows if row < len(rows_shown) and isinstance(run := rows_shown[row], RunRow)]
 
     def choose(self, runs: list[int]) -> None:
         """Select exactly these runs, if visible, and scroll to the first."""
