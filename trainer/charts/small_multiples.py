@@ -164,8 +164,8 @@ def draw(data: SmallMultiples, settings: MultiplesSettings) -> Panel:
     """Draw one plot per run, three in a row."""
     plots = {"map": _maps, "cosines": _cosines, "spectrum": _spectra}[settings.shows](data)
     rows = tuple(tuple(plots[at : at + BESIDE]) for at in range(0, len(plots), BESIDE))
-    first = data.runs[0]
-    note = f"The same {data.n:,} of {data.whole:,} pairs of {first.dataset}, {first.split}, in every run."
+    sampled = f" of {data.whole:,}" * (data.n < data.whole)
+    note = f"The same {data.n:,}{sampled} pairs of {data.runs[0].dataset}, {data.runs[0].split}, in every run."
     drawn = min(data.n, MOST_POINTS)
     if settings.shows == "map" and drawn < data.n:
         note += f" {drawn} of them are drawn."

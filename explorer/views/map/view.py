@@ -416,6 +416,9 @@ class MapView(View):
 
     def _set_lock(self, on: bool) -> None:
         self.context.settings.set("map/linked", on)
+        self._link(on)
+
+    def _link(self, on: bool) -> None:
         self.rotation.locked = on
         self._locking.set_on(on)
         if on and self.rotation.on:
@@ -432,7 +435,7 @@ class MapView(View):
             self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
             self._chose_method = True
         self.toolbar.tools.lock.setChecked(self.context.settings.value("map/linked", True))
-        self._set_lock(self.toolbar.tools.lock.isChecked())  # nothing listens to the button yet
+        self._link(self.toolbar.tools.lock.isChecked())  # nothing listens to the button yet
 
     def _connect(self) -> None:
         selection, toolbar = self.context.selection, self.toolbar

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
@@ -124,7 +123,7 @@ class PairActions(QWidget):
         if self._loaded is None:
             return
         value = self._loaded.pair.path if kind == "image" else self._loaded.pair.caption
-        self._write(pin_probe, PinnedProbe(kind, value))
+        self._writes.add(partial(pin_probe, self.context.workspace, PinnedProbe(kind, value)))
 
     def tag(self, name: str, *, on: bool) -> None:
         """Add or remove a tag of the pair; undoable."""
@@ -137,7 +136,7 @@ class PairActions(QWidget):
         if self.facts is not None:
             others = {key: other for key, other in self.facts.states.items() if key != pair.key}
             self._take(dataclasses.replace(self.facts, states=others | ({pair.key: state} if state else {})))
-        self._write(write_state, pair, state)
+        self._writes.add(partial(write_state, self.context.workspace, pair, state))
 
     def apply_tag(self, pair: OnePair, name: str, *, on: bool) -> None:
         """Store that the pair has a tag or has not, showing it at once."""
@@ -148,15 +147,12 @@ class PairActions(QWidget):
             made = NamedSelection(earlier.id if earlier else 0, name, self.facts.dataset, items, 0.0)
             tags = sorted((*others, *([made] if items else [])), key=lambda tag: tag.name)
             self._take(dataclasses.replace(self.facts, tags=tuple(tags)))
-        self._write(write_tag, pair, name, on)
+        self._writes.add(partial(write_tag, self.context.workspace, pair, name, on))
 
     def _take(self, facts: StoredFacts) -> None:
         self.facts = facts
         if self._loaded is not None:
             self.show_pair(dataclasses.replace(self._loaded, facts=facts))
-
-    def _write(self, function: Callable[..., None], *values: object) -> None:
-        self._writes.add(partial(function, self.context.workspace, *values))
 
     def _announce(self) -> None:
         if self._writes.is_idle:  # what is read between two writes would show the state before the second
